@@ -1,0 +1,107 @@
+"""Source conv2d-gce: one 2-D convolution over many images, split over N devices (towers) and summed on the CPU.
+
+Axes. protocol: `literal` times one cold run as the source did, then later runs; `steady` times transfer, compute and
+transfer back apart, warm. implementation: framework or scipy. devices: towers. images, height, width, channels: the
+input; the filter has filter_size x filter_size x channels x channels weights, as the source's had as many channels out
+as in (1). data: `ones` as the source, or `random` (input and filter). feed: where a run's input comes from, `constant`
+in the program, `fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers:
+TensorFlow's `default`, `no_folding` (of constants) or `none`.
+"""
+import events  # first: its import starts the clock of `t`
+import collections
+import importlib
+
+import numpy as np
+
+import conv2d_reference
+import conv2d_scipy
+import frameworks
+from events import Unsupported
+
+SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
+FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers")
+TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
+
+# images: (N, height, width, channels) float32; kernel: (size, size, channels, channels) float32, as TensorFlow lays
+# them out; places: for each tower a GPU index, or None for the CPU.
+Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings")
+
+
+def conv2d(request, emitter):
+    case = request.case
+    runner = {"framework": run_framework, "scipy": run_scipy}[case.one_of("implementation", ("framework", "scipy"))]
+    outputs, expected = runner(request, emitter)
+    error = conv2d_reference.relative_error(outputs, expected)
+    emitter.metric("outputs_checked", len(expected), "1")
+    emitter.metric("max_relative_error", error, "1")
+    if not error <= TOLERANCE:
+        raise ArithmeticError("output differs from SciPy by {:.3g} of the largest value; at most {:g} is rounding"
+                              .format(error, TOLERANCE))
+
+
+def check_axes(case, axes):
+    """ValueError unless the case has exactly these axes, with values this workload knows."""
+    case.require_only(axes)
+    case.one_of("protocol", ("literal", "steady"))
+    case.one_of("data", ("ones", "random"))
+    for axis in ("devices", "images", "height", "width", "channels", "filter_size"):
+        case.positive(axis)
+
+
+def check_framework_axes(case):
+    check_axes(case, FRAMEWORK_AXES)
+    case.one_of("feed", ("constant", "fed", "resident"))
+    case.one_of("graph_optimizers", ("default", "no_folding", "none"))
+    if case["images"] % case["devices"]:
+        raise ValueError("{} images cannot be split evenly over {} devices".format(case["images"], case["devices"]))
+    if case["strategy"] != "towers":
+        raise Unsupported("strategy {!r}: conv2d knows 'towers'".format(case["strategy"]))
+    if case["protocol"] == "steady" and case["feed"] != "resident":
+        raise Unsupported("protocol 'steady' measures feed 'resident'; asked for {!r}".format(case["feed"]))
+
+
+def make_problem(case, settings, places, feed=None, graph_optimizers=None):
+    shape = [case[axis] for axis in ("images", "height", "width", "channels")]
+    kernel_shape = [case["filter_size"]] * 2 + [case["channels"]] * 2
+    if case["data"] == "ones":
+        images, kernel = np.ones(shape, np.float32), np.ones(kernel_shape, np.float32)
+    else:
+        random = np.random.RandomState(settings["seed"])
+        images = random.uniform(-1, 1, shape).astype(np.float32)
+        kernel = random.uniform(-1, 1, kernel_shape).astype(np.float32)
+    return Problem(images, kernel, places, feed, graph_optimizers, settings)
+
+
+def run_scipy(request, emitter):
+    """(outputs, expected). SciPy has one way to run, whatever the protocol: on one CPU, from host memory."""
+    case = request.case
+    check_axes(case, SCIPY_AXES)
+    if case["devices"] != 1:
+        raise Unsupported("implementation 'scipy' runs on 1 device; asked for {}".format(case["devices"]))
+    problem = make_problem(case, request.settings, [None])
+    emitter.environment(framework=None, python=frameworks.python_version(), cuda=None, cudnn=None, flags={"threads": 1},
+                        versions=frameworks.versions("numpy", "scipy"), devices=frameworks.devices("cpu"),
+                        simulated=False, synthetic=False)
+    return conv2d_scipy.run(problem, emitter), conv2d_scipy.expected(problem)
+
+
+def run_framework(request, emitter):
+    """(outputs, expected), of the images that are checked."""
+    case = request.case
+    check_framework_axes(case)
+    places = frameworks.placement(request, case["devices"])
+    name, module = frameworks.load(request)
+    frameworks.without_tf32(name, module)
+    frameworks.report(emitter, name, module, request, transfers="copies in host memory" if None in places else "bus")
+    # Nothing here stands in for data the source had: its own input was made of ones.
+    emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
+    problem = make_problem(case, request.settings, places, case["feed"], case["graph_optimizers"])
+    implementation = importlib.import_module("conv2d_" + name)
+    protocol = implementation.literal if case["protocol"] == "literal" else implementation.steady
+    outputs = protocol(problem, emitter)
+    chosen = conv2d_reference.chosen_images(problem)
+    return [output[chosen] for output in outputs], conv2d_reference.expected_sum(problem, chosen)
+
+
+if __name__ == "__main__":
+    events.main(conv2d)

@@ -1,0 +1,133 @@
+"""The event stream from a workload to its host, and the wrapper every workload runs in.
+
+Events are JSON text sequences (RFC 7464): 0x1E, compact ASCII JSON, newline. Whatever else reaches stdout is log.
+"""
+import contextlib
+import faulthandler
+import json
+import os
+import sys
+import time
+import traceback
+
+from request import Request
+
+START = time.monotonic()  # workloads import this module first, so that `t` counts from their start
+LIMIT = 4096  # bytes of one event; PIPE_BUF on Linux, up to which a write to a pipe arrives in one piece
+TRUNCATED = " [... truncated]"
+
+# What RuntimeError says when torch (1.1 has no class for it) or its CPU allocator has no memory left.
+OUT_OF_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory")
+OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}
+
+
+class Unsupported(Exception):
+    """The case cannot exist in this environment: a finding, not a failure. The text says why and what would work."""
+
+
+class Events:
+    """Writes events to one file descriptor, one os.write each.
+
+    descriptor: where to write. clock: seconds, monotonic; start: its value when the workload started.
+    """
+
+    def __init__(self, descriptor, clock=time.monotonic, start=START):
+        self._descriptor = descriptor
+        self._clock = clock
+        self._start = start
+        self._seq = 0
+
+    def environment(self, **facts):
+        """What the framework reports about itself. May be emitted several times: the host merges the facts."""
+        self._emit("environment", facts)
+
+    def phase_begin(self, phase):
+        self._emit("phase_begin", {"phase": phase})
+
+    def phase_end(self, phase):
+        self._emit("phase_end", {"phase": phase})
+
+    @contextlib.contextmanager
+    def phase(self, phase):
+        """Brackets a block with phase_begin and phase_end, the latter also when the block raises."""
+        self.phase_begin(phase)
+        try:
+            yield
+        finally:
+            self.phase_end(phase)
+
+    def sample(self, phase, index, steps, images, seconds):
+        """One timing: `steps` steps over `images` images took `seconds` s; index counts from 0 within the phase."""
+        self._emit("sample", {"phase": phase, "index": int(index), "steps": int(steps), "images": int(images),
+                              "seconds": float(seconds)})
+
+    def metric(self, name, value, unit):
+        """One number with its unit ("1" for a pure number). Raises ValueError for NaN and infinities."""
+        self._emit("metric", {"name": name, "value": value, "unit": unit})
+
+    def finished(self):
+        self._emit("finished", {})
+
+    def failed(self, kind, type_name, text):
+        """The last event of a trial that did not finish; a text too long for one event is cut and marked so."""
+        body = self._body("failed", {"kind": kind, "type": type_name, "text": text})
+        kept = len(text)
+        while len(_encode(body)) > LIMIT:
+            kept = kept * 9 // 10
+            body["text"] = text[:kept] + TRUNCATED
+        self._write(body)
+
+    def _emit(self, event, fields):
+        self._write(self._body(event, fields))
+
+    def _body(self, event, fields):
+        body = {"event": event, "seq": self._seq, "t": round(self._clock() - self._start, 6), "rank": 0}
+        body.update(fields)
+        return body
+
+    def _write(self, body):
+        data = _encode(body)
+        if len(data) > LIMIT:
+            raise ValueError("event '{}' takes {} bytes; the limit is {}".format(body["event"], len(data), LIMIT))
+        written = os.write(self._descriptor, data)
+        if written != len(data):
+            raise OSError("event '{}' was cut: {} of {} bytes written".format(body["event"], written, len(data)))
+        self._seq += 1
+
+
+def _encode(body):
+    return b"\x1e" + json.dumps(body, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"
+
+
+def failure_kind(error):
+    """`unsupported`, `out_of_memory` or `error`, for the exception `error`.
+
+    Frameworks' exceptions are known by class name, so that none has to be imported here.
+    """
+    if isinstance(error, Unsupported):
+        return "unsupported"
+    if OUT_OF_MEMORY_CLASSES & {base.__name__ for base in type(error).__mro__}:
+        return "out_of_memory"
+    if isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
+        return "out_of_memory"
+    return "error"
+
+
+def main(workload):
+    """Runs workload(request, events) on the JSON argument of the command line, then exits.
+
+    Exit code 0 when it finished, and when it ran out of memory or is unsupported (findings); 1 for any other exception,
+    whose traceback goes to stderr.
+    """
+    faulthandler.enable()
+    # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
+    events = Events(os.dup(1))
+    try:
+        workload(Request.parse(sys.argv[1:]), events)
+        events.finished()
+    except Exception as error:
+        kind = failure_kind(error)
+        if kind != "unsupported":
+            traceback.print_exc()
+        events.failed(kind, type(error).__name__, str(error))
+        sys.exit(1 if kind == "error" else 0)

@@ -1,0 +1,62 @@
+"""The JSON argument of a workload: what is asked for, with errors that name what is missing."""
+import json
+
+
+class Fields(dict):
+    """A dict that says what it is when a key is missing or a value unknown.
+
+    Reading a key that was not given raises ValueError, naming the keys that were.
+    """
+
+    def __init__(self, what, values):
+        if not isinstance(values, dict):
+            raise ValueError("{} must be a JSON object, got {!r}".format(what, values))
+        super().__init__(values)
+        self.what = what
+
+    def __missing__(self, key):
+        raise ValueError("{} lacks '{}'; given: {}".format(self.what, key, ", ".join(sorted(self)) or "nothing"))
+
+    def require_only(self, names):
+        """ValueError unless the keys are exactly `names`: an axis nobody reads must not look measured."""
+        unknown = sorted(set(self) - set(names))
+        if unknown:
+            raise ValueError("{} has unknown '{}'; known: {}".format(self.what, unknown[0], ", ".join(names)))
+        for name in names:
+            self[name]
+
+    def one_of(self, key, known):
+        """The value of `key`; ValueError unless it is one of `known`."""
+        if self[key] not in known:
+            raise ValueError("{} '{}' is {!r}; known: {}".format(self.what, key, self[key], ", ".join(map(str, known))))
+        return self[key]
+
+    def positive(self, key):
+        """The value of `key`; ValueError unless it is an integer of at least 1."""
+        value = self[key]
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ValueError("{} '{}' is {!r}; it must be a whole number of at least 1".format(self.what, key, value))
+        return value
+
+
+class Request:
+    """What the host asks for.
+
+    case: the axes. framework: "torch", "tensorflow" or None for whichever imports. accelerator: "cpu" or "cuda".
+    settings: how long and how often (seconds, steps, counts).
+    """
+
+    def __init__(self, values):
+        values = Fields("request", values)
+        self.case = Fields("case", values["case"])
+        self.case.pop("suite", None)  # part of the case's identity, but nothing to measure
+        self.framework = values.one_of("framework", ("torch", "tensorflow", None))
+        self.accelerator = values.one_of("accelerator", ("cpu", "cuda"))
+        self.settings = Fields("settings", values["settings"])
+
+    @classmethod
+    def parse(cls, arguments):
+        """From the command line's arguments; ValueError unless they are one JSON object."""
+        if len(arguments) != 1:
+            raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
+        return cls(json.loads(arguments[0]))

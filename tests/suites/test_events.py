@@ -1,0 +1,173 @@
+"""The event stream, as a host sees it: framing, size, one write each, and how exceptions are told."""
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workloads_path import WORKLOADS
+
+import events
+
+
+class Recorder:
+    """A pipe, and every os.write to it."""
+
+    def __init__(self, monkeypatch):
+        self.writes = []
+        monkeypatch.setattr(events.os, "write", self._write)
+
+    def _write(self, descriptor, data):
+        self.writes.append((descriptor, data))
+        return len(data)
+
+    def decoded(self):
+        return [json.loads(data[1:]) for _, data in self.writes]
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    return Recorder(monkeypatch)
+
+
+def make_events():
+    ticks = iter(range(100, 1000))
+    return events.Events(7, clock=lambda: next(ticks), start=100)
+
+
+def test_an_event_is_one_write_of_a_record_separator_compact_ascii_json_and_a_newline(recorder):
+    make_events().metric("größe", 1.5, "1")
+    assert recorder.writes == [(7, b'\x1e{"event":"metric","seq":0,"t":0,"rank":0,'
+                                   b'"name":"gr\\u00f6\\u00dfe","value":1.5,"unit":"1"}\n')]
+
+
+def test_seq_counts_events_and_t_counts_seconds_since_the_start(recorder):
+    emitter = make_events()
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 2, 32, 0.5)
+    emitter.finished()
+    assert recorder.decoded() == [
+        {"event": "phase_begin", "seq": 0, "t": 0, "rank": 0, "phase": "measure"},
+        {"event": "sample", "seq": 1, "t": 1, "rank": 0, "phase": "measure", "index": 0, "steps": 2, "images": 32,
+         "seconds": 0.5},
+        {"event": "phase_end", "seq": 2, "t": 2, "rank": 0, "phase": "measure"},
+        {"event": "finished", "seq": 3, "t": 3, "rank": 0},
+    ]
+
+
+def test_a_phase_ends_also_when_its_block_raises(recorder):
+    with pytest.raises(KeyError):
+        with make_events().phase("measure"):
+            raise KeyError
+    assert [event["event"] for event in recorder.decoded()] == ["phase_begin", "phase_end"]
+
+
+def test_an_event_of_4096_bytes_is_written_and_one_of_4097_raises(recorder):
+    emitter = make_events()
+    emitter.metric("", 1, "1")
+    room = 4096 - len(recorder.writes[0][1])
+    emitter.metric("n" * room, 1, "1")
+    assert len(recorder.writes[1][1]) == 4096
+    with pytest.raises(ValueError, match="^event 'metric' takes 4097 bytes; the limit is 4096$"):
+        emitter.metric("n" * (room + 1), 1, "1")
+    assert len(recorder.writes) == 2
+
+
+def test_an_event_that_is_refused_leaves_no_gap_in_seq(recorder):
+    emitter = make_events()
+    with pytest.raises(ValueError):
+        emitter.metric("loss", float("nan"), "1")
+    emitter.finished()
+    assert [event["seq"] for event in recorder.decoded()] == [0]
+
+
+def test_a_short_write_raises(monkeypatch):
+    monkeypatch.setattr(events.os, "write", lambda descriptor, data: len(data) - 1)
+    with pytest.raises(OSError, match="^event 'finished' was cut: "):
+        make_events().finished()
+
+
+@given(st.text(max_size=6000), st.sampled_from(["x", "é", "漢", "\U0001f600", "\n", '"']), st.integers(0, 9000))
+def test_the_text_of_failed_is_cut_to_fit_and_marked(text, filler, count):
+    text += filler * count
+    data = []
+    emitter = events.Events(7, clock=lambda: 12345.678901, start=0)
+    emitter._write = lambda body: data.append(events._encode(body))
+    emitter.failed("error", "ValueError", text)
+    assert len(data[0]) <= 4096
+    told = json.loads(data[0][1:])["text"]
+    if told != text:
+        assert told.endswith(events.TRUNCATED)
+        assert text.startswith(told[:-len(events.TRUNCATED)])
+
+
+REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu", "settings": {"seed": 1}})
+
+
+def run_workload(tmp_path, body, *arguments):
+    """(exit code, events, stderr) of a workload whose function has `body`."""
+    script = tmp_path / "workload.py"
+    script.write_text("import sys; sys.path.insert(0, {!r})\nimport events\nimport os\n"
+                      "def workload(request, emitter):\n    {}\nevents.main(workload)\n".format(str(WORKLOADS), body))
+    done = subprocess.run([sys.executable, str(script), *(arguments or [REQUEST])], capture_output=True, timeout=60)
+    texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
+    return done.returncode, texts, done.stderr.decode()
+
+
+def failure(texts):
+    return {key: texts[-1][key] for key in ("event", "kind", "type", "text")}
+
+
+def test_a_workload_that_returns_is_finished(tmp_path):
+    code, texts, _ = run_workload(tmp_path, "emitter.metric('seed', request.settings['seed'], '1')")
+    assert code == 0
+    assert [event["event"] for event in texts] == ["metric", "finished"]
+
+
+def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
+    code, texts, _ = run_workload(tmp_path, "print('no newline', end='', flush=True); os.close(1); os.open('/dev/null', 1)")
+    assert code == 0
+    assert texts[-1]["event"] == "finished"
+
+
+@pytest.mark.parametrize("raised, kind, type_name, code", [
+    ("events.Unsupported('no such device')", "unsupported", "Unsupported", 0),
+    ("MemoryError('Unable to allocate')", "out_of_memory", "MemoryError", 0),
+    ("RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')", "out_of_memory", "RuntimeError", 0),
+    ("RuntimeError(\"DefaultCPUAllocator: can't allocate memory\")", "out_of_memory", "RuntimeError", 0),
+    ("RuntimeError('DefaultCPUAllocator: not enough memory')", "out_of_memory", "RuntimeError", 0),
+    ("type('OutOfMemoryError', (RuntimeError,), {})('x')", "out_of_memory", "OutOfMemoryError", 0),
+    ("type('ResourceExhaustedError', (Exception,), {})('OOM')", "out_of_memory", "ResourceExhaustedError", 0),
+    ("type('Sub', (type('ResourceExhaustedError', (Exception,), {}),), {})('x')", "out_of_memory", "Sub", 0),
+    ("RuntimeError('cuDNN error: CUDNN_STATUS_EXECUTION_FAILED')", "error", "RuntimeError", 1),
+    ("ValueError('the disk is out of memory')", "error", "ValueError", 1),
+])
+def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code):
+    got, texts, stderr = run_workload(tmp_path, "raise " + raised)
+    assert (got, texts[-1]["event"], texts[-1]["kind"], texts[-1]["type"]) == (code, "failed", kind, type_name)
+    assert ("Traceback" in stderr) == (kind != "unsupported")
+
+
+@pytest.mark.parametrize("body, arguments, text", [
+    ("request.case['model']", [], "case lacks 'model'; given: a"),
+    ("request.settings['max_s']", [], "settings lacks 'max_s'; given: seed"),
+    ("request.case.require_only(('b', 'c'))", [], "case has unknown 'a'; known: b, c"),
+    ("request.case.require_only(('a', 'c'))", [], "case lacks 'c'; given: a"),
+    ("request.case.one_of('a', (2, 3))", [], "case 'a' is 1; known: 2, 3"),
+    ("request.case.positive('b')", [], "case lacks 'b'; given: a"),
+    ("pass", ["{}"], "request lacks 'case'; given: nothing"),
+    ("pass", ["{}", "{}"], "one JSON argument expected, got 2"),
+    ("pass", [REQUEST.replace("null", '"caffe"')], "request 'framework' is 'caffe'; known: torch, tensorflow, None"),
+])
+def test_a_request_that_does_not_fit_is_an_error_that_says_what_is_known(tmp_path, body, arguments, text):
+    code, texts, _ = run_workload(tmp_path, body, *arguments)
+    assert code == 1
+    assert failure(texts) == {"event": "failed", "kind": "error", "type": "ValueError", "text": text}
+
+
+def test_a_terminated_workload_says_nothing(tmp_path):
+    code, texts, _ = run_workload(tmp_path, "os.kill(os.getpid(), 15)")
+    assert (code, texts) == (-15, [])

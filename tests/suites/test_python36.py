@@ -1,0 +1,29 @@
+"""The workloads run in Python 3.6, whatever runs these tests."""
+import ast
+import shutil
+import subprocess
+
+import pytest
+
+from workloads_path import WORKLOADS
+
+FILES = sorted(WORKLOADS.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_workload_is_syntax_of_python_3_6(path):
+    ast.parse(path.read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_workload_is_plain_ascii(path):
+    """Python 3.6 in the C locale of a bare container prints nothing else."""
+    assert path.read_text(encoding="utf-8").isascii()
+
+
+def test_python_3_6_itself_compiles_the_workloads(tmp_path):
+    python = shutil.which("python3.6")
+    if not python or subprocess.run([python, "--version"], capture_output=True).returncode:
+        pytest.skip("no working python3.6 on PATH; the syntax was checked by ast.parse")
+    code = "import sys\nfor path in sys.argv[1:]: compile(open(path).read(), path, 'exec', dont_inherit=True)"
+    subprocess.run([python, "-c", code, *map(str, FILES)], check=True)

@@ -1,0 +1,240 @@
+"""The report: complete, the same twice, safe with hostile text, and never lost."""
+
+import csv
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
+
+from tsuishi.errors import UserError
+from tsuishi.report import command_line, digits, make_report, markdown
+
+ROOT = Path(__file__).parent.parent
+PUBLISHED, TEMPLATES = ROOT / "reports" / "published", ROOT / "templates"
+
+
+class Text(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(name, value or "") for name, value in attrs]
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def report(run: SyntheticRun, out: Path) -> str:
+    return make_report([run.finish()], PUBLISHED, TEMPLATES, out).read_text(encoding="utf-8")
+
+
+def files(out: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    base = tmp_path_factory.mktemp("example")
+    make_report([write_example(base / "run")], PUBLISHED, TEMPLATES, base / "out")
+    return base / "out"
+
+
+def test_made_twice_it_is_the_same_to_the_byte(example: Path, tmp_path: Path) -> None:
+    make_report([write_example(tmp_path / "elsewhere" / "run")], PUBLISHED, TEMPLATES, tmp_path / "again")
+    assert files(tmp_path / "again") == files(example)
+
+
+def test_it_holds_no_path_of_this_machine(example: Path) -> None:
+    assert not [name for name, content in files(example).items() if str(example.parent).encode() in content]
+
+
+def test_the_page_needs_nothing_from_outside_itself(example: Path) -> None:
+    page = Text((example / "index.html").read_text(encoding="utf-8"))
+    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
+    assert ("content", "default-src 'none'; style-src 'unsafe-inline'; img-src data:") in page.attributes
+    assert all(value.startswith("#") for name, value in page.attributes if name in ("src", "href", "xlink:href"))
+    assert page.tags.count("svg") == len(list((example / "charts").iterdir()))
+
+
+def test_ids_are_unique_and_links_lead_somewhere(example: Path) -> None:
+    html = (example / "index.html").read_text(encoding="utf-8")
+    page = Text(html)
+    ids = [value for name, value in page.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert {value.removeprefix("#") for name, value in page.attributes if name == "href"} <= set(ids)
+    assert set(re.findall(r"url\(#([^)]+)\)", html)) <= set(ids)
+
+
+def test_every_number_on_the_page_is_in_the_csv_files(example: Path) -> None:
+    html = (example / "index.html").read_text(encoding="utf-8")
+    shown = set(re.findall(r'<data value="([^"]+)">', html))
+    exact = {
+        value
+        for name in ("cases", "ratios", "published")
+        for row in csv.DictReader((example / "tables" / f"{name}.csv").open(encoding="utf-8"))
+        for value in row.values()
+    }
+    assert len(shown) > 50
+    assert shown <= exact
+
+
+def test_the_step_between_three_and_four_towers_is_a_ratio(example: Path) -> None:
+    rows = list(csv.DictReader((example / "tables" / "ratios.csv").open(encoding="utf-8")))
+    found = {(row["series"], row["quantity"]): float(row["ratio_3_to_4_devices"]) for row in rows}
+    assert found[f"{TF}: graph optimisers default", "first_run_s"] == pytest.approx(0.9 / 0.45)
+    assert found["V100 (published)", "first_run_s"] == pytest.approx(5.645370483 / 0.684230804)
+
+
+def test_published_numbers_stand_beside_the_cases_they_belong_to(example: Path) -> None:
+    rows = list(csv.DictReader((example / "tables" / "cases.csv").open(encoding="utf-8")))
+    three = [row for row in rows if row["devices"] == "3" and row["quantity"] == "first_run_s"]
+    assert {(row["graph_optimizers"], row["published_conv2d_gce_k80"]) for row in three} == {
+        ("default", "3.837318182"),
+        ("none", ""),
+    }
+
+
+def test_accuracy_on_made_up_data_is_not_put_beside_published_accuracy(example: Path) -> None:
+    rows = list(csv.DictReader((example / "tables" / "cases.csv").open(encoding="utf-8")))
+    (accuracy,) = [row for row in rows if row["quantity"] == "accuracy"]
+    assert accuracy["published_torch_2080ti_rtx_2080ti"] == ""
+    (epoch,) = [row for row in rows if row["quantity"] == "first_epoch_s" and row["protocol"] == "literal"]
+    assert epoch["published_torch_2080ti_rtx_2080ti"] == "15.86"
+
+
+def test_what_is_missing_or_failed_has_its_word_in_every_table(example: Path) -> None:
+    html = (example / "index.html").read_text(encoding="utf-8")
+    for word in ("missing", "unsupported", "not planned", "not published"):
+        assert f">{word}</td>" in html
+    assert not re.search(r"<td[^>]*></td>\s*<td[^>]*></td>", html)
+    text = Text(html).text
+    assert "channels_first needs a GPU in TensorFlow 1.13; use tf2-cpu" in text
+    assert "exit code 1: RuntimeError" in text
+    assert "left out: needs an NVIDIA GPU; this machine has none" in text
+
+
+def test_warnings_say_simulated_synthetic_unpinned_substituted_and_garbled(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(conv2d_case(), TF, [], simulated=True, synthetic=True, events_garbled=2)
+    text = Text(report(run, tmp_path / "out")).text
+    for warning in (
+        "1 of 1 trials: simulated devices",
+        "1 of 1 trials: synthetic data",
+        "its base, localhost/bionic:local, is unpinned",
+        "localhost/bionic:local stands in for docker.io/library/ubuntu:18.04",
+        "2 events were garbled",
+    ):
+        assert warning in text
+
+
+HOSTILE = "<script>alert(1)</script> \"'><img src=x> | `code` [link](javascript:x)\x00\u202eevil\nnext &amp; שלום"
+
+
+def test_hostile_text_is_text(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run", engine=HOSTILE, profile=HOSTILE, arguments={"name": HOSTILE, HOSTILE: 1})
+    run.environments[TF] = run.directory.add_record(
+        "environment",
+        {"name": HOSTILE, "title": HOSTILE, "packages": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE},
+         "base": {"used": HOSTILE, "digest": ""}, "substitutions": [{"asked": HOSTILE, "used": HOSTILE}]},
+    )  # fmt: skip
+    run.machine = run.directory.add_record("machine", {"cpu": {"model": HOSTILE}, "gpus": [{"name": HOSTILE}]})
+    run.add(conv2d_case(), TF, status="failed", reason=HOSTILE)
+    metrics = [(HOSTILE.replace("\x00", ""), 1.0, HOSTILE.replace("\x00", ""))]
+    phases = [{"name": HOSTILE, "begin_s": 0.0, "end_s": 2.0}]
+    ticks = [{"elapsed_s": second, "device": HOSTILE, "utilisation_percent": 50} for second in (0, 1, 2)]
+    samples = steady_samples(16, [0.1] * 4)
+    run.add(training_case(16), TORCH, samples, metrics=metrics, phases=phases, telemetry=ticks)
+    html = report(run, tmp_path / "out")
+    page = Text(html)
+    assert not {"script", "img"} & set(page.tags)
+    assert "<script>alert(1)</script>" in page.text
+    assert "\x00" not in html
+    assert "\u202e" not in html
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    # The command stands in a code block, where text is only text.
+    assert [line[:4] for line in text.splitlines() if "<script" in line] == ["    "]
+    tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)]
+    for rows in tables:
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) == 1
+    for chart in (tmp_path / "out" / "charts").iterdir():
+        assert not {"script", "img"} & set(Text(chart.read_text(encoding="utf-8")).tags)
+
+
+def test_a_run_in_which_nothing_ran_still_has_a_report(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add_plan(conv2d_case(), TF)
+    assert "1 missing" in Text(report(run, tmp_path / "out")).text
+    empty = SyntheticRun(tmp_path / "empty")
+    assert "Nothing ran" in Text(report(empty, tmp_path / "out")).text
+
+
+def test_a_report_that_fails_leaves_the_old_one_alone(tmp_path: Path) -> None:
+    run = write_example(tmp_path / "run")
+    out = tmp_path / "out"
+    make_report([run], PUBLISHED, TEMPLATES, out)
+    before = files(out)
+    broken = tmp_path / "templates"
+    broken.mkdir()
+    (broken / "report.html.j2").write_text("{{ page.nothing_like_that }}")
+    with pytest.raises(Exception, match="nothing_like_that"):
+        make_report([run], PUBLISHED, broken, out)
+    assert files(out) == before
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_directory_that_is_no_report_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").write_text("three years of work")
+    with pytest.raises(UserError, match="holds something that is no report, which would be lost"):
+        make_report([write_example(tmp_path / "run")], PUBLISHED, TEMPLATES, out)
+    assert (out / "thesis.tex").exists()
+
+
+def test_several_runs_make_one_report(tmp_path: Path) -> None:
+    runs = []
+    for name, step_s in (("a", 0.1), ("b", 0.3)):
+        run = SyntheticRun(tmp_path / name)
+        run.add(training_case(16), TF, steady_samples(16, [step_s] * 4))
+        runs.append(run.finish())
+    make_report(runs, PUBLISHED, TEMPLATES, tmp_path / "out")
+    rows = list(csv.DictReader((tmp_path / "out" / "tables" / "cases.csv").open(encoding="utf-8")))
+    (step,) = [row for row in rows if row["quantity"] == "step_s"]
+    assert (float(step["estimate"]), step["n"], step["spread_kind"]) == (pytest.approx(0.2), "2", "trials")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [(14.897803307, "s", "14.90"), (0.0004, "s", "0.0004000"), (11037.0, "s", "11,037"), (125.0, "s", "125.0"),
+     (840.0, "1", "840"), (0.0, "1", "0"), (0.25, "1", "0.2500")],
+)  # fmt: skip
+def test_numbers_have_four_digits(value: float, unit: str, text: str) -> None:
+    assert digits(value, unit) == text
+
+
+def test_the_command_says_what_was_given_and_quotes_it() -> None:
+    given = {
+        "env": ["tf1.13-cpu", "torch2-cpu"],
+        "profile": "quick",
+        "data_dir": "a b",
+        "seed": 0,
+        "resume": "",
+        "plan": False,
+    }
+    assert (
+        command_line(given)
+        == "invoke build run-suite --env=tf1.13-cpu,torch2-cpu --profile=quick '--data-dir=a b' --seed=0 report"
+    )
+
+
+def test_markdown_escapes_what_markdown_means() -> None:
+    assert markdown("a|b *c* [d](e) <f> `g`\nh") == r"a\|b \*c\* \[d\](e) &lt;f&gt; \`g\` h"

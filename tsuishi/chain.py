@@ -1,0 +1,52 @@
+"""One call of Invoke, `invoke build run-suite report`, as one piece of work.
+
+Invoke runs each task of a chain by itself. This executor (named in invoke.yaml) adds what a chain needs: options
+given to one of the tasks hold for all, a user's mistake is one line, and a failed trial is told by the exit code
+only after the tasks behind it have run: the report of a run with failures is always written.
+"""
+
+import signal
+import sys
+from typing import Any
+
+from invoke.exceptions import Exit
+from invoke.executor import Executor
+
+from tsuishi.errors import EXIT_INTERRUPTED, EXIT_TRIAL_FAILED, EXIT_USER_ERROR, UserError
+
+
+class ChainExecutor(Executor):
+    """Invoke's executor, with one memory for the chain."""
+
+    # Options of all tasks of the chain as given on the command line, and what the tasks hand on to one another.
+    options: dict[str, Any] = {}
+    tasks: tuple[str, ...] = ()
+    run_id = ""
+    trial_failed = False
+
+    def execute(self, *tasks: Any) -> Any:
+        """Run the chain. Raises invoke.Exit with the exit code of the whole."""
+        cls = type(self)
+        calls = self.normalize(tasks)
+        cls.tasks = tuple(call.task.name for call in calls)
+        cls.options = {}
+        for call in calls:
+            for name, value in call.kwargs.items():
+                if value not in (None, "", False):
+                    cls.options.setdefault(name, value)
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            results = super().execute(*tasks)
+        except UserError as error:
+            raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
+        except KeyboardInterrupt:
+            raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
+        sys.stdout.flush()
+        if cls.trial_failed:
+            raise Exit(code=EXIT_TRIAL_FAILED)
+        return results
+
+
+def _interrupt(number: int, frame: object) -> None:
+    """SIGTERM means the same as Ctrl-C: record the trial at hand, then stop."""
+    raise KeyboardInterrupt

@@ -1,0 +1,139 @@
+"""What each task does with the options of its chain; tasks.py only names them."""
+
+import os
+import shutil
+from collections.abc import Mapping
+from typing import Any
+
+from tsuishi import store
+from tsuishi.chain import ChainExecutor
+from tsuishi.console import Screen
+from tsuishi.engines.docker import DockerEngine
+from tsuishi.errors import UserError
+from tsuishi.plan import Choice
+from tsuishi.rooms import Rooms
+from tsuishi.runner import RunStopped
+from tsuishi.session import Session, failed, output_folder
+from tsuishi.settings import read_settings
+from tsuishi.suite import profile_name
+
+_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval")
+_LATEST = "latest"
+
+
+def session(config: Any) -> Session:
+    """A session with the merged settings and the options of the whole chain; relative paths are the checkout's."""
+    os.chdir(Rooms().root)
+    options = ChainExecutor.options
+    configured: Mapping[str, Any] = dict(config.get("tsuishi") or {})
+    settings = read_settings(configured, os.environ, {name: options.get(name) for name in _SETTINGS_FLAGS})
+    choice = Choice(
+        environments=_names(options.get("env", "")),
+        suites=_names(options.get("suite", "")),
+        profile=profile_name(options.get("profile", "quick")),
+        repetitions=_whole_number(options, "repetitions", least=1),
+        timeout_s=_whole_number(options, "timeout", least=1),
+        seed=_whole_number(options, "seed", least=0) or 0,
+        accelerator=_one_of(options, "accelerator", ("auto", "cpu", "cuda")),
+    )
+    return Session(settings, choice, Screen())
+
+
+def build(work: Session) -> None:
+    """Print the plan of the whole chain, then build, unless only the plan was asked for."""
+    environments, _ = work.plan(with_trials="run-suite" in ChainExecutor.tasks)
+    if not _plan_only():
+        work.build(environments)
+
+
+def run_suite(work: Session) -> None:
+    """A new run, or an earlier one resumed; leaves its id to the report."""
+    resume = ChainExecutor.options.get("resume", "")
+    if "build" not in ChainExecutor.tasks and not resume:
+        work.plan(with_trials=True)
+    if _plan_only():
+        return
+    try:
+        if resume:
+            run = work.resume("" if resume == _LATEST else resume)
+        else:
+            run = work.run_suite(ChainExecutor.options.get("name", ""))
+    except RunStopped as stopped:
+        work.screen.say(f"stopped: {stopped}")
+        ChainExecutor.trial_failed = True
+        return
+    ChainExecutor.run_id = run.id
+    ChainExecutor.trial_failed = failed(run)
+
+
+def report(work: Session) -> None:
+    """The report of the runs named, of the run just made, or of the latest one."""
+    if _plan_only():
+        return
+    from tsuishi.report import make_report
+
+    names = _names(ChainExecutor.options.get("run", "")) or (ChainExecutor.run_id,)
+    runs = [store.open_run(work.settings.results, name) for name in names]
+    out = output_folder(work.settings, runs, ChainExecutor.options.get("out", ""))
+    index = make_report(runs, work.rooms.published, work.rooms.templates, out)
+    work.screen.say(f"report: {index}")
+
+
+def list_everything(work: Session) -> None:
+    from tsuishi import listing
+
+    listing.show(work)
+
+
+def doctor(work: Session) -> None:
+    from tsuishi import listing
+
+    listing.examine(work)
+
+
+def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
+    """Remove what was asked for, saying each thing; never anything tsuishi did not make."""
+    folders = [work.settings.reports]
+    if images or cache:
+        folders += [work.settings.cache / "venvs", work.settings.cache / "environments"]
+        docker = work.builder.engines["docker"]
+        assert isinstance(docker, DockerEngine)
+        if docker.availability().usable:
+            for name in docker.remove_images():
+                work.screen.say(f"removed image {name}")
+    if cache:
+        folders.append(work.settings.cache / "artifacts")
+    if results:
+        folders.append(work.settings.results)
+    for folder in folders:
+        if folder.exists():
+            shutil.rmtree(folder)
+            work.screen.say(f"removed {folder}")
+
+
+def _plan_only() -> bool:
+    return bool(ChainExecutor.options.get("plan"))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+
+
+def _whole_number(options: Mapping[str, Any], name: str, least: int) -> int | None:
+    given = options.get(name)
+    if given in (None, ""):
+        return None
+    try:
+        number = int(str(given))
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise UserError(f"--{name} takes a whole number from {least}; given: {given}")
+    return number
+
+
+def _one_of(options: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:
+    given = str(options.get(name, known[0]))
+    if given not in known:
+        raise UserError(f"--{name} takes {', '.join(known)}; given: {given}")
+    return given

@@ -1,0 +1,177 @@
+"""What a person sees while work goes on: live with a terminal, plain lines without one."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from tsuishi.plan import PlannedBuild, PlannedTrial
+
+_COLOURS = {
+    "ok": "green",
+    "unsupported": "cyan",
+    "out_of_memory": "cyan",
+    "skipped": "cyan",
+    "timeout": "red",
+    "failed": "red",
+    "interrupted": "yellow",
+}
+
+
+class Screen:
+    """Standard output of one call."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True)
+
+    def say(self, line: str) -> None:
+        """One line."""
+        self.console.print(escape(line))
+
+    def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table; columns whose every cell is a number or a size are set right."""
+        table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        for index, header in enumerate(headers):
+            numeric = all(isinstance(row[index], int | float) for row in rows)
+            table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(escape(str(cell)) for cell in row))
+        self.console.print(table)
+
+    @contextmanager
+    def building(self, name: str) -> Iterator["BuildProgress"]:
+        """Show one environment being built."""
+        with _progress(self.console) as progress:
+            shown = BuildProgress(self, progress, name)
+            yield shown
+
+    @contextmanager
+    def running(self, planned: Sequence[PlannedTrial]) -> Iterator["RunProgress"]:
+        """Show trials being run."""
+        with _progress(self.console) as progress:
+            yield RunProgress(self, progress, planned)
+
+
+class BuildProgress:
+    """One environment on its way: lines of the build, bytes of the downloads."""
+
+    def __init__(self, screen: Screen, progress: Progress, name: str) -> None:
+        self._screen = screen
+        self._progress = progress
+        self._name = name
+        self._bytes = 0
+        self._task: TaskID = progress.add_task(f"building {name}", total=None, note="")
+
+    def say(self, line: str) -> None:
+        if self._screen.console.is_terminal:
+            self._progress.update(self._task, note=escape(line[:100]))
+        else:
+            self._screen.say(f"  {self._name}: {line}")
+
+    def downloaded(self, size: int) -> None:
+        self._bytes += size
+        self._progress.update(self._task, note=f"{megabytes(self._bytes)} fetched")
+
+
+class RunProgress:
+    """A run on its way: one line for each finished trial, a live line for the one at hand."""
+
+    def __init__(self, screen: Screen, progress: Progress, planned: Sequence[PlannedTrial]) -> None:
+        self._screen = screen
+        self._progress = progress
+        self._number = 0
+        self._total = len(planned)
+        self._left_s = sum(trial.expected_s for trial in planned)
+        self._task: TaskID = progress.add_task("", total=max(self._left_s, 1e-9), note="")
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
+        self._number += 1
+        again = f" (attempt {attempt})" if attempt > 1 else ""
+        self._description = f"[{self._number}/{self._total}] {trial.id}{again}"
+        self._progress.update(self._task, description=escape(self._description), note=f"{duration(self._left_s)} left")
+
+    def phase(self, name: str) -> None:
+        self._progress.update(self._task, note=f"{escape(name)} · {duration(self._left_s)} left")
+
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
+        self._left_s = max(0.0, self._left_s - trial.expected_s)
+        self._progress.update(self._task, advance=trial.expected_s)
+        colour = _COLOURS.get(status, "default")
+        tail = f": {escape(reason)}" if reason else ""
+        line = f"{escape(self._description)} [{colour}]{status}[/] {duration_s:.1f} s{tail}"
+        self._screen.console.print(line)
+
+
+def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict[str, str]) -> None:
+    """The environments of a plan: what is there, what is to be fetched and built, what is left out and why."""
+    rows = [
+        (
+            build.environment.name,
+            build.engine,
+            "built" if build.built else "to build",
+            f"{build.downloads} files, {megabytes(build.download_bytes)}" if build.downloads else "nothing",
+            megabytes(build.disk_bytes),
+            duration(build.expected_s),
+        )
+        for build in planned
+    ]
+    screen.table("Environments", ("environment", "engine", "state", "to fetch", "disk", "time"), rows)
+    for name, reason in left_out.items():
+        screen.say(f"left out: {name}: {reason}")
+
+
+def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
+    """The trials of a plan, summed up per environment and suite."""
+    groups: dict[tuple[str, str, str], list[PlannedTrial]] = {}
+    for trial in planned:
+        groups.setdefault((trial.environment, trial.case.suite, trial.accelerator), []).append(trial)
+    rows = [
+        (*key, len({t.case.id for t in trials}), len(trials), duration(sum(t.expected_s for t in trials)))
+        for key, trials in sorted(groups.items())
+    ]
+    screen.table("Trials", ("environment", "suite", "on", "cases", "trials", "time"), rows)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> duration(0.4), duration(75), duration(7300)
+    ('0 s', '1 min 15 s', '2 h 2 min')
+    """
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    return f"{total // 3600} h {total % 3600 // 60} min"
+
+
+def megabytes(size: float) -> str:
+    """Bytes in decimal units.
+
+    >>> megabytes(17_386_281), megabytes(2_500_000_000)
+    ('17 MB', '2.5 GB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def run_id(now: time.struct_time, profile: str, name: str = "") -> str:
+    """An id that sorts by time and says what it was."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or profile}"
+
+
+def _progress(console: Console) -> Progress:
+    return Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )

@@ -1,0 +1,84 @@
+"""Checking tsuishi itself: `invoke lint` and `invoke test`."""
+
+import filecmp
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tsuishi.environment import known_environments, read_environment
+from tsuishi.errors import UserError
+from tsuishi.rooms import Rooms
+from tsuishi.suite import known_suites, read_suite
+
+_TEST_LOCK = "requirements-test.lock"
+
+
+def lint() -> None:
+    """Specs, then ruff (rules and format), mypy and vermin. Raises UserError where one of them complains."""
+    rooms = Rooms()
+    check_specs(rooms)
+    _install_test_tools(rooms.root)
+    commands = (
+        ["ruff", "check"],
+        ["ruff", "format", "--check"],
+        ["mypy"],
+        ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6", str(rooms.workloads)],
+    )
+    failed = [command[0] for command in commands if _run(rooms.root, [sys.executable, "-m", *command])]
+    if failed:
+        raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
+
+
+def check_specs(rooms: Rooms) -> None:
+    """Read every environment, suite and published source. Raises UserError for the first that is wrong."""
+    from tsuishi.published import read_sources
+
+    for path in known_environments(rooms.images).values():
+        read_environment(path)
+    sources = {source.name for source in read_sources(rooms.published)}
+    for path in known_suites(rooms.suites).values():
+        suite = read_suite(path)
+        if suite.source and suite.source not in sources:
+            raise UserError(
+                f"{path}: key 'source': no reports/published/{suite.source}.toml; known: {', '.join(sorted(sources))}"
+            )
+        if not (rooms.workloads / f"{suite.workload}.py").is_file():
+            raise UserError(f"{path}: key 'workload': no suites/workloads/{suite.workload}.py")
+
+
+def test(select: str, quick: bool) -> None:
+    """Run pytest over tests/. Raises UserError where a test fails."""
+    root = Rooms().root
+    _install_test_tools(root)
+    command = [sys.executable, "-m", "pytest"]
+    command += ["-k", select] if select else []
+    command += ["-m", "not engine and not browser and not pythons"] if quick else []
+    if _run(root, command):
+        raise UserError("test: some failed, see above")
+
+
+def _install_test_tools(root: Path) -> None:
+    """Install what tests need into the running virtual environment, once for each version of their lock."""
+    lock, installed = root / _TEST_LOCK, Path(sys.prefix) / _TEST_LOCK
+    if installed.exists() and filecmp.cmp(lock, installed, shallow=False):
+        return
+    print(f"installing what the tests need, from {_TEST_LOCK} (once)", flush=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-qq",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--no-deps",
+    ]
+    if _run(root, [*pip, "-r", str(lock)]):
+        raise UserError(f"{_TEST_LOCK} could not be installed, see above")
+    shutil.copyfile(lock, installed)
+
+
+def _run(root: Path, command: list[str]) -> int:
+    """Run one tool with its output to be seen; its exit code."""
+    return subprocess.run(command, cwd=root, check=False).returncode

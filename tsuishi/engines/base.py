@@ -1,0 +1,112 @@
+"""The verbs every engine has, and what passes through them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from tsuishi.artifacts import Fetcher, Say
+from tsuishi.environment import Environment
+
+Stream = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether an engine can be used here; if not, why and what to do about it."""
+
+    usable: bool
+    version: str = ""
+    reason: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Built:
+    """An environment that exists and can be entered: what was asked, and what was got."""
+
+    environment: Environment
+    engine: str
+    engine_version: str
+    spec_id: str
+    # Image id, or the digest of interpreter and installed packages.
+    realised_id: str
+    # How to start a Python program in it: ("python",) in a container, the path of an interpreter elsewhere.
+    python: tuple[str, ...]
+    # What goes into the environment's record beside the above: base, substitutions, image size.
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a trial may use. Seconds are the runner's to watch."""
+
+    memory_bytes: int | None = None
+    pids: int = 4096
+    gpus: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended. `code` is negative where a signal did it."""
+
+    code: int
+    out_of_memory: bool = False
+
+
+class Process(Protocol):
+    """A started workload."""
+
+    def output(self) -> Iterator[tuple[Stream, bytes]]:
+        """Everything it prints, as it comes, until it ends. Raises EngineLost where the engine goes away."""
+
+    def pids(self) -> Sequence[int]:
+        """Process ids on this machine whose trees are the workload's."""
+
+    def stop(self) -> None:
+        """End it at once, with everything it started. Does nothing where it has ended."""
+
+    def wait(self) -> Ended:
+        """How it ended, once `output` is exhausted; cleans up after it."""
+
+
+class Engine(Protocol):
+    """How environments are made and entered."""
+
+    name: str
+
+    def availability(self) -> Availability:
+        """Whether this engine can be used on this machine, without starting anything."""
+
+    def refusal(self, environment: Environment) -> str:
+        """Why this engine cannot make that environment here, with the remedy; empty where it can."""
+
+    def find(self, environment: Environment) -> Built | None:
+        """The environment as built earlier from the same spec, lock and template; quickly, and without network."""
+
+    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where it is wrong."""
+
+    def discard(self, built: Built) -> None:
+        """Forget a build, so that `find` does not give it again."""
+
+    def start(
+        self,
+        built: Built,
+        arguments: Sequence[str],
+        mounts: Mapping[Path, str],
+        limits: Limits,
+        name: str,
+        labels: Mapping[str, str],
+    ) -> Process:
+        """Start `python <arguments>` in the environment, with folders of the host to be seen read-only.
+
+        `mounts` maps a folder here to its place inside a container; `inside` tells which path to use in arguments.
+        Raises EngineLost where the engine does not answer.
+        """
+
+    def inside(self, path: Path, place: str) -> str:
+        """The path by which a mounted folder is seen by the workload: `place` in a container, else `path`."""
+
+    def sweep(self, labels: Mapping[str, str]) -> None:
+        """End whatever a killed runner left running under these labels."""

@@ -1,0 +1,54 @@
+"""The host engine: whatever interpreter is given, recorded rather than pinned. Nothing is built."""
+
+import shutil
+from pathlib import Path
+
+from tsuishi.artifacts import Fetcher, Say
+from tsuishi.engines.base import Availability, Built
+from tsuishi.engines.pythons import full_version
+from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.environment import Environment
+from tsuishi.errors import BuildError
+
+
+class HostEngine(SubprocessEngine):
+    """An interpreter of this machine, with whatever is installed in it."""
+
+    name = "host"
+
+    def __init__(self, python: str) -> None:
+        self._given = python
+
+    def availability(self) -> Availability:
+        python = shutil.which(self._given)
+        if python is None:
+            return Availability(False, reason=f"no interpreter '{self._given}'", remedy="give one with --host-python")
+        return Availability(True, version=full_version(Path(python)))
+
+    def refusal(self, environment: Environment) -> str:
+        if environment.pinned:
+            return "it is pinned, and the host engine takes an interpreter as it is: use --env host, or another engine"
+        return "" if self.availability().usable else self.availability().reason
+
+    def find(self, environment: Environment) -> Built | None:
+        python = shutil.which(self._given)
+        if python is None:
+            return None
+        return Built(
+            environment=environment,
+            engine=self.name,
+            engine_version=full_version(Path(python)),
+            spec_id=environment.spec_id("host"),
+            realised_id="",  # what is installed may have changed: known only after asking it
+            python=(python,),
+            details={"base": None, "substitutions": [], "image": None},
+        )
+
+    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+        built = self.find(environment)
+        if built is None:
+            raise BuildError(f"{environment.name}: {self.availability().reason}: {self.availability().remedy}")
+        return built
+
+    def discard(self, built: Built) -> None:
+        """Nothing was made."""

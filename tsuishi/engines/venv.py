@@ -1,0 +1,116 @@
+"""The venv engine: a virtual environment from a CPython of this machine. The default where no container engine answers.
+
+It pins the packages but not the system's libraries or the interpreter's patch version; both are recorded.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tsuishi import spec, store
+from tsuishi.artifacts import Fetcher, Say
+from tsuishi.engines import wheelhouse
+from tsuishi.engines.base import Availability, Built
+from tsuishi.engines.pythons import find_python, full_version
+from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.environment import Environment
+from tsuishi.errors import BuildError
+
+# Written last: a venv without it was never finished.
+_MARK = "tsuishi.json"
+# What decides how a venv is made, in place of a template's text.
+_RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes"
+
+
+class VenvEngine(SubprocessEngine):
+    """Environments as virtual environments under <cache>/venvs/."""
+
+    name = "venv"
+
+    def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
+        self._venvs = cache / "venvs"
+        self._pythons = pythons
+
+    def availability(self) -> Availability:
+        return Availability(usable=True, version="")
+
+    def refusal(self, environment: Environment) -> str:
+        if not environment.pinned:
+            return "it is no pinned environment: use --engine host"
+        assert environment.python is not None
+        if environment.debs:
+            return "it needs Debian packages, which only a container engine can install: start Docker"
+        if find_python(environment.python, self._pythons) is None:
+            return (
+                f"no CPython {environment.python} on this machine: install one (pyenv install {environment.python}, "
+                f"or uv python install {environment.python}), name its folder in tsuishi.pythons, or start Docker"
+            )
+        return ""
+
+    def find(self, environment: Environment) -> Built | None:
+        folder = self._folder(environment)
+        if not (folder / _MARK).is_file() or not (folder / "bin" / "python").exists():
+            return None
+        return self._built(environment, folder)
+
+    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+        assert environment.python is not None
+        python = find_python(environment.python, self._pythons)
+        if python is None:
+            raise BuildError(f"{environment.name}: {self.refusal(environment)}")
+        wheels = fetcher.fetch(environment)
+        folder = self._folder(environment)
+        shutil.rmtree(folder, ignore_errors=True)
+        say(f"making a virtual environment with {python}")
+        self._venvs.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=self._venvs, prefix=".wheelhouse-") as temporary:
+            house = Path(temporary)
+            wheelhouse.lay_out(house, environment.pins, wheels)
+            _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)])
+            inside = str(folder / "bin" / "python")
+            options = ["--no-index", "--find-links", str(house / "wheels"), "--no-deps", "--no-cache-dir", "--quiet"]
+            options += ["--disable-pip-version-check", "--require-hashes"]
+            pip = wheelhouse.pip_wheel(environment.name, wheels)
+            say(f"installing {len(wheels)} packages, without network")
+            _run(environment.name, [inside, f"{pip}/pip", "install", *options, "-r", str(house / "bootstrap.txt")])
+            install = [inside, "-m", "pip", "install", *options, "--no-build-isolation"]
+            _run(environment.name, [*install, "-r", str(house / "requirements.txt")])
+        store.write_json(folder / _MARK, {"python": full_version(python), "asked": environment.asked})
+        return self._built(environment, folder)
+
+    def discard(self, built: Built) -> None:
+        shutil.rmtree(self._folder(built.environment), ignore_errors=True)
+
+    def _folder(self, environment: Environment) -> Path:
+        return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
+
+    def _built(self, environment: Environment, folder: Path) -> Built:
+        mark = store.read_json(folder / _MARK)
+        assert environment.base is not None
+        return Built(
+            environment=environment,
+            engine=self.name,
+            engine_version=mark["python"],
+            spec_id=environment.spec_id(_RECIPE),
+            realised_id="venv:" + spec.digest([mark["python"], environment.lock_sha256], 16),
+            python=(str(folder / "bin" / "python"),),
+            details={
+                "base": {"reference": environment.base.reference, "used": "this machine", "digest": "unpinned"},
+                "substitutions": [
+                    {"asked": environment.base.reference, "used": f"CPython {mark['python']} of this machine"}
+                ],
+                "image": None,
+            },
+        )
+
+
+def _run(environment: str, command: list[str]) -> None:
+    """Run one step of a build; its last words are the error where it fails."""
+    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    if result.returncode:
+        words = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+        raise BuildError(
+            f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or result.returncode}"
+        )

@@ -1,0 +1,45 @@
+"""The folder an environment is installed from: its artefacts, and the requirements that name them."""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tsuishi.errors import BuildError
+from tsuishi.lock import BOOTSTRAP, Pin
+
+
+def requirements(pins: Iterable[Pin]) -> str:
+    """Pins as a requirements file with hashes."""
+    return "".join(
+        f"{pin.name}=={pin.version} {' '.join(f'--hash=sha256:{sha256}' for sha256 in pin.sha256)}\n" for pin in pins
+    )
+
+
+def bootstrap(pins: Sequence[Pin]) -> list[Pin]:
+    """The part of a lock that has to be installed first: pip itself, and what it needs to build an sdist."""
+    return [pin for pin in pins if pin.name in BOOTSTRAP]
+
+
+def pip_wheel(environment: str, wheels: Iterable[Path]) -> Path:
+    """The wheel of pip a lock brings: the environment's Python needs one that knows it. Raises BuildError."""
+    for wheel in wheels:
+        if wheel.name.startswith("pip-") and wheel.suffix == ".whl":
+            return wheel
+    raise BuildError(f"{environment}.lock pins no wheel of pip: add one that runs on the environment's Python")
+
+
+def lay_out(folder: Path, pins: Sequence[Pin], wheels: Sequence[Path], debs: Sequence[Path] = ()) -> None:
+    """Make `folder` hold wheels/, debs/, bootstrap.txt and requirements.txt; files are linked, not copied."""
+    for name, files in (("wheels", wheels), ("debs", debs)):
+        (folder / name).mkdir(parents=True)
+        for file in files:
+            _link(file, folder / name / file.name)
+    (folder / "bootstrap.txt").write_text(requirements(bootstrap(pins)), encoding="utf-8")
+    (folder / "requirements.txt").write_text(requirements(pins), encoding="utf-8")
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system
+        target.symlink_to(source)

@@ -1,0 +1,86 @@
+"""Lock files: pip's requirements format with every package pinned by version and sha256.
+
+`numpy==1.16.6 --hash=sha256:7e…  # numpy-1.16.6-cp36-cp36m-manylinux1_x86_64.whl 17386281`
+
+The comment (file name and bytes of the artefact) is optional: it lets a plan say how much there is to download.
+Files made by `pip-compile --generate-hashes` or `uv pip compile --generate-hashes` are read as well.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+
+from tsuishi.errors import UserError
+
+# What has to be in place before anything else of a lock can be installed (an sdist needs all three).
+BOOTSTRAP = ("pip", "setuptools", "wheel")
+
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)(?P<rest>.*)$")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})(?=\s|$)")
+_ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>\d+)\s*$")
+
+
+@dataclass(frozen=True)
+class Pin:
+    """One package of a lock: `sha256` holds every hash that is accepted; file and size where the lock says them."""
+
+    name: str
+    version: str
+    sha256: tuple[str, ...]
+    file: str | None = None
+    size_bytes: int | None = None
+
+
+def read_lock(path: Path) -> tuple[Pin, ...]:
+    """The pins of a lock in file order. Raises UserError naming file and line for anything that is not pinned."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: the lock cannot be read: {error}") from error
+    pins: dict[str, Pin] = {}
+    for number, line in _logical_lines(text):
+        pin = _pin(line, f"{path}:{number}")
+        if pin.name in pins:
+            raise UserError(f"{path}:{number}: '{pin.name}' is pinned twice; keep one line")
+        pins[pin.name] = pin
+    if not pins:
+        raise UserError(f"{path}: the lock pins nothing")
+    return tuple(pins.values())
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with continuations joined, comments-only and blank ones dropped, each with its first line's number."""
+    joined: list[tuple[int, str]] = []
+    pending, start = "", 0
+    for number, line in enumerate(text.splitlines(), 1):
+        stripped = line.strip()
+        if not pending and (not stripped or stripped.startswith("#")):
+            continue
+        start = start or number
+        if stripped.endswith("\\"):
+            pending += stripped[:-1] + " "
+            continue
+        joined.append((start, pending + stripped))
+        pending, start = "", 0
+    if pending:
+        joined.append((start, pending))
+    return joined
+
+
+def _pin(line: str, where: str) -> Pin:
+    match = _PIN.match(line)
+    if not match:
+        raise UserError(f"{where}: expected 'name==version --hash=sha256:…', got '{line[:60]}'")
+    hashes = tuple(_HASH.findall(match["rest"].split(" #")[0]))
+    if not hashes:
+        raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every pin needs one")
+    artefact = _ARTEFACT.search(match["rest"])
+    return Pin(
+        name=canonicalize_name(match["name"]),
+        version=match["version"],
+        sha256=hashes,
+        file=artefact["file"] if artefact else None,
+        size_bytes=int(artefact["bytes"]) if artefact else None,
+    )

@@ -1,0 +1,93 @@
+"""What a result must carry to be believed: the machine, the environment, the code that made it."""
+
+import hashlib
+import os
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tsuishi.engines.base import Built
+from tsuishi.nvml import Nvml
+from tsuishi.rooms import Rooms
+
+_MIB = 1 << 20
+
+
+def machine_record(nvml: Nvml) -> dict[str, Any]:
+    """This machine, without anything that names it or its user (results are for publishing)."""
+    return {
+        "cpu": {
+            "model": _cpu_model(),
+            "logical": psutil.cpu_count(),
+            "physical": psutil.cpu_count(logical=False),
+            "usable": len(os.sched_getaffinity(0)),
+        },
+        "memory_mib": psutil.virtual_memory().total // _MIB,
+        "architecture": platform.machine(),
+        "kernel": platform.release(),
+        "os": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+        "driver": nvml.driver(),
+        "gpus": nvml.describe(),
+    }
+
+
+def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]:
+    """An environment as it was asked for, as it was got, and as it reports itself."""
+    environment = built.environment
+    return {
+        "name": environment.name,
+        "title": environment.title,
+        "framework": environment.framework,
+        "pinned": environment.pinned,
+        "spec_id": built.spec_id,
+        "realised_id": built.realised_id,
+        "lock_sha256": environment.lock_sha256 if environment.pinned else None,
+        "engine": built.engine,
+        "engine_version": built.engine_version,
+        **built.details,
+        "python": reported.get("python"),
+        "versions": reported.get("versions", {}),
+        "cuda": reported.get("cuda"),
+        "cudnn": reported.get("cudnn"),
+        "packages": dict(sorted(reported.get("packages", {}).items())),
+        "command_prefix": [Path(part).name if built.engine == "venv" else part for part in built.python],
+    }
+
+
+def workload_record(workloads: Path, workload: str) -> dict[str, Any]:
+    """The code a trial ran: a hash of every file of the workloads folder, and which of them was started."""
+    files = {
+        path.relative_to(workloads).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(workloads.rglob("*.py"))
+    }
+    return {"workload": workload, "files": files}
+
+
+@cache
+def git_state() -> dict[str, Any]:
+    """Commit of this checkout, and whether it has uncommitted changes; `unknown` outside git."""
+    root = Rooms().root
+    commit = _git(root, "rev-parse", "HEAD")
+    return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    try:
+        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)  # noqa: S607
+    except OSError:
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def _cpu_model() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

@@ -1,0 +1,164 @@
+"""Published numbers: what a source reported, from reports/published/<source>.toml, with where it comes from.
+
+A file says what is known of the source and holds its tables much as they were printed: each `[[numbers]]` is one
+table, whose columns are axes (which case) and quantities (what was found), see reports/published/conv2d-gce.toml.
+A number belongs to every case that has all the axes it gives: an axis left out matches anything.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field, ValidationError, model_validator
+
+from tsuishi import spec
+from tsuishi.errors import unknown
+from tsuishi.suite import AXES, Case
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """Something measured: how it is called in a table's header, and its unit (1: a pure number)."""
+
+    label: str
+    unit: str
+
+
+# The closed list of quantities that are compared, in the order in which they are shown.
+QUANTITIES = {
+    "first_run_s": Quantity("first run", "s"),
+    "later_run_s": Quantity("later runs, median", "s"),
+    "host_to_device_s": Quantity("host to device", "s"),
+    "compute_s": Quantity("compute", "s"),
+    "device_to_host_s": Quantity("device to host", "s"),
+    "step_s": Quantity("step, median", "s"),
+    "throughput_images_per_s": Quantity("throughput", "images/s"),
+    "first_step_s": Quantity("first step", "s"),
+    "second_step_s": Quantity("second step", "s"),
+    "first_epoch_s": Quantity("first epoch", "s"),
+    "median_epoch_s": Quantity("later epochs, median", "s"),
+    "total_s": Quantity("100 epochs", "s"),
+    "accuracy": Quantity("accuracy on the test images", "1"),
+}
+
+
+class Hardware(spec.Spec):
+    """A machine, or a part of one, that numbers were measured on."""
+
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    # As in a chart's legend.
+    title: str
+    description: str = ""
+
+
+class Numbers(spec.Spec):
+    """One table of a source: rows of axes and quantities, as `columns` names them; `case` holds for every row."""
+
+    suite: str
+    hardware: str
+    case: dict[str, str | int] = Field(default_factory=dict)
+    columns: tuple[str, ...] = Field(min_length=1)
+    rows: tuple[tuple[str | int | float, ...], ...] = Field(min_length=1)
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _checked(self) -> "Numbers":
+        for axis in self.case:
+            if axis not in AXES or axis == "suite":
+                raise ValueError(f"case: {unknown('axis', axis, set(AXES) - {'suite'})}")
+        for column in self.columns:
+            if column not in QUANTITIES and (column not in AXES or column == "suite"):
+                raise ValueError(f"columns: {unknown('axis or quantity', column, {*AXES, *QUANTITIES} - {'suite'})}")
+        twice = {name for name in self.columns if self.columns.count(name) > 1 or name in self.case}
+        if twice:
+            raise ValueError(f"columns: '{min(twice)}' is given twice; give it once, in 'columns' or in 'case'")
+        if not set(self.columns) & set(QUANTITIES):
+            raise ValueError(f"columns: no quantity among them; add one of: {', '.join(QUANTITIES)}")
+        for number, row in enumerate(self.rows):
+            self._check_row(f"rows[{number}]", row)
+        return self
+
+    def _check_row(self, where: str, row: tuple[Any, ...]) -> None:
+        if len(row) != len(self.columns):
+            raise ValueError(f"{where} has {len(row)} values for {len(self.columns)} columns; make them as many")
+        for column, value in zip(self.columns, row, strict=True):
+            if column in QUANTITIES and not isinstance(value, int | float):
+                raise ValueError(f"{where}: '{column}' is {value!r}; give a number in {QUANTITIES[column].unit}")
+        try:
+            Case.model_validate({"suite": self.suite, "protocol": "literal", **self.axes(row)})
+        except ValidationError as error:
+            raise ValueError(f"{where}: {spec.explain(error, Case)}") from error
+
+    def axes(self, row: tuple[Any, ...]) -> dict[str, str | int]:
+        """The axes that identify the case of a row, without its suite."""
+        given = zip(self.columns, row, strict=True)
+        return {**self.case, **{column: value for column, value in given if column not in QUANTITIES}}
+
+
+@dataclass(frozen=True)
+class Number:
+    """One published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`."""
+
+    source: str
+    hardware: str
+    axes: dict[str, str | int]
+    quantity: str
+    value: float
+    note: str
+
+    @property
+    def key(self) -> str:
+        """What it is called as a column of a table: source and hardware."""
+        return f"published_{self.source}_{self.hardware}".replace("-", "_")
+
+    def matches(self, case: dict[str, Any]) -> bool:
+        """Whether every axis given here has the same value in a case's axes."""
+        return all(case.get(axis) == value for axis, value in self.axes.items())
+
+
+class Source(spec.Spec):
+    """A published source. What is not known of it (author, address) is left out, never invented."""
+
+    name: str
+    title: str
+    author: str | None = None
+    address: str | None = None
+    # 2019, 2019-05 or 2019-05-14; 2018/2019 where it is one of several years.
+    date: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}(/\d{4}(-\d{2}){0,2})?$")] | None = None
+    # ISO 639-1.
+    language: Annotated[str, Field(pattern=r"^[a-z]{2}$")]
+    hardware: tuple[Hardware, ...] = Field(min_length=1)
+    # Name and version, as the source says it.
+    software: dict[str, str] = Field(default_factory=dict)
+    # What a replication has to assume, because the source does not say it.
+    assumed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    numbers: tuple[Numbers, ...] = ()
+
+    @model_validator(mode="after")
+    def _hardware_is_listed(self) -> "Source":
+        listed = [hardware.name for hardware in self.hardware]
+        for number, table in enumerate(self.numbers):
+            if table.hardware not in listed:
+                raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
+        return self
+
+    def flat(self) -> Iterator[Number]:
+        """Every single number, in the order of the file."""
+        for table in self.numbers:
+            for row in table.rows:
+                axes = {"suite": table.suite, **table.axes(row)}
+                for column, value in zip(table.columns, row, strict=True):
+                    if column in QUANTITIES:
+                        yield Number(self.name, table.hardware, axes, column, float(value), table.note)
+
+
+def read_source(path: Path) -> Source:
+    """The source of a file. Raises UserError naming file, key and remedy."""
+    return spec.load(path, Source, name=path.stem)
+
+
+def read_sources(published: Path) -> tuple[Source, ...]:
+    """Every source in a directory, in alphabetical order."""
+    return tuple(read_source(path) for path in sorted(published.glob("*.toml")))

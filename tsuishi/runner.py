@@ -1,0 +1,396 @@
+"""Cases become trials here: the only module that writes a run."""
+
+import csv
+import gzip
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from tsuishi import provenance, spec, store
+from tsuishi.builder import WORKLOADS_INSIDE, Ready, framework_of
+from tsuishi.engines.base import Ended, Limits
+from tsuishi.errors import EngineLost
+from tsuishi.events import Event
+from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
+from tsuishi.nvml import Nvml
+from tsuishi.plan import PlannedTrial
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+from tsuishi.suite import Case
+from tsuishi.telemetry import Sampler, energy_j
+
+# Phases in which the measured work is done; energy is counted over these.
+_MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
+# What the engine and this process need beside the trial.
+_MEMORY_FOR_TRIALS = 0.9
+
+
+class Audience(Protocol):
+    """Whoever watches a run: the progress display, or nobody."""
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
+    def phase(self, name: str) -> None: ...
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended: a status of store.FINDINGS or store.UNFINISHED, and a reason a person can act on."""
+
+    status: str
+    reason: str = ""
+    exit_code: int | None = None
+
+
+class RunStopped(Exception):
+    """The run cannot go on; what was measured is safe. `reason` is one line."""
+
+
+class Runner:
+    """Runs the trials of one run directory."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        ready: Mapping[str, Ready],
+        settings: Settings,
+        rooms: Rooms,
+        nvml: Nvml,
+        audience: Audience,
+    ) -> None:
+        # For the whole run.
+        self._run = run
+        self._ready = ready
+        self._settings = settings
+        self._rooms = rooms
+        self._nvml = nvml
+        self._audience = audience
+        self._machine = run.add_record("machine", provenance.machine_record(nvml))
+        self._environments = {name: run.add_record("environment", one.record) for name, one in ready.items()}
+        self._memory = int(
+            settings.memory_gib * (1 << 30)
+            if settings.memory_gib
+            else psutil.virtual_memory().total * _MEMORY_FOR_TRIALS
+        )
+
+    def run(self, planned: Sequence[PlannedTrial]) -> Counter[str]:
+        """Run every trial of the plan that has no finding yet; statuses of the last attempts of all.
+
+        The tables are gathered whatever happens. Raises KeyboardInterrupt after recording the trial at hand,
+        RunStopped where engine or disk fail.
+        """
+        self._sweep()
+        self._bury_left_behind(planned)
+        done = last_attempts(self._run)
+        try:
+            for trial in planned:
+                earlier = done.get(trial.id)
+                if earlier is None or earlier["status"] in store.UNFINISHED:
+                    self._attempt(trial, earlier["attempt"] + 1 if earlier else 1)
+        finally:
+            self._gather()
+        return statuses(self._run, planned)
+
+    def _attempt(self, trial: PlannedTrial, attempt: int) -> None:
+        ready = self._ready[trial.environment]
+        trial_id = f"{trial.id}.a{attempt}"
+        self._audience.trial_begins(trial, attempt)
+        try:
+            with _Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
+                outcome, stopped = self._measure(recording, trial, ready, trial_id)
+                recording.close_files()
+                self._run.commit(recording.folder, self._describe(recording, trial, attempt, outcome))
+        except OSError as error:
+            raise RunStopped(
+                f"{self._run.path}: {error.strerror or error}: free some room, then go on with "
+                f"`invoke run-suite --resume {self._run.id}`; everything measured before this trial is kept"
+            ) from error
+        self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
+        if stopped is not None:
+            raise stopped
+
+    def _measure(
+        self, recording: "_Recording", trial: PlannedTrial, ready: Ready, trial_id: str
+    ) -> tuple[Outcome, BaseException | None]:
+        """Start the workload and hear it out: the outcome, and what stops the run after this trial, if anything."""
+        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
+        limits = Limits(self._memory, self._settings.pids, _gpus(trial))
+        try:
+            process = ready.engine.start(
+                ready.built,
+                ["-u", script, spec.canonical_json(argument(trial, ready))],
+                {self._rooms.workloads: WORKLOADS_INSIDE},
+                limits,
+                f"tsuishi-{self._run.id}-{trial_id}",
+                {"run": self._run.id},
+            )
+            recording.pids = process.pids()
+            ended = listen(
+                process,
+                recording.transcript,
+                recording.sampler.start,
+                trial.timeout_s,
+                lambda event: self._hear(recording, event),
+                recording.log,
+            )
+        except Timeout:
+            return Outcome("timeout", f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
+        except KeyboardInterrupt as interrupt:
+            return Outcome("interrupted", "Ctrl-C; go on with `invoke run-suite --resume`"), interrupt
+        except EngineLost as lost:
+            reason = f"{ready.engine.name} stopped answering: {lost}"
+            return Outcome("failed", reason), RunStopped(
+                f"{reason}; start it again, then go on with `invoke run-suite --resume {self._run.id}`"
+            )
+        return outcome_of(recording.transcript, ended, self._memory), None
+
+    def _hear(self, recording: "_Recording", event: Event) -> None:
+        recording.hear(event)
+        if event.kind == "phase_begin":
+            self._audience.phase(event.values["phase"])
+
+    def _describe(self, recording: "_Recording", trial: PlannedTrial, attempt: int, outcome: Outcome) -> dict[str, Any]:
+        """trial.json: everything about a trial that is not in its tables."""
+        transcript = recording.transcript
+        reported = {key: value for key, value in transcript.reported.items() if key != "packages"}
+        ready = self._ready[trial.environment]
+        phases = transcript.phases()
+        joules, source = recording.energy(phases)
+        workload = provenance.workload_record(self._rooms.workloads, trial.workload)
+        return {
+            "trial_id": recording.folder.name.partition("-")[2],
+            "case_id": trial.case.id,
+            "case_record": self._run.add_record("case", trial.case.axes),
+            "environment": trial.environment,
+            "environment_record": self._environments[trial.environment],
+            "machine_record": self._machine,
+            "workload_record": self._run.add_record("workload", workload),
+            "framework": _framework(reported),
+            "device": _device(reported),
+            "repetition": trial.repetition,
+            "attempt": attempt,
+            "status": outcome.status,
+            "reason": outcome.reason,
+            "exit_code": outcome.exit_code,
+            "simulated": reported.get("simulated"),
+            "synthetic": reported.get("synthetic"),
+            "started_at": recording.started_at,
+            "duration_s": recording.duration_s,
+            "startup_s": transcript.startup_s and round(transcript.startup_s, 3),
+            "energy_j": joules,
+            "energy_source": source,
+            "peak_process_memory_mib": round(recording.sampler.peak_process_memory_mib, 1),
+            "events_garbled": transcript.garbled,
+            "events_missing": transcript.missing,
+            "phases": phases,
+            "reported": reported,
+            "settings": trial.settings,
+            "timeout_s": trial.timeout_s,
+            "command": ["python", f"suites/workloads/{trial.workload}.py", spec.canonical_json(argument(trial, ready))],
+        }
+
+    def _sweep(self) -> None:
+        """End what a killed runner left running: it would disturb every trial after it."""
+        for engine in {ready.engine.name: ready.engine for ready in self._ready.values()}.values():
+            try:
+                engine.sweep({"run": self._run.id})
+            except EngineLost as lost:
+                raise RunStopped(f"{engine.name} does not answer: {lost}; start it") from lost
+
+    def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
+        """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""
+        by_id = {trial.id: trial for trial in planned}
+        for trial_id, partial in list(self._run.left_behind()):
+            base, _, attempt = trial_id.rpartition(".a")
+            if base not in by_id or not attempt.isdigit():
+                continue
+            with _Recording(self._run, trial_id, by_id[base], 1.0, Nvml(), folder=partial) as recording:
+                outcome = Outcome("interrupted", "the runner was killed during this trial")
+                self._run.commit(partial, self._describe(recording, by_id[base], int(attempt), outcome))
+
+    def _gather(self) -> None:
+        try:
+            self._run.gather()
+        except OSError as error:
+            raise RunStopped(
+                f"{self._run.path}: the tables could not be written ({error.strerror}); every finished trial is kept: "
+                f"free some room, then `invoke run-suite --resume {self._run.id}`"
+            ) from error
+
+
+class _Recording:
+    """What one trial writes while it runs, into a directory that is not yet part of the run."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        trial_id: str,
+        trial: PlannedTrial,
+        interval_s: float,
+        nvml: Nvml,
+        folder: Path | None = None,
+    ) -> None:
+        self.transcript = Transcript()
+        self.pids: Sequence[int] = ()
+        self.folder = folder or run.partial(trial_id)
+        self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        gpus = [int(gpu) for gpu in _gpus(trial)]
+        self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
+        self._files = ExitStack()
+        self._new = folder is None
+
+    @property
+    def duration_s(self) -> float | None:
+        """How long it took so far; unknown for what a killed runner left behind."""
+        return round(self.sampler.elapsed_s(), 3) if self._new else None
+
+    def __enter__(self) -> "_Recording":
+        if self._new:
+            files = self._files
+            self._log = files.enter_context(gzip.open(self.folder / "log.txt.gz", "wb", compresslevel=1))
+            self._samples = files.enter_context((self.folder / "samples.csv").open("w", encoding="utf-8", newline=""))
+            self._metrics = files.enter_context((self.folder / "metrics.csv").open("w", encoding="utf-8", newline=""))
+            self._sample_rows = store.csv_writer("samples", self._samples)
+            self._metric_rows = store.csv_writer("metrics", self._metrics)
+            files.enter_context(self.sampler)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._files.close()
+
+    def hear(self, event: Event) -> None:
+        """Keep an event's part of the tables; flushed at once, so that a killed runner loses nothing."""
+        values = event.values
+        if event.kind == "sample":
+            row = {key: store.csv_value(values[key]) for key in ("phase", "index", "steps", "images", "seconds")}
+            self._sample_rows.writerow(row)
+            self._samples.flush()
+        elif event.kind == "metric":
+            self._metric_rows.writerow({key: store.csv_value(values[key]) for key in ("name", "value", "unit")})
+            self._metrics.flush()
+        elif event.kind == "phase_begin":
+            self.sampler.phase = values["phase"]
+        elif event.kind == "phase_end":
+            self.sampler.phase = ""
+
+    def log(self, piece: bytes) -> None:
+        self._log.write(piece)
+
+    def close_files(self) -> None:
+        """Everything on its way to the disk; raises OSError where it does not fit."""
+        self._files.close()
+
+    def energy(self, phases: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
+        """Joules over the measured phases, from the telemetry just written."""
+        spans = [(p["begin_s"], p["end_s"]) for p in phases if p["name"] in _MEASURED and p["end_s"] is not None]
+        path = self.folder / "telemetry.csv"
+        if not spans or not path.exists():
+            return None, ""
+        with path.open(encoding="utf-8", newline="") as file:
+            return energy_j(list(csv.DictReader(file)), spans)
+
+
+def argument(trial: PlannedTrial, ready: Ready) -> dict[str, Any]:
+    """The one JSON argument a workload is started with."""
+    return {
+        "case": trial.case.axes,
+        "framework": framework_of(ready.environment),
+        "accelerator": trial.accelerator,
+        "settings": trial.settings,
+    }
+
+
+def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int) -> Outcome:
+    """What a workload's own words and the way it ended come to."""
+    code = ended.code
+    if ended.out_of_memory:
+        limit = f"{memory_bytes / (1 << 30):.1f} GiB"
+        return Outcome("out_of_memory", f"the kernel ended it at its memory limit of {limit}", code)
+    if transcript.failure is not None:
+        kind = transcript.failure["kind"]
+        status = kind if kind in ("out_of_memory", "unsupported") else "failed"
+        return Outcome(status, f"{transcript.failure['type']}: {transcript.failure['text']}", code)
+    if not transcript.finished:
+        return Outcome("failed", f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
+    if code != 0:
+        return Outcome("failed", f"it had finished, then {why_it_ended(ended)}; see its log", code)
+    return Outcome("ok", "", code)
+
+
+def last_attempts(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """The latest attempt of every trial, by trial id without the attempt."""
+    latest: dict[str, dict[str, Any]] = {}
+    for _, trial in run.finished():
+        base = trial["trial_id"].rpartition(".a")[0]
+        if base not in latest or trial["attempt"] > latest[base]["attempt"]:
+            latest[base] = trial
+    return latest
+
+
+def statuses(run: RunDirectory, planned: Sequence[PlannedTrial]) -> Counter[str]:
+    """How many trials of the plan came to which status; those not yet run count as 'not run'."""
+    latest = last_attempts(run)
+    return Counter(latest[trial.id]["status"] if trial.id in latest else "not run" for trial in planned)
+
+
+def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
+    """The plan as run.json keeps it: enough to go on from."""
+    return [
+        {
+            "trial": trial.id,
+            "case_id": trial.case.id,
+            "case": trial.case.axes,
+            "environment": trial.environment,
+            "accelerator": trial.accelerator,
+            "repetition": trial.repetition,
+            "workload": trial.workload,
+            "settings": trial.settings,
+            "timeout_s": trial.timeout_s,
+            "expected_s": round(trial.expected_s, 1),
+        }
+        for trial in planned
+    ]
+
+
+def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list[PlannedTrial]:
+    """The plan of a run.json, for those environments that are at hand."""
+    return [
+        PlannedTrial(
+            id=entry["trial"],
+            case=Case.model_validate(entry["case"]),
+            environment=entry["environment"],
+            accelerator=entry["accelerator"],
+            repetition=entry["repetition"],
+            workload=entry["workload"],
+            settings=entry["settings"],
+            timeout_s=entry["timeout_s"],
+            expected_s=entry["expected_s"],
+        )
+        for entry in run["plan"]
+        if entry["environment"] in environments
+    ]
+
+
+def _gpus(trial: PlannedTrial) -> tuple[str, ...]:
+    """Indices of the GPUs a trial gets: as many as its case has devices, one where it says nothing."""
+    if trial.accelerator != "cuda":
+        return ()
+    return tuple(str(index) for index in range(trial.case.devices or 1))
+
+
+def _framework(reported: Mapping[str, Any]) -> str:
+    name = reported.get("framework")
+    return f"{name} {reported.get('versions', {}).get(name, '')}".strip() if name else ""
+
+
+def _device(reported: Mapping[str, Any]) -> str:
+    devices = reported.get("devices") or []
+    gpus = [device["name"] for device in devices if device.get("kind") == "gpu"]
+    return ", ".join(sorted(set(gpus))) if gpus else ("cpu" if devices else "")

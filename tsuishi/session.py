@@ -1,0 +1,172 @@
+"""The main job: build, run-suite, report, each on what the one before it made."""
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from tsuishi import __version__, console, plan, provenance, runner, spec, store
+from tsuishi.builder import Builder, Ready
+from tsuishi.environment import Environment, read_environment
+from tsuishi.errors import EngineLost, UserError
+from tsuishi.nvml import Nvml
+from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+
+# What a file system should have left when everything is in place.
+_FREE_DISK_MARGIN = 1.1
+
+
+class Session:
+    """What one call of Invoke works with."""
+
+    def __init__(self, settings: Settings, choice: Choice, screen: console.Screen, rooms: Rooms | None = None) -> None:
+        self.settings = settings
+        self.choice = choice
+        self.screen = screen
+        self.rooms = rooms or Rooms()
+        self.builder = Builder(settings, self.rooms)
+        self.nvml = Nvml()
+
+    def plan(self, with_trials: bool) -> tuple[tuple[Environment, ...], dict[str, str]]:
+        """Print what would be done; the environments that can be used, and those left out with the reason."""
+        chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
+        builds = plan.plan_builds(self.builder, chosen.environments)
+        console.print_builds(self.screen, builds, chosen.left_out)
+        expected = sum(build.expected_s for build in builds)
+        if with_trials:
+            trials = self.plan_trials(chosen.environments)
+            console.print_trials(self.screen, trials)
+            expected += sum(trial.expected_s for trial in trials)
+        fetch = console.megabytes(sum(build.download_bytes for build in builds))
+        disk = console.megabytes(sum(build.download_bytes + build.disk_bytes for build in builds))
+        self.screen.say(f"expected: {console.duration(expected)}, {fetch} to fetch, {disk} of disk")
+        self._check_disk(sum(build.download_bytes + build.disk_bytes for build in builds))
+        return chosen.environments, chosen.left_out
+
+    def plan_trials(self, environments: Sequence[Environment]) -> list[PlannedTrial]:
+        """The trials of this call, with what earlier runs on this machine say about their time."""
+        machine = f"machine-{spec.digest(provenance.machine_record(self.nvml))}"
+        history = plan.past_durations(self.settings.results, machine)
+        return plan.plan_trials(self.choice, self.rooms, environments, self.nvml, history)
+
+    def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
+        """Every environment, ready to be entered. Raises BuildError for the first that cannot be made."""
+        ready = {}
+        with store.exclusive(self.settings.cache / "building.lock", "building environments"):
+            for environment in environments:
+                ready[environment.name] = self._build_one(environment)
+        return ready
+
+    def _build_one(self, environment: Environment) -> Ready:
+        begun = time.monotonic()
+        found = self.builder.find(environment)
+        if found is not None:
+            self.screen.say(f"{environment.name}: built already, nothing to do")
+            return found
+        with self.screen.building(environment.name) as progress:
+            fetcher = self.builder.fetcher(progress.say, progress.downloaded)
+            try:
+                ready = self.builder.ensure(environment, fetcher, progress.say)
+            except EngineLost as lost:
+                raise UserError(f"{environment.name}: the engine stopped answering: {lost}; start it again") from lost
+            except OSError as error:
+                raise UserError(f"{environment.name}: {error.strerror or error}: {error.filename or ''}") from error
+        reported = ", ".join(f"{name} {version}" for name, version in sorted(ready.record["versions"].items()))
+        taken = console.duration(time.monotonic() - begun)
+        self.screen.say(f"{environment.name}: ready in {taken}: Python {ready.record['python']}, {reported}")
+        return ready
+
+    def run_suite(self, name: str) -> RunDirectory:
+        """A new run of everything chosen."""
+        chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
+        ready = self.build(chosen.environments)
+        planned = self.plan_trials(chosen.environments)
+        if not planned:
+            raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
+        self.settings.results.mkdir(parents=True, exist_ok=True)
+        with store.exclusive(self.settings.results / ".measuring", "measuring on this machine"):
+            run = self._create_run(name, planned, chosen.left_out)
+            self._run(run, ready, planned)
+        return run
+
+    def resume(self, name: str) -> RunDirectory:
+        """An earlier run (the latest, where no name is given), taken up where it stopped."""
+        run = store.open_run(self.settings.results, name)
+        recorded = run.run()
+        names = {entry["environment"] for entry in recorded["plan"]}
+        known = [read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)]
+        with store.exclusive(self.settings.results / ".measuring", "measuring on this machine"):
+            self._run(run, self.build(known), runner.planned_again(recorded, names))
+        return run
+
+    def _create_run(self, name: str, planned: Sequence[PlannedTrial], left_out: Mapping[str, str]) -> RunDirectory:
+        now = time.gmtime()
+        run_id = console.run_id(now, self.choice.profile, name)
+        return RunDirectory.create(
+            self.settings.results / run_id,
+            {
+                "run_id": run_id,
+                "tsuishi_version": __version__,
+                "git": provenance.git_state(),
+                "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+                "profile": self.choice.profile,
+                "seed": self.choice.seed,
+                "engine": self.settings.engine,
+                "arguments": self._arguments(),
+                "plan": runner.describe_plan(planned),
+                "left_out": [{"environment": name, "reason": reason} for name, reason in left_out.items()],
+            },
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        """What was asked for, as the options of run-suite that ask for it again."""
+        choice, settings = self.choice, self.settings
+        return {
+            "env": ",".join(choice.environments),
+            "suite": ",".join(choice.suites),
+            "profile": choice.profile,
+            "repetitions": choice.repetitions,
+            "timeout": choice.timeout_s,
+            "seed": choice.seed,
+            "accelerator": choice.accelerator,
+            "engine": settings.engine,
+            "telemetry_interval": settings.telemetry_interval,
+        }
+
+    def _run(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
+        expected = sum(trial.expected_s for trial in planned)
+        self.screen.say(f"run {run.id}: {len(planned)} trials, about {console.duration(expected)}, in {run.path}")
+        begun = time.monotonic()
+        with self.screen.running(planned) as audience:
+            work = runner.Runner(run, ready, self.settings, self.rooms, self.nvml, audience)
+            counts = work.run(planned)
+        said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        self.screen.say(
+            f"run {run.id}: {said}; took {console.duration(time.monotonic() - begun)}, "
+            f"the plan said {console.duration(expected)}"
+        )
+
+    def _check_disk(self, needed: int) -> None:
+        place = self.settings.cache
+        while not place.exists():
+            place = place.parent
+        free = shutil.disk_usage(place).free
+        if needed * _FREE_DISK_MARGIN > free:
+            raise UserError(
+                f"{console.megabytes(needed)} of disk are needed and {console.megabytes(free)} are free at {place}: "
+                "free some, choose fewer environments with --env, or move the cache (tsuishi.cache)"
+            )
+
+
+def failed(run: RunDirectory) -> bool:
+    """Whether some trial's last attempt failed, timed out, or never came to an end."""
+    return any(trial["status"] in store.UNFINISHED for trial in runner.last_attempts(run).values())
+
+
+def output_folder(settings: Settings, runs: Sequence[RunDirectory], name: str) -> Path:
+    """Where a report goes: under the name given, or that of the run."""
+    return settings.reports / (name or "+".join(run.id for run in runs))

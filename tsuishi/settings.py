@@ -1,0 +1,96 @@
+"""Shared options: a flag overrides INVOKE_TSUISHI_<NAME>, which overrides `tsuishi:` in invoke.yaml, then the default.
+
+Invoke ignores variables it does not know and reads `=false` as true, so names and values are checked here.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+
+from tsuishi import spec
+from tsuishi.errors import UserError, unknown
+
+ENGINES = ("docker", "venv", "host")
+PREFIX = "INVOKE_TSUISHI_"
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tsuishi"
+
+
+def _mapping(value: Any) -> Any:
+    """`a=b,c=d` as a mapping; a mapping stays one. Pairs are split at the last '=' but one has no '=' in references."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if not all(separator and key.strip() and used.strip() for key, separator, used in pairs):
+        raise ValueError("expected asked=used pairs separated by commas")
+    return {key.strip(): used.strip() for key, _, used in pairs}
+
+
+def _list(value: Any) -> Any:
+    """`a,b` as a tuple; a list stays one."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Settings(spec.Spec):
+    """Every shared option, with its default."""
+
+    model_config = ConfigDict(strict=False)
+
+    engine: Literal["auto", "docker", "venv", "host"] = "auto"
+    # Where downloads, venvs and locks on building live.
+    cache: Path = Field(default_factory=_cache)
+    results: Path = Path("results")
+    reports: Path = Path("reports/out")
+    # Base references replaced at an air-gapped site: the reference asked for (or its repository) -> the one used.
+    mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
+    # Package indexes and wheel folders; empty means those pip is configured with.
+    indexes: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    find_links: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
+    pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    host_python: str = "python3"
+    telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    # Limits of a trial's container.
+    memory_gib: Annotated[float, Field(gt=0)] | None = None
+    pids: Annotated[int, Field(ge=16)] = 4096
+
+
+def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Merge the four levels. Raises UserError naming the variable, flag or key that is wrong and what is known."""
+    known = set(Settings.model_fields)
+    from_environ = {
+        name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
+    }
+    for name in from_environ:
+        if name not in known:
+            raise unknown("variable", PREFIX + name.upper(), (PREFIX + key.upper() for key in known))
+    for name in configured:
+        if name not in known:
+            raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
+    given = {name: value for name, value in flags.items() if value not in (None, "")}
+    try:
+        return Settings.model_validate({**configured, **from_environ, **given})
+    except ValidationError as error:
+        raise UserError(f"settings: {spec.explain(error, Settings)}") from error
+
+
+def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
+    """The reference to use for the one asked for: a whole reference in the map wins over its repository.
+
+    >>> mirrored("docker.io/library/python:3.6", {"docker.io/library/python": "mirror.lan/python"})
+    'mirror.lan/python:3.6'
+    """
+    if reference in mirrors:
+        return mirrors[reference]
+    repository, colon, tag = reference.rpartition(":")
+    for asked in sorted(mirrors, key=len, reverse=True):
+        if repository == asked or repository.startswith(asked.rstrip("/") + "/"):
+            return mirrors[asked] + repository.removeprefix(asked) + colon + tag
+    return reference

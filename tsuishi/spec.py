@@ -1,0 +1,101 @@
+"""TOML files become frozen, typed objects here; whatever is wrong becomes one line with file, key and remedy."""
+
+import difflib
+import hashlib
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+from tsuishi.errors import UserError
+
+
+class Spec(BaseModel):
+    """Base of everything read from a file: immutable, and a key nobody knows is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+S = TypeVar("S", bound=Spec)
+
+
+def load(path: Path, model: type[S], **extra: Any) -> S:
+    """The file at `path` as `model`; `extra` fields are set from outside the file (its name, say).
+
+    Raises UserError naming the file, the key, what is known and what to do.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from error
+    try:
+        # Through JSON, so that strict mode takes arrays for tuples, as TOML writes them.
+        return model.model_validate_json(json.dumps({**values, **extra}, default=str))
+    except ValidationError as error:
+        raise UserError(f"{path}: {explain(error, model)}") from error
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem of a validation in one line, with the number of further ones."""
+    problems = error.errors()
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return _explain_one(problems[0], model) + more
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with one possible spelling: keys in the given order, no blanks, ASCII only."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any, length: int = 12) -> str:
+    """First `length` hexadecimal digits of the SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    location, key = problem["loc"], _key(problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(model, location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        return f"unknown key '{key}'; {hint}known here: {', '.join(known)}"
+    if problem["type"] == "missing":
+        return f"key '{key}' is missing; add it"
+    where = f"key '{key}': " if location else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    given = "" if problem["type"] == "value_error" else f"; given: {_shorten(problem['input'])}"
+    return f"{where}{message[0].lower()}{message[1:]}{given}"
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    """('groups', 0, 'axes') as groups[0].axes, the way people write it."""
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    return "".join(parts).lstrip(".")
+
+
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Field names of the (nested) model that `location` points to."""
+    current: Any = model
+    for part in location:
+        if isinstance(part, str) and isinstance(current, type) and issubclass(current, BaseModel):
+            current = current.model_fields[part].annotation if part in current.model_fields else current
+        current = _inner_model(current) or current
+    return list(current.model_fields) if hasattr(current, "model_fields") else []
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside tuple[Model, ...], dict[str, Model] or Model | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _inner_model(arg))), None)
+
+
+def _shorten(value: Any, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,227 @@
+"""Contract 2: the run directory. Written by the runner, read by everything after it.
+
+results/<run id>/
+    run.json                     what was asked and planned
+    records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
+    trials/<trial id>/           trial.json samples.csv metrics.csv telemetry.csv log.txt.gz; whole or not there
+    trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
+"""
+
+import csv
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from tsuishi import schema, spec
+from tsuishi.errors import UserError, unknown
+
+SCHEMA_VERSION = 1
+
+# A finding is final; the others are run again, as a new attempt, by --resume.
+FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
+UNFINISHED = ("timeout", "failed", "interrupted")
+
+_TRIAL_TABLES = ("samples", "metrics", "telemetry")
+_PARTIAL = ".partial-"
+
+
+class RunDirectory:
+    """One run on disk. Every method leaves it readable at any moment, also after a power cut."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trials = path / "trials"
+        self.records = path / "records"
+
+    @classmethod
+    def create(cls, path: Path, run: dict[str, Any]) -> "RunDirectory":
+        """A new run directory with its run.json. Raises UserError where it exists already."""
+        try:
+            path.mkdir(parents=True)
+        except FileExistsError:
+            raise UserError(f"{path} exists; results are never overwritten: give another name") from None
+        directory = cls(path)
+        directory.trials.mkdir()
+        directory.records.mkdir()
+        directory.write_run(run)
+        return directory
+
+    @property
+    def id(self) -> str:
+        return self.path.name
+
+    def run(self) -> dict[str, Any]:
+        """run.json. Raises UserError where this is no run directory, or one of a later tsuishi."""
+        run = read_json(self.path / "run.json")
+        if run.get("schema_version") != SCHEMA_VERSION:
+            raise UserError(
+                f"{self.path}: run schema {run.get('schema_version')}, this tsuishi reads {SCHEMA_VERSION}; "
+                "use the version named in its run.json"
+            )
+        return run
+
+    def write_run(self, run: dict[str, Any]) -> None:
+        write_json(self.path / "run.json", {"schema_version": SCHEMA_VERSION, **run})
+
+    def add_record(self, kind: str, value: dict[str, Any]) -> str:
+        """Store a record under the hash of its content, once; returns its id, `<kind>-<hash>`."""
+        record_id = f"{kind}-{spec.digest(value)}"
+        path = self.records / f"{record_id}.json"
+        if not path.exists():
+            write_json(path, value)
+        return record_id
+
+    def record(self, record_id: str) -> dict[str, Any]:
+        return read_json(self.records / f"{record_id}.json")
+
+    def partial(self, trial_id: str) -> Path:
+        """A fresh directory to write a trial into, not yet part of the run."""
+        path = self.trials / f"{_PARTIAL}{trial_id}"
+        shutil.rmtree(path, ignore_errors=True)
+        path.mkdir()
+        return path
+
+    def commit(self, partial: Path, trial: dict[str, Any]) -> Path:
+        """Make a partial trial part of the run: everything on the disk first, then one rename."""
+        write_json(partial / "trial.json", trial)
+        for file in partial.iterdir():
+            _sync(file)
+        _sync(partial)
+        final = self.trials / partial.name.removeprefix(_PARTIAL)
+        partial.rename(final)
+        _sync(self.trials)
+        return final
+
+    def left_behind(self) -> Iterator[tuple[str, Path]]:
+        """Trial id and partial directory of trials a killed runner was writing."""
+        for path in sorted(self.trials.glob(f"{_PARTIAL}*")):
+            yield path.name.removeprefix(_PARTIAL), path
+
+    def finished(self) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Every trial of the run, all attempts, in the order of their ids."""
+        for path in sorted(self.trials.glob("[!.]*/trial.json")):
+            yield path.parent, read_json(path)
+
+    def gather(self) -> None:
+        """Rebuild the run's tables from its trials."""
+        trials = list(self.finished())
+        with _replacing(self.path / "trials.csv") as file:
+            rows = csv.DictWriter(file, schema.names("trials"), extrasaction="ignore", lineterminator="\n")
+            rows.writeheader()
+            rows.writerows(self._trial_row(trial) for _, trial in trials)
+        for table in _TRIAL_TABLES:
+            with _replacing(self.path / f"{table}.csv") as file:
+                _concatenate(table, (path for path, _ in trials), file)
+        write_json(self.path / "datapackage.json", schema.data_package(self.id.lower()))
+
+    def _trial_row(self, trial: dict[str, Any]) -> dict[str, Any]:
+        row = {**trial, **self.record(trial["case_record"])}
+        return {name: csv_value(row.get(name)) for name in schema.names("trials")}
+
+
+def open_run(results: Path, name: str = "") -> RunDirectory:
+    """The run of that id (or path), or the latest. Raises UserError where there is none."""
+    runs = known_runs(results)
+    if not name:
+        if not runs:
+            raise UserError(f"there is no run in {results}/ yet: make one with `invoke run-suite`")
+        return RunDirectory(list(runs.values())[-1])
+    if name in runs:
+        return RunDirectory(runs[name])
+    if (Path(name) / "run.json").is_file():
+        return RunDirectory(Path(name))
+    raise unknown("run", name, runs)
+
+
+def known_runs(results: Path) -> dict[str, Path]:
+    """Id and directory of every run, oldest first (ids begin with the time)."""
+    return {path.parent.name: path.parent for path in sorted(results.glob("*/run.json"))}
+
+
+@contextmanager
+def exclusive(path: Path, doing: str) -> Iterator[None]:
+    """Hold a lock file while `doing` something that only one process may do. Raises UserError where another does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            raise UserError(
+                f"another tsuishi (process {file.read().strip() or 'unknown'}) is {doing}; wait for it"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
+    """A writer for one trial's part of a table (the gathered table adds the trial_id)."""
+    columns = [name for name in schema.names(table) if name != "trial_id"]
+    writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
+    writer.writeheader()
+    return writer
+
+
+def csv_value(value: Any) -> Any:
+    """As tables hold it: nothing for None, true and false in lower case, floats to nine significant digits."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float(f"{value:.9g}")
+    return "" if value is None else value
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write so that a reader sees the old file or the new one, never half of either."""
+    with _replacing(path) as file:
+        json.dump(value, file, indent=2, ensure_ascii=False, allow_nan=False)
+        file.write("\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path}: expected a JSON object")
+    return value
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[str]]:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
+    """Every trial's part of a table under one header, with the trial's id in front; a row at a time."""
+    rows = csv.DictWriter(file, schema.names(table), restval="", extrasaction="ignore", lineterminator="\n")
+    rows.writeheader()
+    for trial in trials:
+        part = trial / f"{table}.csv"
+        if part.exists():
+            with part.open(encoding="utf-8", newline="") as source:
+                rows.writerows({"trial_id": trial.name, **row} for row in csv.DictReader(source))
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,184 @@
+"""Suites: what is measured. Axes, the cases they span, and how each is timed, from suites/<name>.toml."""
+
+import itertools
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationError
+
+from tsuishi import spec
+from tsuishi.environment import Accelerator
+from tsuishi.errors import UserError, unknown
+
+Profile = Literal["smoke", "quick", "full"]
+PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
+
+
+class Case(spec.Spec):
+    """One point of a suite's axes, without the environment: what is matched across environments and machines.
+
+    This is the closed list of axes, in canonical order. An axis a suite does not use is None and is no part of
+    the case's identity, so adding an axis here changes no existing case id.
+    """
+
+    suite: str
+    protocol: Literal["literal", "steady"]
+    implementation: Literal["framework", "scipy"] | None = None
+    mode: Literal["training", "inference"] | None = None
+    model: Literal["cnn10", "wrn28_10", "vgg_small"] | None = None
+    # `native` is what a framework does when nothing is said: NCHW in PyTorch, NHWC in TensorFlow.
+    layout: Literal["native", "channels_first", "channels_last"] | None = None
+    strategy: (
+        Literal["none", "towers", "data_parallel", "distributed_data_parallel", "multi_gpu_model", "mirrored"] | None
+    ) = None
+    devices: PositiveInt | None = None
+    nodes: PositiveInt | None = None
+    # Global batch, over all devices and nodes.
+    batch_size: PositiveInt | None = None
+    precision: Literal["fp32", "tf32", "amp_fp16", "amp_bf16"] | None = None
+    images: PositiveInt | None = None
+    height: PositiveInt | None = None
+    width: PositiveInt | None = None
+    channels: PositiveInt | None = None
+    filter_size: PositiveInt | None = None
+    data: Literal["ones", "random"] | None = None
+    feed: Literal["constant", "fed", "resident"] | None = None
+    graph_optimizers: Literal["default", "no_folding", "none"] | None = None
+
+    @cached_property
+    def axes(self) -> dict[str, Any]:
+        """The axes this case has, in canonical order."""
+        return self.model_dump(exclude_none=True)
+
+    @cached_property
+    def id(self) -> str:
+        """Hash of the canonical JSON: the same case has the same id everywhere."""
+        return spec.digest(self.axes)
+
+
+AXES = tuple(Case.model_fields)
+
+
+class Settings(spec.Spec):
+    """How long and how often; the same names in every workload (see suites/workloads/timing.py)."""
+
+    warm_up_steps: PositiveInt = 20
+    warm_up_s: float = 5.0
+    block_s: float = 1.0
+    min_blocks: PositiveInt = 8
+    measure_s: float = 10.0
+    max_s: float = 60.0
+    later_runs: PositiveInt = 10
+    epochs: PositiveInt = 100
+    train_images: PositiveInt = 50000
+    test_images: PositiveInt = 10000
+    seed: int = 0
+
+
+def _as_tuple(value: Any) -> Any:
+    """A single axis value may be written without brackets."""
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+Values = Annotated[tuple[str | int, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+
+
+class ProfileSettings(spec.Spec):
+    """How much of a suite is run under one profile."""
+
+    repetitions: dict[Accelerator, PositiveInt] = {"cpu": 1, "cuda": 3}
+    timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    settings: Settings = Settings()
+
+
+class Expect(spec.Spec):
+    """The plan's guess at one trial in the fastest environment on two CPU cores, start-up not counted."""
+
+    s: float = 5.0
+    # Seconds per image of the batch, for what grows with it; a slower environment takes its slowdown times this.
+    s_per_image: float = 0.0
+
+
+class Group(spec.Spec):
+    """A block of cases: the product of its axes, in the profiles and on the accelerator it is for."""
+
+    profiles: tuple[Profile, ...] = PROFILES
+    # Where it runs; None means everywhere.
+    accelerator: Accelerator | None = None
+    axes: dict[str, Values]
+    expect: dict[Profile, Expect] = {}
+
+    def expected_s(self, profile: Profile, batch_size: int, slowdown: float) -> float:
+        """Seconds one trial is expected to take once its framework is up."""
+        expect = self.expect.get(profile, Expect())
+        return expect.s + expect.s_per_image * batch_size * slowdown
+
+
+class Suite(spec.Spec):
+    """A set of related measurements, as suites/<name>.toml says it."""
+
+    name: str
+    title: str
+    description: str = ""
+    source: str | None = None
+    workload: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    profiles: dict[Profile, ProfileSettings] = {}
+    groups: tuple[Group, ...] = Field(min_length=1)
+
+    def profile(self, name: Profile) -> ProfileSettings:
+        """How a profile is timed; one the file does not mention has the defaults."""
+        return self.profiles.get(name, ProfileSettings())
+
+    def cases(self, profile: Profile, accelerator: Accelerator) -> Iterator[tuple[Case, Group]]:
+        """Every case of a profile on an accelerator, once each, with the group it comes from."""
+        seen = set()
+        for group in self.groups:
+            if profile in group.profiles and group.accelerator in (None, accelerator):
+                for case in group_cases(self.name, group):
+                    if case.id not in seen:
+                        seen.add(case.id)
+                        yield case, group
+
+
+def group_cases(suite: str, group: Group) -> Iterator[Case]:
+    """The product of a group's axes, the last axis turning fastest."""
+    for values in itertools.product(*group.axes.values()):
+        yield Case.model_validate({"suite": suite, **dict(zip(group.axes, values, strict=True))})
+
+
+def read_suite(path: Path) -> Suite:
+    """The suite of a file. Raises UserError naming file and key; every case is validated here, not when it runs."""
+    suite = spec.load(path, Suite, name=path.stem)
+    for number, group in enumerate(suite.groups):
+        where = f"{path}: groups[{number}].axes"
+        for axis in group.axes:
+            if axis not in AXES or axis == "suite":
+                raise UserError(f"{where}: {unknown('axis', axis, set(AXES) - {'suite'})}")
+        try:
+            list(group_cases(suite.name, group))
+        except ValidationError as error:
+            raise UserError(f"{where}: {spec.explain(error, Case)}") from error
+    return suite
+
+
+def known_suites(suites: Path) -> dict[str, Path]:
+    """Name and file of every suite, in alphabetical order."""
+    return {path.stem: path for path in sorted(suites.glob("*.toml"))}
+
+
+def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
+    """The named suites, or all. Raises UserError for a name that is not there."""
+    known = known_suites(suites)
+    for name in names:
+        if name not in known:
+            raise unknown("suite", name, known)
+    return tuple(read_suite(known[name]) for name in names or known)
+
+
+def profile_name(given: str) -> Profile:
+    """A profile's name as given by a user. Raises UserError for an unknown one."""
+    if given not in PROFILES:
+        raise unknown("profile", given, PROFILES)
+    return given

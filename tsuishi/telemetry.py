@@ -1,0 +1,158 @@
+"""The host-side sampler: one row per device and tick, written while a trial runs."""
+
+import csv
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tsuishi import store
+from tsuishi.nvml import Nvml
+
+_MIB = 1 << 20
+
+
+class Sampler:
+    """Samples in a thread from `__enter__` to `__exit__`, every `interval_s` seconds, into `path`.
+
+    `pids` gives the roots of the trial's process trees (none before it has started). A tick that cannot be
+    written (a full disk) ends the sampling; the error is raised at `__exit__`, when the trial is over.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        interval_s: float,
+        pids: Callable[[], Sequence[int]],
+        nvml: Nvml,
+        gpus: Sequence[int] | None = None,
+    ) -> None:
+        self.phase = ""
+        self.peak_process_memory_mib = 0.0
+        self.start = time.monotonic()
+        self._path = path
+        self._interval_s = interval_s
+        self._pids = pids
+        self._nvml = nvml
+        self._gpus = gpus
+        self._done = threading.Event()
+        self._error: OSError | None = None
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def __enter__(self) -> "Sampler":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._done.set()
+        self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    def elapsed_s(self) -> float:
+        """Seconds since the trial started."""
+        return time.monotonic() - self.start
+
+    def _run(self) -> None:
+        psutil.cpu_percent()  # the first answer is about nothing; from here on it is since the last tick
+        try:
+            with self._path.open("w", encoding="utf-8", newline="") as file:
+                writer = store.csv_writer("telemetry", file)
+                due = time.monotonic()
+                while not self._done.wait(max(0.0, due - time.monotonic())):
+                    self._tick(writer)
+                    file.flush()
+                    # A late tick is not made up for: the next one keeps to the grid.
+                    due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
+                self._tick(writer)
+        except OSError as error:
+            self._error = error
+
+    def _tick(self, writer: "csv.DictWriter[str]") -> None:
+        moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": self.phase}
+        memory = process_memory_mib(self._pids())
+        self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
+        host = {
+            "device": "host",
+            "utilisation_percent": psutil.cpu_percent(),
+            "process_memory_mib": round(memory, 1),
+            "load_1min": round(os.getloadavg()[0], 2),
+        }
+        for row in (host, *self._nvml.sample(self._gpus)):
+            writer.writerow({key: store.csv_value(value) for key, value in {**moment, **row}.items()})
+
+
+def process_memory_mib(roots: Sequence[int]) -> float:
+    """Resident memory of these processes and all they started, MiB; a page shared by two counts in both."""
+    total = 0
+    for root in roots:
+        try:
+            process = psutil.Process(root)
+            family = [process, *process.children(recursive=True)]
+        except psutil.Error:
+            continue
+        for member in family:
+            try:
+                total += member.memory_info().rss
+            except psutil.Error:  # it has just ended
+                continue
+    return total / _MIB
+
+
+def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
+    """Energy of all GPUs over the given (begin, end) phases in seconds: joules, and where the figure comes from.
+
+    The counter's difference between the phase's ends, interpolated between ticks; without a counter the
+    trapezoidal integral of the sampled power. (None, "") where there is neither.
+    """
+    by_device: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["device"] != "host":
+            by_device.setdefault(row["device"], []).append(row)
+    sources: set[str] = set()
+    total = 0.0
+    for series in by_device.values():
+        for begin, end in phases:
+            joules, source = _device_energy_j(series, begin, end)
+            if joules is None:
+                return None, ""
+            total += joules
+            sources.add(source)
+    if not sources:
+        return None, ""
+    return total, "power_integral" if "power_integral" in sources else "counter"
+
+
+def _device_energy_j(series: list[dict[str, Any]], begin: float, end: float) -> tuple[float | None, str]:
+    times = [float(row["elapsed_s"]) for row in series]
+    counter = [_number(row.get("energy_j")) for row in series]
+    if len(series) > 1 and None not in counter:
+        values = [value for value in counter if value is not None]
+        return _at(times, values, end) - _at(times, values, begin), "counter"
+    power = [_number(row.get("power_w")) for row in series]
+    if len(series) < 2 or None in power:
+        return None, ""
+    watts = [value for value in power if value is not None]
+    inside = [(t, w) for t, w in zip(times, watts, strict=True) if begin < t < end]
+    points = [(begin, _at(times, watts, begin)), *inside, (end, _at(times, watts, end))]
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points)), "power_integral"
+
+
+def _at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
+    """Linear interpolation, held constant beyond both ends."""
+    if moment <= times[0]:
+        return values[0]
+    for i in range(1, len(times)):
+        if moment <= times[i]:
+            share = (moment - times[i - 1]) / (times[i] - times[i - 1])
+            return values[i - 1] + share * (values[i] - values[i - 1])
+    return values[-1]
+
+
+def _number(value: Any) -> float | None:
+    return None if value in (None, "") else float(value)
