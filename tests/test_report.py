@@ -4,6 +4,7 @@ import csv
 import re
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
@@ -65,6 +66,13 @@ def test_the_page_needs_nothing_from_outside_itself(example: Path) -> None:
     assert page.tags.count("svg") == len(list((example / "charts").iterdir()))
 
 
+def test_charts_beside_the_page_are_svg_files_with_a_colour_of_their_own(example: Path) -> None:
+    for path in (example / "charts").iterdir():
+        root = ElementTree.fromstring(path.read_text(encoding="utf-8"))  # noqa: S314  our own file
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        assert "prefers-color-scheme:dark" in (root[0].text or "")
+
+
 def test_ids_are_unique_and_links_lead_somewhere(example: Path) -> None:
     html = (example / "index.html").read_text(encoding="utf-8")
     page = Text(html)
@@ -92,6 +100,13 @@ def test_the_step_between_three_and_four_towers_is_a_ratio(example: Path) -> Non
     found = {(row["series"], row["quantity"]): float(row["ratio_3_to_4_devices"]) for row in rows}
     assert found[f"{TF}: graph optimisers default", "first_run_s"] == pytest.approx(0.9 / 0.45)
     assert found["V100 (published)", "first_run_s"] == pytest.approx(5.645370483 / 0.684230804)
+
+
+def test_scipy_has_a_row_of_its_own_beside_the_towers(example: Path) -> None:
+    text = (example / "report.md").read_text(encoding="utf-8")
+    rows = [row.split(" | ")[:3] for row in text.splitlines() if "first run," in row]
+    assert ["| torch2-cpu: graph optimisers default", "first run, s", "0.3500"] in rows
+    assert ["| torch2-cpu, SciPy", "first run, s", "0.2500"] in rows
 
 
 def test_published_numbers_stand_beside_the_cases_they_belong_to(example: Path) -> None:

@@ -53,8 +53,8 @@ class Cache:
         """The file with one of these hashes, by where it lies; `verify` looks at its content."""
         for sha256 in hashes:
             folder = self.root / sha256
-            if folder.is_dir():
-                return next((file for file in sorted(folder.iterdir()) if not file.name.startswith(".")), None)
+            for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+                return file
         return None
 
     def verified(self, hashes: Iterable[str], say: Say) -> Path | None:
@@ -65,8 +65,7 @@ class Cache:
         actual = sha256_of(path)
         if actual == path.parent.name:
             return path
-        path.unlink()
-        path.parent.rmdir()
+        shutil.rmtree(path.parent)
         say(f"{path.name} in the cache was altered (sha256 {actual[:12]}…, expected {path.parent.name[:12]}…): removed")
         return None
 
@@ -139,9 +138,13 @@ class Fetcher:
                 problems.append(_first_line(error))
                 continue
             links = [package.link for package in packages if _may_be(package.link, pin)]
-            if links:
-                return self._first_good([link.url_without_fragment for link in links], links[0].filename, pin.sha256)
+            try:
+                return self._first_good([(link.url_without_fragment, link.filename) for link in links], pin.sha256)
+            except UserError as error:
+                failure = error
             found |= {package.link.filename for package in packages}
+        if failure:
+            raise failure
         others = ", ".join(sorted(found))[:300] or "nothing of that version"
         raise UserError(
             f"{environment}.lock: no {requirement} with sha256 {pin.sha256[0][:16]}… in the package indexes (found: "
@@ -161,12 +164,12 @@ class Fetcher:
             yield PackageFinder(client, index_urls=[index], ignore_compatibility=True)
 
     def _fetch_deb(self, deb: "Deb") -> Path:
-        return self._first_good(deb.urls, deb.file, (deb.sha256,))
+        return self._first_good([(url, deb.file) for url in deb.urls], (deb.sha256,))
 
-    def _first_good(self, urls: Sequence[str], name: str, expected: Sequence[str]) -> Path:
-        """Try each URL in turn; the last failure is the one raised."""
+    def _first_good(self, places: Sequence[tuple[str, str]], expected: Sequence[str]) -> Path:
+        """Try each (URL, file name) in turn; the last failure is the one raised."""
         failure: UserError | None = None
-        for url in urls:
+        for url, name in places:
             self.say(f"fetching {name}")
             try:
                 return self.cache.add(self._download(url), name, expected, urlsplit(url).netloc or "the folder")

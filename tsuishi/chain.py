@@ -7,6 +7,7 @@ only after the tasks behind it have run: the report of a run with failures is al
 
 import signal
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from invoke.exceptions import Exit
@@ -29,13 +30,9 @@ class ChainExecutor(Executor):
         cls = type(self)
         calls = self.normalize(tasks)
         cls.tasks = tuple(call.task.name for call in calls)
-        cls.options = {}
-        for call in calls:
-            for name, value in call.kwargs.items():
-                if value not in (None, "", False):
-                    cls.options.setdefault(name, value)
         signal.signal(signal.SIGTERM, _interrupt)
         try:
+            cls.options = _shared_options(calls)
             results = super().execute(*tasks)
         except UserError as error:
             raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
@@ -45,6 +42,21 @@ class ChainExecutor(Executor):
         if cls.trial_failed:
             raise Exit(code=EXIT_TRIAL_FAILED)
         return results
+
+
+def _shared_options(calls: Iterable[Any]) -> dict[str, Any]:
+    """Every option given to some task of the chain. Raises UserError where two tasks are given different values."""
+    options: dict[str, Any] = {}
+    for call in calls:
+        for name, value in call.kwargs.items():
+            if value in (None, "", False):
+                continue
+            if options.setdefault(name, value) != value:
+                flag = name.replace("_", "-")
+                raise UserError(
+                    f"--{flag} is given as '{options[name]}' and as '{value}'; it holds for the whole chain: give it once"
+                )
+    return options
 
 
 def _interrupt(number: int, frame: object) -> None:

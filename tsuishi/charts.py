@@ -22,8 +22,12 @@ PUBLISHED_GREYS = ("#808080", "#A0A0A0", "#707070", "#909090")
 PUBLISHED_SHAPES = ("diamond", "cross", "triangle-left", "triangle-right")
 PUBLISHED_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 
+# Added to the environment SciPy ran in: the same colour, dotted.
+SCIPY = ", SciPy"
+
 PANEL_WIDTH, PANEL_HEIGHT = 310, 230
 MOST_TICKS = 600
+_STARTING = r"^(.*_)?(first_step|second_step|warm_up)$"
 _AXIS_TITLES = {"devices": "towers", "batch_size": "batch size, images", "filter_size": "filter size, pixels"}
 
 
@@ -69,7 +73,7 @@ def sweep_points(
         of = axes[case["case_id"]]
         variant = {name: value for name, value in of.items() if name not in (*_WITHIN_CHART, sweep.axis)}
         if of.get("implementation") == "scipy":
-            rules.append((variant, {**_point(case, None), "series": f"{case['column']}, SciPy", "rule": True}))
+            rules.append((variant, {**_point(case, None), "series": case["column"] + SCIPY, "rule": True}))
         elif sweep.axis in of:
             shared = {"suite": of["suite"], "protocol": of["protocol"]}
             variants.setdefault(tuple(variant.items()), []).append(_point(case, of[sweep.axis]))
@@ -124,8 +128,8 @@ def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware:
     """
     unit = QUANTITIES[sweep.quantities[0]].unit
     published = [name for name in map(_published_name, hardware) if name in set(points["series"])]
-    all_ours = [*series, *(f"{name}, SciPy" for name in series)]
-    ours = [name for name in all_ours if name in set(points["series"])]
+    every = [*series, *(name + SCIPY for name in series)]
+    ours = [name for name in every if name in set(points["series"])]
     logarithmic = unit == "s"
     x = alt.X("x:Q").title(_AXIS_TITLES.get(sweep.axis, sweep.axis.replace("_", " ")))
     x = x.axis(values=sorted({int(value) for value in points["x"].dropna()}), format="d")
@@ -133,7 +137,7 @@ def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware:
     x = x.scale(nice=False, padding=12, **scale)
     y = alt.Y("y:Q").title(f"seconds{' (log scale)' if logarithmic else ''}" if unit == "s" else unit)
     y = y.scale(type="log", nice=True).axis(format="~g", tickCount=6) if logarithmic else y.scale(zero=True)
-    styles = _styles(all_ours, ours, list(map(_published_name, hardware)), published)
+    styles = _styles(series, ours, list(map(_published_name, hardware)), published)
     base = alt.Chart(points).encode(y=y, color=styles["color"])
     lines = base.transform_filter("!datum.rule")
     layers = [
@@ -161,15 +165,19 @@ def _styles(series: list[str], ours: list[str], hardware: list[str], published: 
     """Colour, shape and dash by series, merged into one legend; each by its place among all there are."""
 
     def scale(own: tuple[Any, ...], foreign: tuple[Any, ...]) -> alt.Scale:
-        values = [own[series.index(name) % len(own)] for name in ours]
+        values = [own[series.index(name.removesuffix(SCIPY)) % len(own)] for name in ours]
         values += [foreign[hardware.index(name) % len(foreign)] for name in published]
         return alt.Scale(domain=[*ours, *published], range=values)
 
+    dashes = [[3, 3] if name.endswith(SCIPY) else [1, 0] for name in ours]
+    dashes += [PUBLISHED_DASHES[hardware.index(name) % len(PUBLISHED_DASHES)] for name in published]
     legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=0, symbolOpacity=1)
     return {
         "color": alt.Color("series:N", scale=scale(PALETTE, PUBLISHED_GREYS), legend=legend),
         "shape": alt.Shape("series:N", scale=scale(SHAPES, PUBLISHED_SHAPES), legend=legend),
-        "strokeDash": alt.StrokeDash("series:N", scale=scale(([1, 0],), PUBLISHED_DASHES), legend=legend),
+        "strokeDash": alt.StrokeDash(
+            "series:N", scale=alt.Scale(domain=[*ours, *published], range=dashes), legend=legend
+        ),
     }
 
 
@@ -188,6 +196,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> al
     bands = pd.DataFrame(phases, columns=["name", "begin_s", "end_s"]).astype({"begin_s": float, "end_s": float})
     end_s = max([*ticks, *bands["begin_s"], *bands["end_s"].dropna()], default=0.0)
     bands["end_s"] = bands["end_s"].fillna(end_s)
+    bands["name"] = bands["name"].str.replace(_STARTING, "starting, warming up", regex=True)
     charts = []
     for title, columns in panels.items():
         parts = [kept.assign(value=kept[name] * factor) for name, factor in columns]

@@ -4,6 +4,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
 
+from packaging.utils import canonicalize_name
 from pydantic import Field, model_validator
 
 from tsuishi import spec
@@ -95,11 +96,10 @@ class Environment(spec.Spec):
 
 def read_environment(path: Path) -> Environment:
     """The environment of images/<name>.toml with its lock beside it."""
-    environment = spec.load(path, Environment, name=path.stem)
+    environment = spec.load(path, Environment, name=path.stem, pins=())
     if not environment.pinned:
         return environment
-    lock = path.with_suffix(".lock") if path.suffix == ".toml" else path
-    pins = read_lock(lock)
+    pins = read_lock(path.with_suffix(".lock"))
     _check_promises_are_locked(environment, pins, path)
     return environment.model_copy(update={"pins": pins})
 
@@ -108,8 +108,9 @@ def _check_promises_are_locked(environment: Environment, pins: tuple[Pin, ...], 
     """A promise the lock contradicts would fail only after the whole build; say so at once."""
     locked = {pin.name: pin.version for pin in pins}
     for name, version in environment.promises.items():
-        if name in locked and locked[name] != version:
-            raise UserError(f"{path}: promises {name} {version}, but {path.stem}.lock pins {locked[name]}")
+        pinned = locked.get(canonicalize_name(name), version)
+        if pinned != version:
+            raise UserError(f"{path}: promises {name} {version}, but {path.stem}.lock pins {pinned}")
 
 
 def known_environments(images: Path) -> dict[str, Path]:

@@ -4,12 +4,14 @@ Only the host's side is here; suites/workloads/events.py writes what this reads,
 """
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
+_MAX_WHOLE_NUMBER = 2**63 - 1  # what a column of integers holds
 KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "finished", "failed")
 
 # The fields an event of a kind must have, with their types; anything else about it is carried along.
@@ -103,7 +105,7 @@ class EventParser:
 def parse_event(raw: bytes) -> Event | None:
     """One JSON text as an event, or None where it is not exactly one: an event is never guessed at."""
     try:
-        values = json.loads(raw, parse_constant=_refuse)
+        values = _writable(json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole))
         kind, seq, t, rank = (values.pop(key) for key in ("event", "seq", "t", "rank"))
     except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
         return None
@@ -119,5 +121,21 @@ def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number for an event")
+
+
+def _finite(text: str) -> float:
+    """1e999 is JSON, but no number a table or trial.json can hold."""
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    return number if abs(number) <= _MAX_WHOLE_NUMBER else _refuse(text)
+
+
+def _writable(values: Any) -> Any:
+    """The same with '?' for halves of surrogate pairs (an undecodable file name in an error, say): no file takes them."""
+    return json.loads(json.dumps(values, ensure_ascii=False).encode(errors="replace"))

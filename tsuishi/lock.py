@@ -17,8 +17,9 @@ from tsuishi.errors import UserError
 # What has to be in place before anything else of a lock can be installed (an sdist needs all three).
 BOOTSTRAP = ("pip", "setuptools", "wheel")
 
-_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;\\]+)(?P<rest>.*)$")
-_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})(?=\s|$)")
+_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!_-]*)(?P<rest>(\s.*)?)$")
+_COMMENT = re.compile(r"\s#")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>\d+)\s*$")
 
 
@@ -73,14 +74,22 @@ def _pin(line: str, where: str) -> Pin:
     match = _PIN.match(line)
     if not match:
         raise UserError(f"{where}: expected 'name==version --hash=sha256:…', got '{line[:60]}'")
-    hashes = tuple(_HASH.findall(match["rest"].split(" #")[0]))
+    hashes = []
+    for word in _COMMENT.split(match["rest"])[0].split():
+        found = _HASH.fullmatch(word)
+        if not found:
+            raise UserError(
+                f"{where}: '{match['name']}': cannot read '{word}'; after the version only --hash=sha256:<64 hexadecimal "
+                "digits> may follow (no conditions, no other hashes)"
+            )
+        hashes.append(found[1])
     if not hashes:
         raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every pin needs one")
     artefact = _ARTEFACT.search(match["rest"])
     return Pin(
         name=canonicalize_name(match["name"]),
         version=match["version"],
-        sha256=hashes,
+        sha256=tuple(hashes),
         file=artefact["file"] if artefact else None,
         size_bytes=int(artefact["bytes"]) if artefact else None,
     )

@@ -29,7 +29,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "memory_mib": psutil.virtual_memory().total // _MIB,
         "architecture": platform.machine(),
         "kernel": platform.release(),
-        "os": platform.freedesktop_os_release().get("PRETTY_NAME", platform.system()),
+        "os": _os_name(),
         "driver": nvml.driver(),
         "gpus": nvml.describe(),
     }
@@ -54,7 +54,7 @@ def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]
         "cuda": reported.get("cuda"),
         "cudnn": reported.get("cudnn"),
         "packages": dict(sorted(reported.get("packages", {}).items())),
-        "command_prefix": [Path(part).name if built.engine == "venv" else part for part in built.python],
+        "command_prefix": [Path(part).name for part in built.python],  # its folder may name a user
     }
 
 
@@ -81,6 +81,13 @@ def _git(root: Path, *arguments: str) -> str:
     except OSError:
         return ""
     return result.stdout.strip() if result.returncode == 0 else ""
+
+
+def _os_name() -> str:
+    try:
+        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
+    except OSError:
+        return platform.system()
 
 
 def _cpu_model() -> str:

@@ -39,6 +39,7 @@ VIEWS = {
 OTHER = "Other measurements"
 STATUSES = ("ok", "out_of_memory", "unsupported", "skipped", "timeout", "failed", "interrupted", frames.MISSING)
 UNPINNED = "unpinned"
+NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = "not planned", "not measured", "not published"
 
 _AXIS_TEXT = {
@@ -121,7 +122,7 @@ def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, 
         for name in ("charts", "tables"):
             (partial / name).mkdir()
         for chart in page.charts:
-            _write(partial / "charts" / f"{chart.name}.svg", _standalone(chart.svg))
+            _write(partial / "charts" / f"{chart.name}.svg", _standalone(str(chart.svg)))
         for name, frame in page.files().items():
             _write(partial / "tables" / f"{name}.csv", _csv(frame))
         for name, template in (("index.html", "report.html.j2"), ("report.md", "report.md.j2")):
@@ -300,7 +301,7 @@ class Page:
         """Packages by environments: which version of each is in which."""
         lists = [record.get("packages") or {} for record in self.environment_records]
         names = sorted({name for packages in lists for name in packages}, key=lambda name: (name.lower(), name))
-        rows = [[_text(name), *[_text(packages.get(name, "—")) for packages in lists]] for name in names]
+        rows = [[_text(name), *[_text(packages.get(name, NOTHING)) for packages in lists]] for name in names]
         return Table(["package", *[record["name"] for record in self.environment_records]], rows)
 
     @cached_property
@@ -308,7 +309,7 @@ class Page:
         """What the machines are, side by side."""
         fields = [machine_fields(machine) for machine in self.machines]
         names = list(dict.fromkeys(name for one in fields for name in one))
-        rows = [[_text(name), *[_text(one.get(name, "—")) for one in fields]] for name in names]
+        rows = [[_text(name), *[_text(one.get(name, NOTHING)) for one in fields]] for name in names]
         labels = [f"machine {number}" for number in range(1, len(fields) + 1)] if len(fields) > 1 else ["machine"]
         return Table(["", *labels], rows)
 
@@ -373,10 +374,10 @@ class Part:
             for number, (variant, points) in enumerate(variants, start=1):
                 name = f"{self.suite}-{self.protocol}-{sweep.quantities[0]}-{number}"
                 drawn = charts.sweep_chart(points, sweep, self.page.environments, sorted(titles.values()))
-                which = case_text(variant, self.varying) or case_text(variant, AXES)
+                which = ", ".join(filter(None, [self.protocol, case_text(variant, self.varying)]))
                 bars = ["Bars: from smallest to largest trial, or the quartiles of the only one."]
                 bars = bars if points["low"].notna().any() else []
-                found.append(_chart(drawn, sweep.title, name, " ".join([f"{self.protocol}, {which}.", *bars, *flags])))
+                found.append(_chart(drawn, sweep.title, name, " ".join([f"{which}.", *bars, *flags])))
         return found
 
     @cached_property
@@ -397,7 +398,7 @@ class Part:
         columns += [header(name) for names in published.values() for name in names]
         rows = []
         for case_id in self.case_ids:
-            row = [_text(case_text(self.page.axes[case_id], self.varying or AXES))]
+            row = [_text(case_text(self.page.axes[case_id], self.varying) or "the one case")]
             row += [
                 self._cell(case_id, name, quantity) for name in self.environments for quantity in quantities or [""]
             ]
@@ -443,10 +444,12 @@ class Part:
         ratios = {(one["series"], one["quantity"]): one["ratio_3_to_4_devices"] for one in self.ratios}
         rows = []
         for (series, quantity), values in self.lines.items():
-            cells = [values.get(count, _status(NOT_PLANNED)) for count in counts]
+            # SciPy has one CPU and no towers.
+            without = NOTHING if "SciPy" in series else NOT_PUBLISHED if "(published)" in series else NOT_PLANNED
+            cells = [values.get(count, _status(without)) for count in counts]
             ratio = ratios.get((series, quantity))
             row = [_text(series), Cell(header(quantity), kind="label"), *cells]
-            rows.append([*row, _number(ratio) if ratio else _status(NOT_MEASURED)])
+            rows.append([*row, _number(ratio) if ratio else _status(NOTHING)])
         columns = ["", "", *[f"{count} tower{'s' if count > 1 else ''}" for count in counts], "3 ÷ 4 towers"]
         return Table(columns, rows, "First and later runs against the number of towers")
 
@@ -471,17 +474,21 @@ class Part:
         for environment in self.environments:
             for case_id, of in axes.items():
                 text = case_text(of, [axis for axis in self.varying if axis not in ("devices", "implementation")])
+                scipy = of.get("implementation") == "scipy"
+                series = f"{environment}, SciPy" if scipy else f"{environment}: {text}".removesuffix(": ")
                 for quantity in quantities:
-                    line = lines.setdefault((f"{environment}: {text}".removesuffix(": "), quantity), {})
+                    line = lines.setdefault((series, quantity), {})
                     cell = self._cell(case_id, environment, quantity)
                     line[of["devices"]] = replace(cell, notes=tuple(note for note in cell.notes if "–" in note))
-        lines = {
-            key: line for key, line in lines.items() if len(line) > 1 and any(cell.value for cell in line.values())
-        }
+        if not any(len(line) > 1 for line in lines.values()):
+            return {}
+        lines = {key: line for key, line in lines.items() if any(cell.value for cell in line.values())}
         for number in self.page.numbers if lines else []:
-            if number.quantity in quantities and number.axes["suite"] == self.suite and "devices" in number.axes:
+            if number.quantity in quantities and number.axes["suite"] == self.suite:
                 series = f"{self.page.hardware[number.key].title} (published)"
-                lines.setdefault((series, number.quantity), {})[int(number.axes["devices"])] = _number(number.value)
+                # SciPy's own row of a source has no devices: one CPU.
+                devices = int(number.axes.get("devices", 1))
+                lines.setdefault((series, number.quantity), {})[devices] = _number(number.value)
         return lines
 
     def _published(self, quantities: list[str]) -> dict[str, list[str]]:
@@ -618,11 +625,11 @@ def _records(frame: pd.DataFrame) -> list[Any]:
 
 
 def _text(value: Any) -> Cell:
-    return Cell("—" if value in (None, "") else str(value))
+    return Cell(NOTHING if value in (None, "") else str(value))
 
 
 def _status(word: str) -> Cell:
-    absent = word in (NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED)
+    absent = word in (NOTHING, NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED)
     return Cell(word.replace("_", " "), kind="absent" if absent else "status")
 
 

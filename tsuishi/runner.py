@@ -4,7 +4,7 @@ import csv
 import gzip
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -94,8 +94,11 @@ class Runner:
                 earlier = done.get(trial.id)
                 if earlier is None or earlier["status"] in store.UNFINISHED:
                     self._attempt(trial, earlier["attempt"] + 1 if earlier else 1)
-        finally:
-            self._gather()
+        except BaseException:
+            with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
+                self._gather()
+            raise
+        self._gather()
         return statuses(self._run, planned)
 
     def _attempt(self, trial: PlannedTrial, attempt: int) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tsuishi import spec
 from tsuishi.errors import UserError, unknown
@@ -21,8 +21,13 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tsuishi"
 
 
+def _absolute(path: Path) -> Path:
+    """Workloads are started from /, so what they are started with has no relative path. `~` is not the shell's in YAML."""
+    return path.expanduser().absolute()
+
+
 def _mapping(value: Any) -> Any:
-    """`a=b,c=d` as a mapping; a mapping stays one. Pairs are split at the last '=' but one has no '=' in references."""
+    """`a=b,c=d` as a mapping; a mapping stays one. No reference has a '=' or a comma in it."""
     if not isinstance(value, str):
         return value
     pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
@@ -45,7 +50,7 @@ class Settings(spec.Spec):
 
     engine: Literal["auto", "docker", "venv", "host"] = "auto"
     # Where downloads, venvs and locks on building live.
-    cache: Path = Field(default_factory=_cache)
+    cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
     results: Path = Path("results")
     reports: Path = Path("reports/out")
     # Base references replaced at an air-gapped site: the reference asked for (or its repository) -> the one used.
@@ -74,9 +79,10 @@ def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], fla
     for name in configured:
         if name not in known:
             raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
-    given = {name: value for name, value in flags.items() if value not in (None, "")}
+    levels = (configured, from_environ, flags)
+    given = {name: value for level in levels for name, value in level.items() if value not in (None, "")}
     try:
-        return Settings.model_validate({**configured, **from_environ, **given})
+        return Settings.model_validate(given)
     except ValidationError as error:
         raise UserError(f"settings: {spec.explain(error, Settings)}") from error
 
@@ -91,6 +97,7 @@ def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
         return mirrors[reference]
     repository, colon, tag = reference.rpartition(":")
     for asked in sorted(mirrors, key=len, reverse=True):
-        if repository == asked or repository.startswith(asked.rstrip("/") + "/"):
-            return mirrors[asked] + repository.removeprefix(asked) + colon + tag
+        prefix, used = asked.rstrip("/"), mirrors[asked].rstrip("/")
+        if repository == prefix or repository.startswith(f"{prefix}/"):
+            return used + repository.removeprefix(prefix) + colon + tag
     return reference

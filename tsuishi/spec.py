@@ -16,7 +16,7 @@ from tsuishi.errors import UserError
 class Spec(BaseModel):
     """Base of everything read from a file: immutable, and a key nobody knows is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
 S = TypeVar("S", bound=Spec)
@@ -34,6 +34,8 @@ def load(path: Path, model: type[S], **extra: Any) -> S:
         raise UserError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from error
+    for key in extra.keys() & values.keys():
+        raise UserError(f"{path}: key '{key}' is not for this file to say; remove it")
     try:
         # Through JSON, so that strict mode takes arrays for tuples, as TOML writes them.
         return model.model_validate_json(json.dumps({**values, **extra}, default=str))

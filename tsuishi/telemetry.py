@@ -75,6 +75,7 @@ class Sampler:
 
     def _tick(self, writer: "csv.DictWriter[str]") -> None:
         moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": self.phase}
+        gpus = self._nvml.sample(self._gpus)  # at once: energy is cut by this moment, and /proc takes its time
         memory = process_memory_mib(self._pids())
         self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
         host = {
@@ -83,7 +84,7 @@ class Sampler:
             "process_memory_mib": round(memory, 1),
             "load_1min": round(os.getloadavg()[0], 2),
         }
-        for row in (host, *self._nvml.sample(self._gpus)):
+        for row in (host, *gpus):
             writer.writerow({key: store.csv_value(value) for key, value in {**moment, **row}.items()})
 
 

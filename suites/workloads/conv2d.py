@@ -7,7 +7,7 @@ as in (1). data: `ones` as the source, or `random` (input and filter). feed: whe
 in the program, `fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers:
 TensorFlow's `default`, `no_folding` (of constants) or `none`.
 """
-import events  # first: its import starts the clock of `t`
+import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
 

@@ -7,7 +7,7 @@ BUDGET = 1e9
 
 
 def relative_error(outputs, expected):
-    """Largest difference of `outputs` (arrays shaped as `expected`) over the largest expected value; NaN where one is."""
+    """Largest difference of `outputs` (shaped as `expected`) over the largest expected value; NaN where one is."""
     return float(np.max([np.abs(output - expected).max() for output in outputs]) / np.abs(expected).max())
 
 

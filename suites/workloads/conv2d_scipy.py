@@ -7,9 +7,9 @@ from conv2d_reference import same_padding
 
 
 def run(problem, emitter):
-    """Times loops of 2-D convolutions; returns the last result of the first and of the last loop, (1, height, width).
+    """Times loops of convolutions; returns the last result of the first and last loop, each (1, height, width).
 
-    The source's list comprehension is kept, with all its results in memory. A layer of C channels in and C out takes C*C
+    The source's list comprehension is kept, with all its results in memory. C channels in and C out take C*C
     convolutions per image; all of them are done on the same image and filter, as the source does for its one channel.
     """
     image, kernel = problem.images[0, :, :, 0], problem.kernel[:, :, 0, 0]

@@ -5,7 +5,7 @@ import timing
 
 
 def literal(problem, emitter):
-    """What the source did: a graph of towers, one session, the wall clock around one run. Returns [first, last] outputs.
+    """What the source did: a graph of towers, one session, the wall clock around one run. Returns two outputs.
 
     The source starts the session, and with it the devices, before its clock; so does this. Whatever a first run brings
     with it (graph optimisation, kernel loading, autotuning) is left in. Only feed `resident` runs something before: the
@@ -89,7 +89,7 @@ def session_config(tf, graph_optimizers):
 
 
 def _resident(tf, problem):
-    """A variable with its share of the images on each tower's device, and the (operation, feed) pairs that fill them."""
+    """Each tower's share of the images in a variable on its device, and the (operation, feed) pairs that fill them."""
     variables, load = [], []
     shares = np.split(problem.images, len(problem.places))
     for tower, (place, share) in enumerate(zip(problem.places, shares)):

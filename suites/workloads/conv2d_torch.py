@@ -9,11 +9,11 @@ from events import Unsupported
 
 
 def literal(problem, emitter):
-    """The source's work in PyTorch: split, to the devices, convolve, back, add. Returns [first, last] outputs, NHWC.
+    """The source's work in PyTorch: split, to the devices, convolve, back, add. Returns two outputs, NHWC.
 
-    There is no graph to hold a constant: feed `constant` is a host tensor made before the clock starts, `fed` makes it from
-    the NumPy array in every run, `resident` has each tower's share on its device before the clock starts. The first run
-    starts the devices, save with `resident`.
+    There is no graph to hold a constant: feed `constant` is a host tensor made before the clock starts, `fed` makes it
+    from the NumPy array in every run, `resident` has each tower's share on its device before the clock starts. The
+    first run starts the devices, save with `resident`.
     """
     _require_default_optimizers(problem)
     host = None if problem.feed == "fed" else _host_tensor(problem.images)

@@ -26,7 +26,7 @@ def load(request):
 
 
 def import_if_installed(name):
-    """The module, or None when it is not installed. A broken installation raises: it must not pass for an absent one."""
+    """The module, or None when it is not installed. A broken installation raises: it is not an absent one."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -38,7 +38,7 @@ def import_if_installed(name):
 def placement(request, count):
     """Where `count` towers or replicas go: a list of GPU indices, or of None for the CPU.
 
-    With fewer GPUs than asked for they share them in turn. Raises Unsupported when CUDA is asked for and there is no GPU.
+    With fewer GPUs than asked for they share them in turn. Raises Unsupported when CUDA is asked for and no GPU there.
     """
     if request.accelerator == "cpu":
         return [None] * count

@@ -30,7 +30,7 @@ MODELS = {"cnn10": cnn10}
 
 
 def initialise(model, random):
-    """Gives the layers of `model`, in order, Glorot-uniform weights, drawn from the numpy RandomState, and zero biases."""
+    """Gives the layers of `model`, in order, Glorot-uniform weights, drawn from `random`, and zero biases."""
     for layer in model.layers:
         if isinstance(layer, (tf.keras.layers.Conv2D, tf.keras.layers.Dense)):
             kernel, bias = layer.get_weights()

@@ -6,7 +6,7 @@ import data
 
 CNN10_STAGES = [(64, 3), (128, 3), (256, 3)]  # channels, layers
 
-# Keras and PyTorch differ in their defaults (1e-3 and 1e-5, 0.99 and 0.9 in Keras's sense): one network needs one choice.
+# Keras and PyTorch differ in their defaults (1e-3 and 1e-5, 0.99 and 0.9 in Keras's sense); one network needs one.
 EPSILON = 1e-5
 MOMENTUM = 0.1  # share of the new batch in the moving statistics
 

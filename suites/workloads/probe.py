@@ -1,5 +1,5 @@
 """What an environment says it is, asked right after it was built. Needs no case."""
-import events  # first: its import starts the clock of `t`
+import events  # noqa: I001  first, as its import starts the clock of `t`
 import platform
 import sys
 import time

@@ -36,8 +36,8 @@ def steady(events, step, synchronise, images, settings, phase="measure", clock=t
     """Times warm steps in blocks: one sample per block, in `phase`, synchronised at block ends only.
 
     images: what one step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
-    max_s. Steps 1 and 2 hold compilation, autotuning and allocation, and are samples of their own: phases first_step and
-    second_step, with "<phase>_" before them unless the phase is measure.
+    max_s. Steps 1 and 2 hold compilation, autotuning and allocation, and are samples of their own: phases first_step
+    and second_step, with "<phase>_" before them unless the phase is measure.
     """
     prefix = "" if phase == "measure" else phase + "_"
     for name in (prefix + "first_step", prefix + "second_step"):
@@ -46,7 +46,7 @@ def steady(events, step, synchronise, images, settings, phase="measure", clock=t
         events.sample(name, 0, 1, images, seconds)
     with events.phase(prefix + "warm_up"):
         step_s = _warm_up(step, synchronise, settings, clock)
-    steps = max(1, int(round(settings["block_s"] / max(step_s, SHORTEST_STEP_S))))
+    steps = max(1, round(settings["block_s"] / max(step_s, SHORTEST_STEP_S)))
     with events.phase(phase):
         _measure(events, step, synchronise, steps, images, settings, phase, clock)
 

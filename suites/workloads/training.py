@@ -1,12 +1,12 @@
 """Source torch-2080ti: training a CIFAR-10 network, and how that time depends on batch size and framework.
 
-Axes. protocol: `literal` runs whole epochs as a user would, host data shuffled, each epoch timed; `steady` trains on one
-fixed batch that is already on the device, in synchronised blocks. layout: of the images, `native` is each framework's
-own (PyTorch channels_first, TensorFlow channels_last). batch_size: global. precision: fp32, TF32 off.
+Axes. protocol: `literal` runs whole epochs as a user would, host data shuffled, each epoch timed; `steady` trains on
+one fixed batch that is already on the device, in synchronised blocks. layout: of the images, `native` is each
+framework's own (PyTorch channels_first, TensorFlow channels_last). batch_size: global. precision: fp32, TF32 off.
 
 The last batch of an epoch may be smaller: it is trained on, and its images are counted.
 """
-import events  # first: its import starts the clock of `t`
+import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
 import math
@@ -24,8 +24,8 @@ STRATEGIES = ("none", "data_parallel", "distributed_data_parallel", "multi_gpu_m
 NATIVE_LAYOUT = {"torch": "channels_first", "tensorflow": "channels_last"}
 PARAMETERS = {"cnn10": 1925258}  # trainable; the same network in every framework has the same count
 
-# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on, which
-# depends on the CPU. So it is tried.
+# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
+# which depends on the CPU. So it is tried.
 LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
 
 # layout: channels_first or channels_last; place: GPU index or None for the CPU; train, test: (images, labels), images

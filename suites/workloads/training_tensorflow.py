@@ -43,7 +43,6 @@ class Trainer:
 
     def peak_device_memory_mib(self):
         """None: TensorFlow takes all the memory there is, which says nothing about the network."""
-        return None
 
 
 class SteadyGraph(Trainer):
@@ -110,8 +109,8 @@ class Literal(Trainer):
 
     def fit(self, emitter):
         """Trains for settings["epochs"], one sample each; returns the mean loss over the last epoch."""
-        history = self.model.fit(self.images, self.job.train[1], batch_size=self.job.batch_size, shuffle=True, verbose=0,
-                                 epochs=self.job.settings.positive("epochs"),
+        history = self.model.fit(self.images, self.job.train[1], batch_size=self.job.batch_size, shuffle=True,
+                                 verbose=0, epochs=self.job.settings.positive("epochs"),
                                  callbacks=[EpochTimer(emitter, len(self.images), self.job.batch_size)])
         return history.history["loss"][-1]
 

@@ -87,7 +87,7 @@ class Literal(Trainer):
         return total.item() / len(labels)
 
     def _epoch(self, loader):
-        """(sum of the images' losses, steps), synchronised; the sum stays on the device, so that no step waits for it."""
+        """(sum of the images' losses, steps), synchronised; the sum stays on the device, so no step waits for it."""
         total, steps = torch.zeros((), device=self.device), 0
         for images, labels in loader:
             total += self.train(self.to_device(images), labels.to(self.device)) * len(labels)

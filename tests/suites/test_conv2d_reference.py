@@ -4,11 +4,9 @@ import collections
 import numpy as np
 import pytest
 
-import workloads_path  # noqa: F401
-
 pytest.importorskip("scipy", reason="conv2d is checked against SciPy, which the host does not need otherwise")
-import conv2d_reference  # noqa: E402
-import conv2d_scipy  # noqa: E402
+import conv2d_reference
+import conv2d_scipy
 
 Problem = collections.namedtuple("Problem", "images kernel places")
 RANDOM = np.random.RandomState(0)

@@ -1,6 +1,6 @@
 """The event stream, as a host sees it: framing, size, one write each, and how exceptions are told."""
 import json
-import os
+import pathlib
 import subprocess
 import sys
 
@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workloads_path import WORKLOADS
-
 import events
+
+WORKLOADS = pathlib.Path(events.__file__).parent
 
 
 class Recorder:
@@ -59,9 +59,8 @@ def test_seq_counts_events_and_t_counts_seconds_since_the_start(recorder):
 
 
 def test_a_phase_ends_also_when_its_block_raises(recorder):
-    with pytest.raises(KeyError):
-        with make_events().phase("measure"):
-            raise KeyError
+    with pytest.raises(KeyError), make_events().phase("measure"):
+        raise KeyError
     assert [event["event"] for event in recorder.decoded()] == ["phase_begin", "phase_end"]
 
 
@@ -71,14 +70,14 @@ def test_an_event_of_4096_bytes_is_written_and_one_of_4097_raises(recorder):
     room = 4096 - len(recorder.writes[0][1])
     emitter.metric("n" * room, 1, "1")
     assert len(recorder.writes[1][1]) == 4096
-    with pytest.raises(ValueError, match="^event 'metric' takes 4097 bytes; the limit is 4096$"):
+    with pytest.raises(ValueError, match=r"^event 'metric' takes 4097 bytes; the limit is 4096$"):
         emitter.metric("n" * (room + 1), 1, "1")
     assert len(recorder.writes) == 2
 
 
 def test_an_event_that_is_refused_leaves_no_gap_in_seq(recorder):
     emitter = make_events()
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not JSON compliant"):
         emitter.metric("loss", float("nan"), "1")
     emitter.finished()
     assert [event["seq"] for event in recorder.decoded()] == [0]
@@ -86,7 +85,7 @@ def test_an_event_that_is_refused_leaves_no_gap_in_seq(recorder):
 
 def test_a_short_write_raises(monkeypatch):
     monkeypatch.setattr(events.os, "write", lambda descriptor, data: len(data) - 1)
-    with pytest.raises(OSError, match="^event 'finished' was cut: "):
+    with pytest.raises(OSError, match=r"^event 'finished' was cut: "):
         make_events().finished()
 
 
@@ -110,8 +109,8 @@ REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu",
 def run_workload(tmp_path, body, *arguments):
     """(exit code, events, stderr) of a workload whose function has `body`."""
     script = tmp_path / "workload.py"
-    script.write_text("import sys; sys.path.insert(0, {!r})\nimport events\nimport os\n"
-                      "def workload(request, emitter):\n    {}\nevents.main(workload)\n".format(str(WORKLOADS), body))
+    script.write_text(f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport events\n"
+                      f"def workload(request, emitter):\n    {body}\nevents.main(workload)\n")
     done = subprocess.run([sys.executable, str(script), *(arguments or [REQUEST])], capture_output=True, timeout=60)
     texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
     return done.returncode, texts, done.stderr.decode()
@@ -128,12 +127,13 @@ def test_a_workload_that_returns_is_finished(tmp_path):
 
 
 def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
-    code, texts, _ = run_workload(tmp_path, "print('no newline', end='', flush=True); os.close(1); os.open('/dev/null', 1)")
+    body = "print('no newline', end='', flush=True); os.close(1); os.open('/dev/null', 1)"
+    code, texts, _ = run_workload(tmp_path, body)
     assert code == 0
     assert texts[-1]["event"] == "finished"
 
 
-@pytest.mark.parametrize("raised, kind, type_name, code", [
+@pytest.mark.parametrize(("raised", "kind", "type_name", "code"), [
     ("events.Unsupported('no such device')", "unsupported", "Unsupported", 0),
     ("MemoryError('Unable to allocate')", "out_of_memory", "MemoryError", 0),
     ("RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')", "out_of_memory", "RuntimeError", 0),
@@ -151,7 +151,7 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
     assert ("Traceback" in stderr) == (kind != "unsupported")
 
 
-@pytest.mark.parametrize("body, arguments, text", [
+@pytest.mark.parametrize(("body", "arguments", "text"), [
     ("request.case['model']", [], "case lacks 'model'; given: a"),
     ("request.settings['max_s']", [], "settings lacks 'max_s'; given: seed"),
     ("request.case.require_only(('b', 'c'))", [], "case has unknown 'a'; known: b, c"),

@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import workloads_path  # noqa: F401
 import timing
 
 SETTINGS = {"warm_up_steps": 5, "warm_up_s": 100, "block_s": 1, "min_blocks": 8, "measure_s": 0, "max_s": 1000}
@@ -88,7 +87,7 @@ def test_blocks_are_synchronised_at_their_ends_only():
     assert machine.synchronised_after == [1, 2, 3, 4, 5, 9, 13, 17]
 
 
-@pytest.mark.parametrize("warm_up_steps, warm_up_s, steps", [
+@pytest.mark.parametrize(("warm_up_steps", "warm_up_s", "steps"), [
     (20, 1000, 20),  # steps run out first; the first two count
     (20, 5, 7),      # seconds run out first; the first two steps do not count
     (20, 0, 3),      # never without one warm step
@@ -100,7 +99,7 @@ def test_warm_up_ends_with_its_steps_or_seconds_whichever_is_first(warm_up_steps
     assert machine.steps == steps + 3
 
 
-@pytest.mark.parametrize("settings, blocks", [
+@pytest.mark.parametrize(("settings", "blocks"), [
     ({"min_blocks": 8, "measure_s": 0}, 8),
     ({"min_blocks": 3, "measure_s": 10}, 10),
     ({"min_blocks": 8, "measure_s": 0, "max_s": 4}, 5),     # more than max_s passed

@@ -20,10 +20,10 @@ class HostEngine(SubprocessEngine):
         self._given = python
 
     def availability(self) -> Availability:
-        python = shutil.which(self._given)
+        python = self._interpreter()
         if python is None:
             return Availability(False, reason=f"no interpreter '{self._given}'", remedy="give one with --host-python")
-        return Availability(True, version=full_version(Path(python)))
+        return Availability(True, version=full_version(python))
 
     def refusal(self, environment: Environment) -> str:
         if environment.pinned:
@@ -31,16 +31,16 @@ class HostEngine(SubprocessEngine):
         return "" if self.availability().usable else self.availability().reason
 
     def find(self, environment: Environment) -> Built | None:
-        python = shutil.which(self._given)
+        python = self._interpreter()
         if python is None:
             return None
         return Built(
             environment=environment,
             engine=self.name,
-            engine_version=full_version(Path(python)),
+            engine_version=full_version(python),
             spec_id=environment.spec_id("host"),
             realised_id="",  # what is installed may have changed: known only after asking it
-            python=(python,),
+            python=(str(python),),
             details={"base": None, "substitutions": [], "image": None},
         )
 
@@ -52,3 +52,8 @@ class HostEngine(SubprocessEngine):
 
     def discard(self, built: Built) -> None:
         """Nothing was made."""
+
+    def _interpreter(self) -> Path | None:
+        """Absolute, as a workload is started from another folder; links are kept, as they make a virtual environment."""
+        found = shutil.which(Path(self._given).expanduser())
+        return Path(found).absolute() if found else None

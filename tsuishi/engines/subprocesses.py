@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -9,9 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+import psutil
+
 from tsuishi.engines.base import Built, Ended, Limits, Process, Stream
 
 _CHUNK = 1 << 16
+_TICK_S = 0.2
 _PR_SET_PDEATHSIG = 1
 # Loaded before any fork: the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -34,16 +38,32 @@ class ChildProcess:
         )
 
     def output(self) -> Iterator[tuple[Stream, bytes]]:
-        assert self._popen.stdout is not None
-        while chunk := self._popen.stdout.read(_CHUNK):
-            yield "stdout", chunk
+        """Until the workload itself has ended: what it left in the background is ended then, not waited for."""
+        stream = self._popen.stdout
+        assert stream is not None
+        while True:
+            ended = self._popen.poll() is not None
+            if ended:
+                self.stop()
+            ready, _, _ = select.select([stream], [], [], 0 if ended else _TICK_S)
+            if ready:
+                chunk = stream.read(_CHUNK)
+                if not chunk:
+                    return
+                yield "stdout", chunk
+            elif ended:
+                return
 
     def pids(self) -> Sequence[int]:
         return [self._popen.pid]
 
     def stop(self) -> None:
+        family = _descendants(self._popen.pid) if self._popen.poll() is None else []
         with suppress(ProcessLookupError):
             os.killpg(self._popen.pid, signal.SIGKILL)
+        for member in family:  # one with a session of its own is in no group of ours
+            with suppress(psutil.Error):
+                member.kill()
 
     def wait(self) -> Ended:
         code = self._popen.wait()
@@ -69,6 +89,7 @@ class SubprocessEngine:
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
         if limits.gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(limits.gpus)
+            environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
         environ["PYTHONDONTWRITEBYTECODE"] = "1"
         return ChildProcess([*built.python, *arguments], environ)
 
@@ -77,6 +98,13 @@ class SubprocessEngine:
 
     def sweep(self, labels: Mapping[str, str]) -> None:
         """Nothing: a child dies with the runner that started it."""
+
+
+def _descendants(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.Error:
+        return []
 
 
 def _die_with_parent() -> None:

@@ -1,0 +1,49 @@
+"""A small checkout to try things in: the real library and templates, with workloads that misbehave on purpose."""
+
+import ast
+import shutil
+from pathlib import Path
+
+from tsuishi.rooms import Rooms
+
+HERE = Path(__file__).parent
+REAL = Rooms()
+
+
+def _behaviours() -> list[str]:
+    """Names in the order of behave.BEHAVIOURS (read, not imported: it is a script for another interpreter)."""
+    tree = ast.parse((HERE / "workloads" / "behave.py").read_text(encoding="utf-8"))
+    (value,) = [node.value for node in tree.body if isinstance(node, ast.Assign)]
+    assert isinstance(value, ast.Tuple)
+    return [element.id for element in value.elts if isinstance(element, ast.Name)]
+
+
+BEHAVIOURS = _behaviours()
+
+
+def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
+    """A checkout under `root` with one suite, `bench`, whose cases are the behaviours named."""
+    workloads = root / "suites" / "workloads"
+    workloads.mkdir(parents=True)
+    for file in REAL.workloads.glob("*.py"):
+        shutil.copy(file, workloads)
+    for file in (HERE / "workloads").glob("*.py"):
+        shutil.copy(file, workloads)
+    devices = [BEHAVIOURS.index(name) + 1 for name in behaviours]
+    (root / "suites" / "bench.toml").write_text(
+        f"""
+        title = "what workloads may do"
+        workload = "behave"
+        [profiles.quick]
+        {profile}
+        [[groups]]
+        axes = {{ protocol = "steady", devices = {devices} }}
+        """,
+        encoding="utf-8",
+    )
+    (root / "images").mkdir()
+    shutil.copy(REAL.images / "host.toml", root / "images")
+    (root / "templates").symlink_to(REAL.templates)
+    (root / "reports").mkdir()
+    (root / "reports" / "published").mkdir()
+    return Rooms(root)

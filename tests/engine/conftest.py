@@ -1,0 +1,62 @@
+"""A real engine and a tiny environment to try it with."""
+
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.bench import make_rooms
+from tests.conftest import missing
+from tsuishi.artifacts import Cache
+from tsuishi.builder import Builder
+from tsuishi.environment import read_environment
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings, read_settings
+
+REAL = Rooms()
+
+
+@pytest.fixture(scope="session")
+def settings() -> Settings:
+    """The settings of this machine (its mirror map, its cache), with an engine that answers."""
+    given = read_settings({}, os.environ, {"engine": "docker"})
+    answer = Builder(given, REAL).engines["docker"].availability()
+    if not answer.usable:
+        missing(f"no container engine: {answer.reason}")
+    return given
+
+
+def tiny_rooms(root: Path, cache: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:
+    """The bench with an environment `tiny`: Python 3.11 and what the shipped locks have of pip and typing-extensions."""
+    rooms = make_rooms(root, *behaviours, profile=profile)
+    pins = read_environment(REAL.images / "torch2-cpu.toml").pins
+    wanted = [pin for pin in pins if pin.name in ("pip", "typing-extensions")]
+    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    assert base is not None
+    (rooms.images / "tiny.lock").write_text(
+        "".join(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256[0]}\n" for pin in wanted), encoding="utf-8"
+    )
+    version = next(pin.version for pin in wanted if pin.name == "typing-extensions")
+    (rooms.images / "tiny.toml").write_text(
+        f"""
+        title = "as little as possible"
+        framework = "any"
+        accelerators = ["cpu"]
+        default = true
+        python = "3.11"
+        base = {{ reference = "{base.reference}" }}
+        promises = {{ python = "3.11", typing-extensions = "{version}" }}
+        {extra}
+        """,
+        encoding="utf-8",
+    )
+    return rooms
+
+
+def add_to_cache(cache: Path, file: Path) -> str:
+    """Put a file into the artefact cache, as fetching would; its sha256."""
+    content = file.read_bytes()
+    sha256 = hashlib.sha256(content).hexdigest()
+    Cache(cache).add([content], file.name, [sha256], "a test")
+    return sha256

@@ -1,0 +1,228 @@
+"""The docker engine against a real daemon: what it builds, what a trial's container may not do, how it ends."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tests.engine.conftest import add_to_cache, tiny_rooms
+from tests.test_runner import samples_written, trials, wait_for
+from tsuishi import store
+from tsuishi.builder import Builder
+from tsuishi.console import Screen
+from tsuishi.engines.docker import DockerEngine
+from tsuishi.environment import read_environment
+from tsuishi.errors import BuildError, UserError
+from tsuishi.plan import Choice
+from tsuishi.rooms import Rooms
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture()
+def client(settings: Settings) -> Iterator["docker.DockerClient"]:
+    connection = docker.from_env()
+    yield connection
+    connection.close()
+
+
+def session(rooms: Rooms, settings: Settings, **changes: Any) -> Session:
+    given = Settings(**{**settings.model_dump(), "results": rooms.root / "results", **changes})
+    return Session(given, Choice(environments=("tiny",)), Screen(), rooms)
+
+
+def metrics(run: store.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
+    with (run.trials / trial["trial_id"] / "metrics.csv").open() as file:
+        return {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
+
+
+def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: Path, settings: Settings) -> None:
+    run = session(tiny_rooms(tmp_path, settings.cache, "escapes"), settings).run_suite("")
+    trial = trials(run)["escapes"]
+    assert trial["status"] == "ok", trial["reason"]
+    measured = metrics(run, trial)
+    refused = {name: value for name, value in measured.items() if name.startswith("refused_")}
+    assert refused == {"refused_network": 1, "refused_write": 1, "refused_root": 1, "refused_mount": 1}
+    assert measured["capabilities"] == 0
+    assert measured["no_new_privileges"] == 1
+    assert measured["user"] != 0
+
+
+def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "sleeps", profile="timeout_s = 30.0")
+    child = runner_process(rooms, settings)
+    try:
+        wait_for(lambda: samples_written(tmp_path))
+        (container,) = client.containers.list(filters={"label": "io.tsuishi.run"})
+        host = container.attrs["HostConfig"]
+        assert host["NetworkMode"] == "none"
+        assert host["ReadonlyRootfs"] is True
+        assert list(host["Tmpfs"]) == ["/tmp"]
+        assert host["CapDrop"] == ["ALL"]
+        assert host["SecurityOpt"] == ["no-new-privileges"]
+        assert host["PidsLimit"] == settings.pids
+        assert host["Memory"] == host["MemorySwap"] > 0
+        assert host["LogConfig"]["Type"] == "none"
+        assert not host["Privileged"]
+        assert [mount["RW"] for mount in container.attrs["Mounts"]] == [False]
+        assert container.attrs["Config"]["User"].split(":")[0] not in ("", "0", "root")
+    finally:
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+    assert not client.containers.list(all=True, filters={"label": "io.tsuishi.run"})
+
+
+def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "takes_memory", "ok")
+    run = session(rooms, settings, memory_gib=0.25).run_suite("")
+    trial = trials(run)["takes_memory"]
+    assert trial["status"] == "out_of_memory"
+    assert trial["reason"] == "the kernel ended it at its memory limit of 0.2 GiB"
+    assert trial["exit_code"] == 137
+    assert trials(run)["ok"]["status"] == "ok"
+
+
+def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path: Path, settings: Settings) -> None:
+    run = session(tiny_rooms(tmp_path, settings.cache, "silent_for_long"), settings).run_suite("")
+    assert trials(run)["silent_for_long"]["status"] == "ok"
+
+
+def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
+    run = session(tiny_rooms(tmp_path, settings.cache, "garbage", "half_an_event", "binary", "dies"), settings).run_suite("")
+    found = trials(run)
+    assert {name: trial["status"] for name, trial in found.items()} == {
+        "garbage": "ok",
+        "half_an_event": "failed",
+        "binary": "ok",
+        "dies": "failed",
+    }
+    assert "ended by SIGSEGV" in found["dies"]["reason"]
+    assert found["garbage"]["events_garbled"] == 3
+
+
+def test_a_killed_runner_leaves_a_container_that_resume_ends(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient"
+) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok", "sleeps", profile="timeout_s = 5.0")
+    child = runner_process(rooms, settings)
+    wait_for(lambda: samples_written(tmp_path) and client.containers.list(filters={"label": "io.tsuishi.run"}))
+    wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    (orphan,) = client.containers.list(filters={"label": "io.tsuishi.run"})
+    run = session(rooms, settings).resume("")
+    assert orphan.id not in [container.id for container in client.containers.list(all=True)]
+    assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
+    assert trials(run)["sleeps"]["attempt"] == 2
+
+
+def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    work = session(rooms, settings)
+    environment = read_environment(rooms.images / "tiny.toml")
+    ready = work.build([environment])["tiny"]
+    labels = client.images.get(ready.built.realised_id).labels
+    assert labels["org.opencontainers.image.title"] == "tsuishi tiny: as little as possible"
+    assert labels["org.opencontainers.image.version"]
+    assert labels["org.opencontainers.image.revision"]
+    assert labels["org.opencontainers.image.base.name"] == environment.base and environment.base.reference or True
+    assert labels["io.tsuishi.lock-sha256"] == environment.lock_sha256
+    assert labels["io.tsuishi.spec-id"] == ready.built.spec_id
+    if settings.mirrors:
+        assert ready.record["substitutions"] == [
+            {"asked": ready.record["base"]["reference"], "used": ready.record["base"]["used"]}
+        ]
+    assert ready.record["base"]["digest"] == "unpinned"
+    assert set(ready.record["packages"]) >= {"pip", "typing-extensions"}
+
+
+def test_building_again_does_nothing_and_takes_under_a_second(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    environment = read_environment(rooms.images / "tiny.toml")
+    first = session(rooms, settings).build([environment])["tiny"]
+    lines: list[str] = []
+    builder = Builder(settings, rooms)
+    again = builder.ensure(environment, builder.fetcher(lines.append), lines.append)
+    assert again.built.realised_id == first.built.realised_id
+    assert lines == []
+
+
+def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    look = "RUN python3.11 -c \"import socket; print('interfaces', [name for _, name in socket.if_nameindex()])\"\n"
+    template = tmp_path / "Dockerfile.j2"
+    template.write_text(rooms.dockerfile.read_text().replace("FROM base AS build\n", f"FROM base AS build\n{look}"))
+    engine = DockerEngine(template, settings.mirrors, tmp_path / "temporary")
+    environment = read_environment(rooms.images / "tiny.toml")
+    said: list[str] = []
+    built = engine.build(environment, Builder(settings, rooms).fetcher(said.append), said.append)
+    engine.discard(built)
+    assert [line for line in said if line.startswith("interfaces")] == ["interfaces ['lo']"]
+
+
+def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    spec = rooms.images / "tiny.toml"
+    spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
+    environment = read_environment(spec)
+    builder = Builder(settings, rooms)
+    with pytest.raises(BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"):
+        builder.ensure(environment, builder.fetcher(lambda line: None), lambda line: None)
+    assert builder.engines["docker"].find(environment) is None
+
+
+def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    environment = read_environment(rooms.images / "tiny.toml")
+    engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
+    fetcher = Builder(settings, rooms).fetcher(lambda line: None)
+    with pytest.raises(BuildError, match="cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
+        engine.build(environment, fetcher, lambda line: None)
+
+
+def test_a_debian_package_is_an_artefact_like_a_wheel(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient"
+) -> None:
+    subprocess.run(["apt-get", "download", "hostname"], cwd=tmp_path, check=True, capture_output=True)
+    (deb,) = tmp_path.glob("hostname_*.deb")
+    sha256 = add_to_cache(settings.cache, deb)
+    url = f"https://debs.example/{deb.name}"
+    extra = f'[[debs]]\nfile = "{deb.name}"\nsha256 = "{sha256}"\nurls = ["{url}"]'
+    rooms = tiny_rooms(tmp_path / "checkout", settings.cache, "ok", extra=extra)
+    ready = session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])["tiny"]
+    said = client.containers.run(ready.built.realised_id, ["hostname", "--version"], network_mode="none", remove=True, stderr=True)
+    assert said.startswith(b"hostname ")
+
+
+def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+    with pytest.raises(UserError, match="DOCKER_HOST=tcp://192.0.2.1:2375 is another machine, and telemetry would watch this one"):
+        Builder(settings, Rooms()).engines["docker"].availability()
+
+
+def runner_process(rooms: Rooms, settings: Settings) -> "subprocess.Popen[str]":
+    """A runner of its own in the tiny environment, to be killed."""
+    code = f"""
+import sys
+from pathlib import Path
+from tests.engine.test_docker import session
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+try:
+    session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r})).run_suite("")
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+    return subprocess.Popen([sys.executable, "-c", code], text=True)

@@ -1,0 +1,13 @@
+"""`python -m tests.run_bench ROOT`: one run of the bench in a process of its own, for tests that kill it."""
+
+import sys
+from pathlib import Path
+
+from tests.test_runner import session
+from tsuishi.errors import EXIT_INTERRUPTED
+
+if __name__ == "__main__":
+    try:
+        session(Path(sys.argv[1])).run_suite("")
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)

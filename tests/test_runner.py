@@ -1,0 +1,265 @@
+"""Runs of misbehaving workloads, as real child processes: every trial a row with a reason, nothing measured lost."""
+
+import csv
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.bench import BEHAVIOURS, make_rooms
+from tsuishi import store
+from tsuishi.console import Screen
+from tsuishi.errors import UserError
+from tsuishi.plan import Choice
+from tsuishi.rooms import Rooms
+from tsuishi.runner import RunStopped
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+
+
+def session(root: Path, **settings: Any) -> Session:
+    given = {"cache": root / "cache", "results": root / "results", "host_python": sys.executable, **settings}
+    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Rooms(root))
+
+
+def trials(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """The latest attempt of each behaviour."""
+    found = {}
+    for _, trial in run.finished():
+        found[BEHAVIOURS[run.record(trial["case_record"])["devices"] - 1]] = trial
+    return found
+
+
+def log_of(run: RunDirectory, trial: dict[str, Any]) -> bytes:
+    return gzip.decompress((run.trials / trial["trial_id"] / "log.txt.gz").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """One run of everything that ends by itself."""
+    root = tmp_path_factory.mktemp("run")
+    make_rooms(root, "ok", "unsupported", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event", "binary")
+    return session(root).run_suite("")
+
+
+def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> None:
+    trial = trials(run)["ok"]
+    assert (trial["status"], trial["reason"], trial["exit_code"]) == ("ok", "", 0)
+    assert trial["framework"] == "none 1"
+    assert trial["device"] == "cpu"
+    rows = list(csv.DictReader((run.trials / trial["trial_id"] / "samples.csv").open()))
+    assert [row["seconds"] for row in rows] == ["0.5"] * 3
+    assert [phase["name"] for phase in trial["phases"]] == ["measure"]
+    assert trial["phases"][0]["begin_s"] < trial["phases"][0]["end_s"] <= trial["duration_s"]
+    metrics = (run.trials / trial["trial_id"] / "metrics.csv").read_text()
+    assert metrics == "name,value,unit\nanswer,42,1\n"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason"),
+    [
+        ("unsupported", "unsupported", "Unsupported: this case cannot exist here"),
+        ("out_of_memory", "out_of_memory", "MemoryError: batch 2048 did not fit"),
+        ("raises", "failed", "KeyError: 'a bug'"),
+        (
+            "dies",
+            "failed",
+            "it ended without saying it had finished: ended by SIGSEGV (a crash in native code); see its log",
+        ),
+        ("leaves", "failed", "it ended without saying it had finished: exit code 0; see its log"),
+        ("half_an_event", "failed", "it ended without saying it had finished: exit code 0; see its log"),
+    ],
+)
+def test_what_goes_wrong_is_a_row_with_a_reason(run: RunDirectory, behaviour: str, status: str, reason: str) -> None:
+    trial = trials(run)[behaviour]
+    assert (trial["status"], trial["reason"]) == (status, reason)
+
+
+def test_garbage_among_the_events_is_counted_and_logged_and_spoils_nothing(run: RunDirectory) -> None:
+    trial = trials(run)["garbage"]
+    assert trial["status"] == "ok"
+    assert trial["events_garbled"] == 3
+    assert b'{"event":"nonsense"' in log_of(run, trial)
+    assert b"\xff\xfenot text" in log_of(run, trial)
+
+
+def test_half_an_event_keeps_the_samples_before_it(run: RunDirectory) -> None:
+    trial = trials(run)["half_an_event"]
+    assert trial["events_garbled"] == 1
+    assert len((run.trials / trial["trial_id"] / "samples.csv").read_text().splitlines()) == 4
+
+
+def test_four_mebibytes_of_noise_do_not_hide_the_events(run: RunDirectory) -> None:
+    trial = trials(run)["binary"]
+    assert trial["status"] == "ok"
+    assert len(log_of(run, trial)) > 4_100_000 - 64 * 2000
+
+
+def test_the_tables_hold_every_trial_and_can_be_made_again(run: RunDirectory) -> None:
+    rows = list(csv.DictReader((run.path / "trials.csv").open()))
+    assert Counter(row["status"] for row in rows) == {"ok": 3, "failed": 4, "unsupported": 1, "out_of_memory": 1}
+    before = {path.name: path.read_bytes() for path in run.path.glob("*.csv")}
+    run.gather()
+    assert {path.name: path.read_bytes() for path in run.path.glob("*.csv")} == before
+
+
+def test_a_result_names_neither_this_machine_nor_its_user(run: RunDirectory) -> None:
+    secrets = {os.uname().nodename, str(Path.home()), str(run.path.parent)}
+    for path in run.path.rglob("*.json"):
+        text = path.read_text()
+        assert not [secret for secret in secrets if secret in text], path
+
+
+def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
+    run = session(tmp_path).run_suite("")
+    trial = trials(run)["sleeps"]
+    assert (trial["status"], trial["reason"]) == ("timeout", "stopped after 2 s; allow more with --timeout")
+    assert trial["phases"][0]["end_s"] is None
+    assert (run.trials / trial["trial_id"] / "samples.csv").read_text().count("\n") == 2
+    assert trials(run)["ok"]["status"] == "ok"
+
+
+def test_a_gigabyte_of_output_is_kept_and_does_not_grow_the_runner(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "flood")
+    child = runner_process(tmp_path)
+    peak = 0
+    process = psutil.Process(child.pid)
+    while child.poll() is None:
+        try:
+            peak = max(peak, process.memory_info().rss)
+        except psutil.Error:
+            break
+        time.sleep(0.05)
+    assert child.wait() == 0, child.stdout and child.stdout.read()
+    assert peak < 200 << 20
+    run = store.open_run(tmp_path / "results")
+    trial = trials(run)["flood"]
+    assert trial["status"] == "ok"
+    size = 0
+    with gzip.open(run.trials / trial["trial_id"] / "log.txt.gz") as log:
+        while chunk := log.read(1 << 24):
+            size += len(chunk)
+    assert size > 1 << 30
+
+
+def runner_process(root: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """A runner of its own, to be killed: `python -m tests.run_bench ROOT`."""
+    command = [sys.executable, "-m", "tests.run_bench", str(root), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for(condition: Any, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def samples_written(root: Path) -> list[Path]:
+    return [path for path in root.glob("results/*/trials/.partial-*/samples.csv") if path.read_text().count("\n") > 1]
+
+
+def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
+    child = runner_process(tmp_path)
+    wait_for(lambda: samples_written(tmp_path))
+    children = psutil.Process(child.pid).children(recursive=True)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    gone, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive, "an orphan would disturb every later trial"
+    run = store.open_run(tmp_path / "results")
+    finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
+    resumed = session(tmp_path).resume("")
+    assert resumed.id == run.id
+    after = {trial["trial_id"]: trial for _, trial in resumed.finished()}
+    for trial_id, changed in finished_before.items():
+        assert (run.trials / trial_id / "trial.json").stat().st_mtime_ns == changed
+    killed = [trial for trial in after.values() if trial["status"] == "interrupted"]
+    assert [trial["reason"] for trial in killed] == ["the runner was killed during this trial"]
+    assert (run.trials / killed[0]["trial_id"] / "samples.csv").read_text().count("\n") == 2
+    latest = trials(resumed)
+    assert {name: trial["status"] for name, trial in latest.items()} == {
+        "ok": "ok",
+        "short_sleep": "ok",
+        "sleeps": "timeout",
+        "unsupported": "unsupported",
+    }
+    assert latest["sleeps"]["attempt"] == 2
+    assert Counter(trial["attempt"] for trial in after.values()) == {1: 4, 2: 1}
+    assert not list(resumed.left_behind())
+
+
+def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
+    root = run.path.parent.parent
+    failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in store.UNFINISHED}
+    count = len(list(run.finished()))
+    session(root).resume(run.id)
+    assert len(list(run.finished())) == count + len(failed)
+
+
+def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "sleeps")
+    child = runner_process(tmp_path)
+    sleeps = f"-d{BEHAVIOURS.index('sleeps') + 1}-"
+    wait_for(lambda: any(sleeps in path.parent.name for path in samples_written(tmp_path)))
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=30)
+    assert child.returncode == 130, output
+    run = store.open_run(tmp_path / "results")
+    trial = trials(run)["sleeps"]
+    assert (trial["status"], trial["reason"]) == ("interrupted", "Ctrl-C; go on with `invoke run-suite --resume`")
+    assert (run.path / "trials.csv").exists()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "binary", "flood")
+    results = tmp_path / "results"
+    results.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(results)], check=True)
+    try:
+        with pytest.raises(RunStopped, match="No space left on device: free some room, then go on with"):
+            session(tmp_path).run_suite("")
+        run = store.open_run(results)
+        kept = [trial["status"] for _, trial in run.finished()]
+        assert kept.count("ok") == len(kept)
+        subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
+        session(tmp_path).resume("")
+        assert {name: trial["status"] for name, trial in trials(run).items()} == {
+            "ok": "ok",
+            "binary": "ok",
+            "flood": "ok",
+        }
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+def test_two_runs_at_once_would_disturb_each_other_and_are_refused(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "sleeps")
+    child = runner_process(tmp_path)
+    try:
+        wait_for(lambda: samples_written(tmp_path))
+        with pytest.raises(UserError, match=rf"another tsuishi \(process {child.pid}\) is measuring on this machine"):
+            session(tmp_path).run_suite("")
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_run_json_holds_the_plan(run: RunDirectory) -> None:
+    recorded = json.loads((run.path / "run.json").read_text())
+    assert recorded["schema_version"] == 1
+    assert len(recorded["plan"]) == 9
+    assert recorded["arguments"]["env"] == "host"

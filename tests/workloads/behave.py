@@ -1,0 +1,139 @@
+"""A workload for tests that does, by the number of devices it is asked for, what BEHAVIOURS lists."""
+import ctypes
+import os
+import socket
+import sys
+import time
+
+import events
+
+
+def ok(emitter):
+    emitter.environment(framework="none", versions={"none": "1"}, devices=[{"kind": "cpu", "name": "test"}])
+    with emitter.phase("measure"):
+        for index in range(3):
+            emitter.sample("measure", index, 1, 10, 0.5)
+    emitter.metric("answer", 42, "1")
+
+
+def unsupported(emitter):
+    raise events.Unsupported("this case cannot exist here")
+
+
+def out_of_memory(emitter):
+    raise MemoryError("batch 2048 did not fit")
+
+
+def raises(emitter):
+    raise KeyError("a bug")
+
+
+def dies(emitter):
+    ctypes.string_at(0)  # a real fault: as process 1 of a container a signal to itself would be ignored
+
+
+def leaves(emitter):
+    os._exit(0)
+
+
+def garbage(emitter):
+    os.write(1, b'\x1e{"event":"sample"\n\x1e\x00\xff\xfe\n\x1e{"event":"nonsense","seq":0,"t":0,"rank":0}\n')
+    os.write(2, b"\xff\xfenot text\n")
+    ok(emitter)
+
+
+def half_an_event(emitter):
+    ok(emitter)
+    os.write(1, b'\x1e{"event":"finished","seq":')
+    os._exit(0)
+
+
+def binary(emitter):
+    for _ in range(64):
+        os.write(1, os.urandom(1 << 16))
+    os.write(1, b"\n")
+    ok(emitter)
+
+
+def flood(emitter):
+    line = b"x" * 1023 + b"\n"
+    for _ in range(1024):
+        os.write(1, line * 1024)
+    ok(emitter)
+
+
+def sleeps(emitter):
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 1, 10, 0.5)
+        time.sleep(600)
+
+
+def takes_memory(emitter):
+    hoard = []
+    while True:
+        hoard.append(bytearray(os.urandom(1 << 20) * 16))
+
+
+def short_sleep(emitter):
+    time.sleep(2)
+    ok(emitter)
+
+
+def silent_for_long(emitter):
+    time.sleep(75)
+    ok(emitter)
+
+
+def escapes(emitter):
+    """What a hardened container must refuse; each attempt is told as a metric: 1 it was refused, 0 it worked."""
+    attempts = {"network": network, "write": write_outside, "root": become_root, "mount": write_mount}
+    for name, attempt in attempts.items():
+        try:
+            attempt()
+            refused = 0
+        except (OSError, PermissionError) as error:
+            print(name, type(error).__name__, error)
+            refused = 1
+        emitter.metric("refused_" + name, refused, "1")
+    with open("/tmp/allowed", "w") as file:
+        file.write("x")
+    status = dict(line.split(":", 1) for line in open("/proc/self/status") if ":" in line)
+    emitter.metric("capabilities", int(status["CapEff"], 16), "1")
+    emitter.metric("no_new_privileges", int(status["NoNewPrivs"]), "1")
+    emitter.metric("user", os.getuid(), "1")
+
+
+def network():
+    interfaces = [name for _, name in socket.if_nameindex() if name != "lo"]
+    if interfaces:
+        raise AssertionError("there is a network interface: {}".format(interfaces))
+    socket.create_connection(("192.0.2.1", 80), timeout=3)
+
+
+def write_outside():
+    with open("/opt/written", "w") as file:
+        file.write("x")
+
+
+def become_root():
+    os.setuid(0)
+
+
+def write_mount():
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "written"), "w") as file:
+        file.write("x")
+
+
+BEHAVIOURS = (ok, unsupported, out_of_memory, raises, dies, leaves, garbage, half_an_event, binary, flood, sleeps,
+              takes_memory, short_sleep, escapes, silent_for_long)
+
+
+def behave(request, emitter):
+    chosen = BEHAVIOURS[request.case.positive("devices") - 1]
+    print("doing", chosen.__name__)
+    sys.stdout.flush()
+    chosen(emitter)
+
+
+if __name__ == "__main__":
+    events.main(behave)
