@@ -7,8 +7,9 @@ indexes is unearth's work (pip's own finder, as a library): index and find-links
 certificates and proxies behave as pip's do.
 """
 
+import ast
 import hashlib
-import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 # Without a byte for so long, a server is taken to be gone.
 _TIMEOUT_S = 60.0
+# Where `pip install` takes its options from; a later one wins.
+_PIP_SECTIONS = ("global", "install", ":env:")
 Say = Callable[[str], None]
 Progress = Callable[[int], None]
 
@@ -53,8 +56,9 @@ class Cache:
         """The file with one of these hashes, by where it lies; `verify` looks at its content."""
         for sha256 in hashes:
             folder = self.root / sha256
-            for file in sorted(folder.iterdir()) if folder.is_dir() else ():
-                return file
+            files = sorted(folder.iterdir()) if folder.is_dir() else []
+            if files:
+                return files[0]
         return None
 
     def verified(self, hashes: Iterable[str], say: Say) -> Path | None:
@@ -131,6 +135,7 @@ class Fetcher:
         requirement = f"{pin.name}=={pin.version}"
         found: set[str] = set()
         problems: list[str] = []
+        failure: UserError | None = None
         for finder in self._finders(sources):
             try:
                 packages = list(finder.find_matches(requirement, allow_yanked=True, allow_prereleases=True))
@@ -138,10 +143,11 @@ class Fetcher:
                 problems.append(_first_line(error))
                 continue
             links = [package.link for package in packages if _may_be(package.link, pin)]
-            try:
-                return self._first_good([(link.url_without_fragment, link.filename) for link in links], pin.sha256)
-            except UserError as error:
-                failure = error
+            if links:
+                try:
+                    return self._first_good([(link.url_without_fragment, link.filename) for link in links], pin.sha256)
+                except UserError as error:  # another index may have it whole
+                    failure = error
             found |= {package.link.filename for package in packages}
         if failure:
             raise failure
@@ -220,14 +226,16 @@ def pip_sources() -> Sources:
     command = [sys.executable, "-m", "pip", "config", "list"]
     listed = subprocess.run(command, capture_output=True, text=True, check=False)
     values: dict[str, list[str]] = {}
-    for line in listed.stdout.splitlines():
-        key, _, value = line.partition("=")
-        option = key.rpartition(".")[2]
-        values[option] = [word for part in shlex.split(value) for word in part.split()]
+    for section in _PIP_SECTIONS:
+        for line in listed.stdout.splitlines():
+            key, _, value = line.partition("=")
+            place, _, option = key.rpartition(".")
+            if place == section:
+                values[option] = str(ast.literal_eval(value)).split()
     default = [source["url"] for source in PackageFinder().sources]
     indexes = (
         []
-        if values.get("no-index") == ["true"]
+        if values.get("no-index", [""])[0].lower() in ("1", "true", "yes", "on", "y", "t")
         else [*values.get("index-url", default), *values.get("extra-index-url", [])]
     )
     return Sources(tuple(indexes), tuple(values.get("find-links", [])))

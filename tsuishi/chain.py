@@ -54,7 +54,8 @@ def _shared_options(calls: Iterable[Any]) -> dict[str, Any]:
             if options.setdefault(name, value) != value:
                 flag = name.replace("_", "-")
                 raise UserError(
-                    f"--{flag} is given as '{options[name]}' and as '{value}'; it holds for the whole chain: give it once"
+                    f"--{flag} is given as '{options[name]}' and as '{value}'; "
+                    "it holds for the whole chain: give it once"
                 )
     return options
 

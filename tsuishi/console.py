@@ -11,6 +11,8 @@ from rich.table import Table
 
 from tsuishi.plan import PlannedBuild, PlannedTrial
 
+# Columns where output goes to a file or a pipe, so that tables do not fold at 80.
+_WIDTH_OF_A_FILE = 200
 _COLOURS = {
     "ok": "green",
     "unsupported": "cyan",
@@ -27,6 +29,8 @@ class Screen:
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True)
+        if not self.console.is_terminal:
+            self.console.width = _WIDTH_OF_A_FILE
 
     def say(self, line: str) -> None:
         """One line."""

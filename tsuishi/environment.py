@@ -43,7 +43,7 @@ class Expect(spec.Spec):
 class Environment(spec.Spec):
     """A pinned framework stack, as images/<name>.toml says it. `pins` are its lock's, empty for `host`."""
 
-    name: str
+    name: spec.Name
     title: str
     description: str = ""
     framework: Literal["torch", "tensorflow", "any"]

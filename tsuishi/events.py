@@ -137,5 +137,5 @@ def _whole(text: str) -> int:
 
 
 def _writable(values: Any) -> Any:
-    """The same with '?' for halves of surrogate pairs (an undecodable file name in an error, say): no file takes them."""
+    """The same with '?' for halves of surrogate pairs (from an undecodable file name, say), which no file takes."""
     return json.loads(json.dumps(values, ensure_ascii=False).encode(errors="replace"))

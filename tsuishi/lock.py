@@ -79,8 +79,8 @@ def _pin(line: str, where: str) -> Pin:
         found = _HASH.fullmatch(word)
         if not found:
             raise UserError(
-                f"{where}: '{match['name']}': cannot read '{word}'; after the version only --hash=sha256:<64 hexadecimal "
-                "digits> may follow (no conditions, no other hashes)"
+                f"{where}: '{match['name']}': cannot read '{word}'; "
+                "after the version only --hash=sha256:<64 hexadecimal digits> may follow"
             )
         hashes.append(found[1])
     if not hashes:

@@ -15,6 +15,7 @@ from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
+from tsuishi.suite import select_suites
 
 # What a file system should have left when everything is in place.
 _FREE_DISK_MARGIN = 1.1
@@ -33,6 +34,7 @@ class Session:
 
     def plan(self, with_trials: bool) -> tuple[tuple[Environment, ...], dict[str, str]]:
         """Print what would be done; the environments that can be used, and those left out with the reason."""
+        select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
         chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
         builds = plan.plan_builds(self.builder, chosen.environments)
         console.print_builds(self.screen, builds, chosen.left_out)

@@ -22,7 +22,7 @@ def _cache() -> Path:
 
 
 def _absolute(path: Path) -> Path:
-    """Workloads are started from /, so what they are started with has no relative path. `~` is not the shell's in YAML."""
+    """Workloads are started from /: an interpreter in the cache needs its whole path."""
     return path.expanduser().absolute()
 
 
@@ -51,8 +51,8 @@ class Settings(spec.Spec):
     engine: Literal["auto", "docker", "venv", "host"] = "auto"
     # Where downloads, venvs and locks on building live.
     cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
-    results: Path = Path("results")
-    reports: Path = Path("reports/out")
+    results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
+    reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
     # Base references replaced at an air-gapped site: the reference asked for (or its repository) -> the one used.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
     # Package indexes and wheel folders; empty means those pip is configured with.

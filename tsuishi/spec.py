@@ -5,9 +5,9 @@ import hashlib
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from tsuishi.errors import UserError
@@ -18,6 +18,9 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+
+# What a file's name may be where it becomes part of image tags and of folders' names.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 S = TypeVar("S", bound=Spec)
 
@@ -45,7 +48,8 @@ def load(path: Path, model: type[S], **extra: Any) -> S:
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem of a validation in one line, with the number of further ones."""
-    problems = error.errors()
+    # A misspelt key is unknown here and missing there: the first says more.
+    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return _explain_one(problems[0], model) + more
 
@@ -77,7 +81,8 @@ def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:
 
 def _key(location: tuple[int | str, ...]) -> str:
     """('groups', 0, 'axes') as groups[0].axes, the way people write it."""
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location]
+    # "[key]" is pydantic's word for a key of a table, which is there before it.
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"]
     return "".join(parts).lstrip(".")
 
 

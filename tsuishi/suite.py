@@ -79,10 +79,13 @@ class Settings(spec.Spec):
 
 def _as_tuple(value: Any) -> Any:
     """A single axis value may be written without brackets."""
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
+    values = tuple(value) if isinstance(value, list | tuple) else (value,)
+    if not values or any(isinstance(one, bool) or not isinstance(one, str | int) for one in values):
+        raise ValueError(f"expected a word, a whole number, or a list of these; given: {value!r}")
+    return values
 
 
-Values = Annotated[tuple[str | int, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
+Values = Annotated[tuple[str | int, ...], BeforeValidator(_as_tuple)]
 
 
 class ProfileSettings(spec.Spec):
@@ -119,7 +122,7 @@ class Group(spec.Spec):
 class Suite(spec.Spec):
     """A set of related measurements, as suites/<name>.toml says it."""
 
-    name: str
+    name: spec.Name
     title: str
     description: str = ""
     source: str | None = None

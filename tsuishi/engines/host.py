@@ -54,6 +54,6 @@ class HostEngine(SubprocessEngine):
         """Nothing was made."""
 
     def _interpreter(self) -> Path | None:
-        """Absolute, as a workload is started from another folder; links are kept, as they make a virtual environment."""
+        """Absolute, as workloads are started from /; links are kept, as they make a virtual environment."""
         found = shutil.which(Path(self._given).expanduser())
         return Path(found).absolute() if found else None

@@ -24,25 +24,32 @@ _FOLDERS = (
 
 def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
     """A CPython of that major.minor version which runs, newest patch first; None where there is none."""
-    found = {
-        path.resolve(): reported for path in _candidates(version, more_folders) if (reported := full_version(path))
-    }
-    fitting = [path for path, reported in found.items() if reported.startswith(f"{version}.")]
+    found = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
+    fitting = [executable for executable, full in found.items() if full.startswith(f"{version}.")]
     return max(fitting, key=lambda path: [int(part) for part in re.findall(r"\d+", found[path])], default=None)
 
 
-@cache
 def full_version(python: Path) -> str:
-    """`3.6.15` for a CPython that runs; empty for anything else (a shim of a version manager, say)."""
-    code = "import sys, platform; print(platform.python_implementation(), '%d.%d.%d' % sys.version_info[:3])"
+    """`3.6.15` for a CPython that runs; empty for anything else."""
+    return next((full for _, full in _ask(python)), "")
+
+
+@cache
+def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
+    """The real executable behind a name (a version manager's shim, say) and its version; nothing where none runs."""
+    code = (
+        "import sys, platform; "
+        "print(platform.python_implementation(), '%d.%d.%d' % sys.version_info[:3], sys.executable)"
+    )
     try:
         result = subprocess.run(
             [str(python), "-I", "-c", code], capture_output=True, text=True, timeout=20, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
-        return ""
-    implementation, _, version = result.stdout.strip().partition(" ")
-    return version if implementation == "CPython" else ""
+        return ()
+    implementation, _, rest = result.stdout.strip().partition(" ")
+    version, _, executable = rest.partition(" ")
+    return ((Path(executable), version),) if implementation == "CPython" else ()
 
 
 def _candidates(version: str, more_folders: Sequence[str]) -> Iterator[Path]:

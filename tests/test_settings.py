@@ -1,0 +1,159 @@
+"""Shared options: flags over variables over invoke.yaml over defaults, each checked by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuishi.errors import UserError
+from tsuishi.settings import Settings, mirrored, read_settings
+
+KEYS = ", ".join(sorted(Settings.model_fields))
+
+
+def message(
+    configured: dict[str, Any] | None = None,
+    environ: dict[str, str] | None = None,
+    flags: dict[str, Any] | None = None,
+) -> str:
+    with pytest.raises(UserError) as caught:
+        read_settings(configured or {}, environ or {}, flags or {})
+    return str(caught.value)
+
+
+def test_a_flag_beats_a_variable_beats_the_file_beats_the_default() -> None:
+    file, variable, flag = {"engine": "venv"}, {"INVOKE_TSUISHI_ENGINE": "host"}, {"engine": "docker"}
+    assert read_settings({}, {}, {}).engine == "auto"
+    assert read_settings(file, {}, {}).engine == "venv"
+    assert read_settings(file, variable, {}).engine == "host"
+    assert read_settings(file, variable, flag).engine == "docker"
+
+
+@pytest.mark.parametrize("nothing", ["", None])
+def test_a_level_that_says_nothing_leaves_it_to_the_next(nothing: str | None) -> None:
+    file = {"results": "elsewhere"}
+    assert read_settings(file, {}, {"results": nothing}).results == Path("elsewhere")
+    assert read_settings(file, {"INVOKE_TSUISHI_RESULTS": ""}, {}).results == Path("elsewhere")
+    assert read_settings({"results": nothing}, {}, {}).results == Path("results")
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    assert read_settings({}, {"INVOKE_RUN_ECHO": "1", "TSUISHI_ENGINE": "host"}, {}).engine == "auto"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            {"environ": {"INVOKE_TSUISHI_ENGIN": "venv"}},
+            "unknown variable 'INVOKE_TSUISHI_ENGIN'; did you mean 'INVOKE_TSUISHI_ENGINE'? known: "
+            + ", ".join(sorted(f"INVOKE_TSUISHI_{key.upper()}" for key in Settings.model_fields)),
+        ),
+        (
+            {"configured": {"mirror": {}}},
+            "unknown key in invoke.yaml 'tsuishi.mirror'; did you mean 'tsuishi.mirrors'? known: "
+            + ", ".join(sorted(f"tsuishi.{key}" for key in Settings.model_fields)),
+        ),
+        (
+            {"flags": {"engine": "podman"}},
+            "settings: key 'engine': input should be 'auto', 'docker', 'venv' or 'host'; given: 'podman'",
+        ),
+        (
+            {"environ": {"INVOKE_TSUISHI_ENGINE": "false"}},
+            "settings: key 'engine': input should be 'auto', 'docker', 'venv' or 'host'; given: 'false'",
+        ),
+        (
+            {"environ": {"INVOKE_TSUISHI_TELEMETRY_INTERVAL": "false"}},
+            "settings: key 'telemetry_interval': input should be a valid number, unable to parse string as a number; "
+            "given: 'false'",
+        ),
+        (
+            {"flags": {"telemetry_interval": "0"}},
+            "settings: key 'telemetry_interval': input should be greater than or equal to 0.1; given: '0'",
+        ),
+        (
+            {"flags": {"telemetry_interval": "nan"}},
+            "settings: key 'telemetry_interval': input should be a finite number; given: 'nan'",
+        ),
+        (
+            {"environ": {"INVOKE_TSUISHI_MEMORY_GIB": "inf"}},
+            "settings: key 'memory_gib': input should be a finite number; given: 'inf'",
+        ),
+        (
+            {"flags": {"mirrors": "docker.io"}},
+            "settings: key 'mirrors': expected asked=used pairs separated by commas",
+        ),
+        (
+            {"flags": {"mirrors": "a=,b=c"}},
+            "settings: key 'mirrors': expected asked=used pairs separated by commas",
+        ),
+        (
+            {"configured": {"mirrors": ["a=b"]}},
+            "settings: key 'mirrors': input should be a valid dictionary; given: ['a=b']",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_is_known(given: dict[str, Any], said: str) -> None:
+    assert message(**given) == said
+
+
+def test_lists_and_mirrors_are_read_from_text_and_from_the_file() -> None:
+    settings = read_settings(
+        {"indexes": ["https://a", "https://b"], "mirrors": {"docker.io": "x"}},
+        {"INVOKE_TSUISHI_FIND_LINKS": "/one, /two words,", "INVOKE_TSUISHI_PYTHONS": "/opt/3.6"},
+        {"mirrors": " docker.io/library/python = mirror.lan/python , a:1/b:2=c "},
+    )
+    assert settings.indexes == ("https://a", "https://b")
+    assert settings.find_links == ("/one", "/two words")
+    assert settings.pythons == ("/opt/3.6",)
+    assert settings.mirrors == {"docker.io/library/python": "mirror.lan/python", "a:1/b:2": "c"}
+
+
+def test_the_cache_has_its_whole_path_since_interpreters_in_it_are_started_from_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert read_settings({}, {}, {}).cache == Path("/home/somebody/.cache/tsuishi")
+    assert read_settings({"cache": "here"}, {}, {}).cache == tmp_path / "here"
+    assert read_settings({"cache": "~/c", "results": "~/r"}, {}, {}).cache == Path("/home/somebody/c")
+    assert read_settings({"cache": "~/c", "results": "~/r"}, {}, {}).results == Path("/home/somebody/r")
+
+
+@pytest.mark.parametrize(
+    ("reference", "mirrors", "used"),
+    [
+        ("docker.io/library/python:3.6", {}, "docker.io/library/python:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io/library/python:3.6": "m/p@sha256:1"}, "m/p@sha256:1"),
+        ("docker.io/library/python:3.6", {"docker.io/library/python": "m/p"}, "m/p:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io": "m.lan:5000/hub"}, "m.lan:5000/hub/library/python:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io/": "m.lan"}, "m.lan/library/python:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io": "m.lan/"}, "m.lan/library/python:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io/lib": "m"}, "docker.io/library/python:3.6"),
+        ("docker.io/library/python:3.6", {"docker.io": "far", "docker.io/library": "near"}, "near/python:3.6"),
+        (
+            "docker.io/library/python:3.6",
+            {"docker.io/library/python": "repository", "docker.io/library/python:3.6": "whole"},
+            "whole",
+        ),
+        ("host:5000/a/b:1", {"host:5000": "m"}, "m/a/b:1"),
+    ],
+)
+def test_a_mirror_replaces_a_reference_or_the_longest_repository(
+    reference: str, mirrors: dict[str, str], used: str
+) -> None:
+    assert mirrored(reference, mirrors) == used
+
+
+PART = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)
+
+
+@given(st.lists(PART, min_size=2, max_size=4), PART, st.integers(1, 3), PART)
+def test_the_tag_always_survives_a_mirror(parts: list[str], tag: str, depth: int, mirror: str) -> None:
+    reference = "/".join(parts) + ":" + tag
+    asked = "/".join(parts[:depth])
+    used = mirrored(reference, {asked: f"{mirror}.lan"})
+    assert used == f"{mirror}.lan" + reference.removeprefix(asked)

@@ -1,0 +1,194 @@
+"""Suites: axes, the cases they span, and case ids that stay what they are."""
+
+import itertools
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuishi.errors import UserError
+from tsuishi.rooms import Rooms
+from tsuishi.suite import AXES, PROFILES, Case, Suite, known_suites, profile_name, read_suite, select_suites
+
+SUITES = Rooms().suites
+HEAD = 'title = "A title"\nworkload = "w"\n'
+AXES_KNOWN = ", ".join(sorted(set(AXES) - {"suite"}))
+
+
+def suite(folder: Path, text: str) -> Suite:
+    path = folder / "s.toml"
+    path.write_text(text, encoding="utf-8")
+    return read_suite(path)
+
+
+def message(folder: Path, text: str) -> str:
+    with pytest.raises(UserError) as caught:
+        suite(folder, text)
+    return str(caught.value).replace(f"{folder}/", "")
+
+
+@pytest.mark.parametrize("name", sorted(known_suites(SUITES)))
+def test_every_shipped_suite_is_read_and_has_cases_in_every_profile(name: str) -> None:
+    shipped = read_suite(SUITES / f"{name}.toml")
+    for profile in PROFILES:
+        found = [case.id for case, _ in shipped.cases(profile, "cpu")]
+        assert found
+        assert len(found) == len(set(found))
+
+
+def test_a_known_case_keeps_its_id() -> None:
+    """The golden id: results and published numbers are matched by it, so it may never change."""
+    case = Case(
+        suite="conv2d",
+        protocol="literal",
+        implementation="framework",
+        strategy="towers",
+        devices=3,
+        images=840,
+        height=100,
+        width=100,
+        channels=1,
+        filter_size=3,
+        data="ones",
+        feed="constant",
+        graph_optimizers="default",
+    )
+    assert case.id == "8a2a12f23e83"
+
+
+class WiderCase(Case):
+    """As it would be with one more axis."""
+
+    a_new_axis: int | None = None
+
+
+def test_an_axis_nobody_uses_changes_no_id() -> None:
+    values = {"suite": "s", "protocol": "steady", "devices": 2}
+    assert WiderCase.model_validate(values).id == Case.model_validate(values).id
+    assert WiderCase.model_validate({**values, "a_new_axis": 1}).id != Case.model_validate(values).id
+
+
+VALUES: dict[str, st.SearchStrategy[object]] = {
+    "model": st.sampled_from(["cnn10", "wrn28_10"]),
+    "layout": st.sampled_from(["native", "channels_first"]),
+    "devices": st.integers(1, 9),
+    "batch_size": st.integers(1, 4096),
+    "precision": st.sampled_from(["fp32", "tf32"]),
+}
+
+
+@given(st.fixed_dictionaries({}, optional=VALUES), st.randoms(use_true_random=False))
+def test_the_order_in_which_axes_are_given_does_not_matter(axes: dict[str, object], order: random.Random) -> None:
+    items = [("suite", "s"), ("protocol", "steady"), *axes.items()]
+    case = Case.model_validate(dict(items))
+    order.shuffle(items)
+    assert Case.model_validate(dict(items)).id == case.id
+    assert list(case.axes) == [axis for axis in AXES if axis in dict(items)]
+
+
+def test_different_cases_have_different_ids() -> None:
+    cases = [
+        Case(suite="s", protocol=protocol, devices=devices, batch_size=batch)  # type: ignore[arg-type]
+        for protocol, devices, batch in itertools.product(("literal", "steady"), (None, 1, 2), (None, 1, 16))
+    ]
+    assert len({case.id for case in cases}) == len(cases)
+
+
+def test_the_order_of_axes_in_the_file_changes_the_order_of_cases_but_no_id(tmp_path: Path) -> None:
+    one = suite(tmp_path, HEAD + '[[groups]]\naxes = { protocol = "steady", devices = [1, 2], batch_size = [8, 9] }')
+    other = suite(tmp_path, HEAD + '[[groups]]\naxes = { batch_size = [8, 9], devices = [1, 2], protocol = "steady" }')
+    first = [case.id for case, _ in one.cases("quick", "cpu")]
+    second = [case.id for case, _ in other.cases("quick", "cpu")]
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_a_group_spans_the_product_of_its_axes_where_it_belongs(tmp_path: Path) -> None:
+    text = HEAD + (
+        '[[groups]]\nprofiles = ["quick"]\naxes = { protocol = ["literal", "steady"], devices = [1, 2, 2] }\n'
+        '[[groups]]\naccelerator = "cuda"\naxes = { protocol = "steady", devices = [2, 4] }\n'
+    )
+    found = suite(tmp_path, text)
+    on_gpu = [(case.protocol, case.devices) for case, _ in found.cases("quick", "cuda")]
+    assert on_gpu == [("literal", 1), ("literal", 2), ("steady", 1), ("steady", 2), ("steady", 4)]
+    assert len(list(found.cases("quick", "cpu"))) == 4
+    assert len(list(found.cases("smoke", "cpu"))) == 0
+    assert len(list(found.cases("smoke", "cuda"))) == 2
+
+
+GROUP = '[[groups]]\naxes = { protocol = "steady", '
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (HEAD, "s.toml: key 'groups' is missing; add it"),
+        (
+            HEAD + GROUP + "devises = 1 }",
+            f"s.toml: groups[0].axes: unknown axis 'devises'; did you mean 'devices'? known: {AXES_KNOWN}",
+        ),
+        (HEAD + GROUP + 'suite = "x" }', f"s.toml: groups[0].axes: unknown axis 'suite'; known: {AXES_KNOWN}"),
+        (
+            HEAD + GROUP + "devices = [1, 0] }",
+            "s.toml: groups[0].axes: key 'devices': input should be greater than 0; given: 0",
+        ),
+        (
+            HEAD + GROUP + 'devices = "2" }',
+            "s.toml: groups[0].axes: key 'devices': input should be a valid integer; given: '2'",
+        ),
+        (
+            HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
+            "s.toml: groups[1].axes: key 'model': input should be 'cnn10', 'wrn28_10' or 'vgg_small'; given: 'cnn11'",
+        ),
+        (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),
+        (
+            HEAD + "[profiles.quik]\n" + GROUP + "devices = 1 }",
+            "s.toml: key 'profiles.quik': input should be 'smoke', 'quick' or 'full'; given: 'quik'",
+        ),
+        (
+            HEAD + "[profiles.quick]\nsettings = { warmup_s = 1.0 }\n" + GROUP + "devices = 1 }",
+            "s.toml: unknown key 'profiles.quick.settings.warmup_s'; did you mean 'warm_up_s'? known here: "
+            "warm_up_steps, warm_up_s, block_s, min_blocks, measure_s, max_s, later_runs, epochs, train_images, "
+            "test_images, seed",
+        ),
+        (
+            HEAD + "[profiles.quick]\ntimeout_s = inf\n" + GROUP + "devices = 1 }",
+            "s.toml: key 'profiles.quick.timeout_s': input should be a finite number; given: inf",
+        ),
+        (
+            HEAD.replace('"w"', '"../w"') + GROUP + "devices = 1 }",
+            "s.toml: key 'workload': string should match pattern '^[a-z][a-z0-9_]*$'; given: '../w'",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_with_key_and_remedy(tmp_path: Path, text: str, said: str) -> None:
+    assert message(tmp_path, text) == said
+
+
+@pytest.mark.parametrize("value", ["1.5", "true", "[]", "[1, 2.5]", "{ a = 1 }"])
+def test_an_axis_takes_words_and_whole_numbers_only(tmp_path: Path, value: str) -> None:
+    said = message(tmp_path, HEAD + GROUP + f"devices = {value} }}")
+    expected = "s.toml: key 'groups[0].axes.devices': expected a word, a whole number, or a list of these; given: "
+    assert said.startswith(expected)
+
+
+def test_a_profile_not_mentioned_has_defaults_and_guesses_grow_with_the_batch(tmp_path: Path) -> None:
+    expect = "expect = { quick = { s = 2.0, s_per_image = 0.5 } }\n"
+    found = suite(tmp_path, HEAD + GROUP.replace("axes", expect + "axes") + "batch_size = 8 }")
+    assert found.profile("full").repetitions == {"cpu": 1, "cuda": 3}
+    ((case, group),) = found.cases("quick", "cpu")
+    assert group.expected_s("quick", case.batch_size or 0, 3.0) == 2.0 + 0.5 * 8 * 3.0
+    assert group.expected_s("full", 8, 3.0) == 5.0
+
+
+def test_unknown_suites_and_profiles_are_answered_with_the_known_ones(tmp_path: Path) -> None:
+    suite(tmp_path, HEAD + GROUP + "devices = 1 }")
+    assert [one.name for one in select_suites(tmp_path, ())] == ["s"]
+    with pytest.raises(UserError) as caught:
+        select_suites(tmp_path, ("t",))
+    assert str(caught.value) == "unknown suite 't'; known: s"
+    with pytest.raises(UserError) as caught:
+        profile_name("quik")
+    assert str(caught.value) == "unknown profile 'quik'; did you mean 'quick'? known: full, quick, smoke"

@@ -1,0 +1,153 @@
+"""The tasks as a user calls them, in a checkout of their own: what is printed, and the exit code."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.bench import BEHAVIOURS, make_rooms
+from tsuishi.rooms import Rooms
+
+REAL = Rooms()
+
+
+def checkout(root: Path, *behaviours: str, profile: str = "") -> Path:
+    """A copy of this checkout whose only suite is the bench and whose only environment is `host`."""
+    make_rooms(root, *behaviours, profile=profile)
+    for name in ("tasks.py", "invoke.yaml"):
+        shutil.copy(REAL.root / name, root)
+    shutil.copytree(REAL.root / "tsuishi", root / "tsuishi", ignore=shutil.ignore_patterns("__pycache__"))
+    return root
+
+
+def invoke(root: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "invoke", *arguments]
+    given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
+    given |= {"INVOKE_TSUISHI_CACHE": str(root / "cache"), "INVOKE_TSUISHI_HOST_PYTHON": sys.executable}
+    return subprocess.run(command, cwd=root, env=given | environ, capture_output=True, text=True, check=False)
+
+
+def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok", "unsupported", "out_of_memory")
+    result = invoke(root, "build", "--env", "host", "run-suite", "--name", "first", "report")
+    assert result.returncode == 0, result.stdout + result.stderr
+    last = result.stdout.splitlines()[-1]
+    assert last.startswith("report: reports/out/")
+    assert last.endswith("-first/index.html")
+    assert (root / last.removeprefix("report: ")).is_file()
+    assert "1 ok, 1 out_of_memory, 1 unsupported" in result.stdout
+
+
+def test_a_failed_trial_is_told_by_the_exit_code_after_the_report_is_written(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok", "raises")
+    result = invoke(root, "build", "run-suite", "--env", "host", "report")
+    assert result.returncode == 3
+    assert result.stdout.splitlines()[-1].startswith("report: ")
+    assert "KeyError: 'a bug'" in result.stdout
+
+
+def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    for task in ("build", "run-suite"):
+        result = invoke(root, "build", "run-suite", "report", task, "--plan", "--env", "host")
+        assert result.returncode == 0, result.stderr
+        assert "Trials" in result.stdout
+        assert "expected: " in result.stdout
+        assert not (root / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environ", "message"),
+    [
+        (["build", "--env", "hots"], {}, "error: unknown environment 'hots'; did you mean 'host'? known: host"),
+        (
+            ["run-suite", "--suite", "bensh", "--env", "host"],
+            {},
+            "error: unknown suite 'bensh'; did you mean 'bench'? known: bench",
+        ),
+        (["run-suite", "--profile", "fast"], {}, "error: unknown profile 'fast'; known: full, quick, smoke"),
+        (["run-suite", "--repetitions", "many"], {}, "error: --repetitions takes a whole number from 1; given: many"),
+        (["run-suite", "--accelerator", "tpu"], {}, "error: --accelerator takes auto, cpu, cuda; given: tpu"),
+        (["report"], {}, "error: there is no run in results/ yet: make one with `invoke run-suite`"),
+        (
+            ["build", "--env", "host", "--engine", "docker"],
+            {"DOCKER_HOST": "unix:///nowhere/docker.sock"},
+            "error: engine docker: Docker does not answer: ",
+        ),
+        (
+            ["build"],
+            {"INVOKE_TSUISHI_MIRROR": "a=b"},
+            "error: unknown variable 'INVOKE_TSUISHI_MIRROR'; did you mean 'INVOKE_TSUISHI_MIRRORS'? known: ",
+        ),
+        (
+            ["run-suite", "--telemetry-interval", "0.01"],
+            {},
+            "error: settings: key 'telemetry_interval': input should be greater than or equal to 0.1; given: '0.01'",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_1(
+    tmp_path: Path, arguments: list[str], environ: dict[str, str], message: str
+) -> None:
+    result = invoke(checkout(tmp_path, "ok"), *arguments, **environ)
+    assert result.returncode == 1
+    assert result.stderr.startswith(message)
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+def test_a_broken_spec_is_one_line(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    (root / "images" / "broken.toml").write_text('title = "x"\nframwork = "torch"\n')
+    result = invoke(root, "build", "--env", "broken")
+    assert result.returncode == 1
+    assert "broken.toml: unknown key 'framwork'; did you mean 'framework'? known here: " in result.stderr
+
+
+def test_nothing_that_can_be_used_is_said_with_the_reasons(tmp_path: Path) -> None:
+    result = invoke(checkout(tmp_path, "ok"), "build")
+    assert result.returncode == 1
+    assert result.stderr == "error: no environment can be used here: images/ marks none as default\n"
+
+
+def test_options_of_one_task_hold_for_the_whole_chain(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    result = invoke(root, "build", "run-suite", "--env", "host", "report", "--out", "here")
+    assert result.stdout.splitlines()[-1] == "report: reports/out/here/index.html"
+
+
+def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok", "raises")
+    invoke(root, "run-suite", "--env", "host", "--name", "one")
+    result = invoke(root, "run-suite", "--resume", "latest")
+    assert result.returncode == 3
+    raised = BEHAVIOURS.index("raises") + 1
+    assert f"-d{raised}-" in result.stdout
+    assert "(attempt 2) failed" in result.stdout
+    assert "bench-steady-d1-" not in result.stdout
+
+
+def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    listed = invoke(root, "list")
+    assert listed.returncode == 0, listed.stderr
+    assert "An interpreter of this machine" in listed.stdout
+    assert "none yet: invoke build run-suite report" in listed.stdout
+    examined = invoke(root, "doctor", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert examined.returncode == 0, examined.stderr
+    assert "missing Docker: Docker does not answer" in examined.stdout
+    assert "start it, or use --engine venv" in examined.stdout
+
+
+def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    invoke(root, "build", "run-suite", "--env", "host", "report")
+    (root / "cache" / "venvs").mkdir()
+    result = invoke(root, "clean", "--images", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert result.returncode == 0, result.stderr
+    assert not (root / "reports" / "out").exists()
+    assert not (root / "cache" / "venvs").exists()
+    assert list((root / "results").glob("*/run.json"))
