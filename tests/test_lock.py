@@ -113,8 +113,9 @@ def test_a_lock_that_is_not_there_is_said(lock: Path) -> None:
 
 
 NAMES = st.from_regex(r"[a-z][a-z0-9]{0,8}(-[a-z0-9]{1,4})?", fullmatch=True)
+VERSIONS = st.from_regex(r"[0-9]{1,2}(\.[0-9]{1,3}){0,3}(\+[a-z]{1,5})?", fullmatch=True)
 HASHES = st.lists(st.text("0123456789abcdef", min_size=64, max_size=64), min_size=1, max_size=3).map(tuple)
-PINS = st.builds(Pin, NAMES, st.from_regex(r"\d{1,2}(\.\d{1,3}){0,3}(\+[a-z]{1,5})?", fullmatch=True), HASHES)
+PINS = st.builds(Pin, NAMES, VERSIONS, HASHES)
 
 
 @given(st.lists(PINS, min_size=1, max_size=8, unique_by=lambda pin: pin.name))

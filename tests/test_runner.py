@@ -48,7 +48,9 @@ def log_of(run: RunDirectory, trial: dict[str, Any]) -> bytes:
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """One run of everything that ends by itself."""
     root = tmp_path_factory.mktemp("run")
-    make_rooms(root, "ok", "unsupported", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event", "binary")
+    make_rooms(
+        root, "ok", "unsupported", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event", "binary"
+    )
     return session(root).run_suite("")
 
 
@@ -177,7 +179,7 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     children = psutil.Process(child.pid).children(recursive=True)
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    gone, alive = psutil.wait_procs(children, timeout=10)
+    _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive, "an orphan would disturb every later trial"
     run = store.open_run(tmp_path / "results")
     finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}

@@ -2,7 +2,7 @@
 
 import random
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -190,6 +190,51 @@ def trial_slug(case: Case) -> str:
     ]
     parts += [f"{letter}{axes[name]}" for name, letter in (("devices", "d"), ("batch_size", "b")) if name in axes]
     return "-".join([*parts, case.id[:6]])
+
+
+def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
+    """The plan as run.json keeps it: enough to go on from."""
+    return [
+        {
+            "trial": trial.id,
+            "case_id": trial.case.id,
+            "case": trial.case.axes,
+            "environment": trial.environment,
+            "accelerator": trial.accelerator,
+            "repetition": trial.repetition,
+            "workload": trial.workload,
+            "settings": trial.settings,
+            "timeout_s": trial.timeout_s,
+            "expected_s": round(trial.expected_s, 1),
+        }
+        for trial in planned
+    ]
+
+
+def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list[PlannedTrial]:
+    """The plan of a run.json, for those environments that are at hand."""
+    return [
+        PlannedTrial(
+            id=entry["trial"],
+            case=Case.model_validate(entry["case"]),
+            environment=entry["environment"],
+            accelerator=entry["accelerator"],
+            repetition=entry["repetition"],
+            workload=entry["workload"],
+            settings=entry["settings"],
+            timeout_s=entry["timeout_s"],
+            expected_s=entry["expected_s"],
+        )
+        for entry in run["plan"]
+        if entry["environment"] in environments
+    ]
+
+
+def gpu_indices(trial: PlannedTrial) -> tuple[str, ...]:
+    """Indices of the GPUs a trial gets: as many as its case has devices, one where it says nothing."""
+    if trial.accelerator != "cuda":
+        return ()
+    return tuple(str(index) for index in range(trial.case.devices or 1))
 
 
 def _suite_trials(

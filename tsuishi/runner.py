@@ -1,13 +1,9 @@
 """Cases become trials here: the only module that writes a run."""
 
-import csv
-import gzip
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
@@ -19,15 +15,12 @@ from tsuishi.errors import EngineLost
 from tsuishi.events import Event
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
 from tsuishi.nvml import Nvml
-from tsuishi.plan import PlannedTrial
+from tsuishi.plan import PlannedTrial, gpu_indices
+from tsuishi.recording import Recording
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
-from tsuishi.suite import Case
-from tsuishi.telemetry import Sampler, energy_j
 
-# Phases in which the measured work is done; energy is counted over these.
-_MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
 # What the engine and this process need beside the trial.
 _MEMORY_FOR_TRIALS = 0.9
 
@@ -106,7 +99,7 @@ class Runner:
         trial_id = f"{trial.id}.a{attempt}"
         self._audience.trial_begins(trial, attempt)
         try:
-            with _Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
+            with Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
                 outcome, stopped = self._measure(recording, trial, ready, trial_id)
                 recording.close_files()
                 self._run.commit(recording.folder, self._describe(recording, trial, attempt, outcome))
@@ -120,11 +113,11 @@ class Runner:
             raise stopped
 
     def _measure(
-        self, recording: "_Recording", trial: PlannedTrial, ready: Ready, trial_id: str
+        self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: str
     ) -> tuple[Outcome, BaseException | None]:
         """Start the workload and hear it out: the outcome, and what stops the run after this trial, if anything."""
         script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
-        limits = Limits(self._memory, self._settings.pids, _gpus(trial))
+        limits = Limits(self._memory, self._settings.pids, gpu_indices(trial))
         try:
             process = ready.engine.start(
                 ready.built,
@@ -154,12 +147,12 @@ class Runner:
             )
         return outcome_of(recording.transcript, ended, self._memory), None
 
-    def _hear(self, recording: "_Recording", event: Event) -> None:
+    def _hear(self, recording: Recording, event: Event) -> None:
         recording.hear(event)
         if event.kind == "phase_begin":
             self._audience.phase(event.values["phase"])
 
-    def _describe(self, recording: "_Recording", trial: PlannedTrial, attempt: int, outcome: Outcome) -> dict[str, Any]:
+    def _describe(self, recording: Recording, trial: PlannedTrial, attempt: int, outcome: Outcome) -> dict[str, Any]:
         """trial.json: everything about a trial that is not in its tables."""
         transcript = recording.transcript
         reported = {key: value for key, value in transcript.reported.items() if key != "packages"}
@@ -214,7 +207,7 @@ class Runner:
             base, _, attempt = trial_id.rpartition(".a")
             if base not in by_id or not attempt.isdigit():
                 continue
-            with _Recording(self._run, trial_id, by_id[base], 1.0, Nvml(), folder=partial) as recording:
+            with Recording(self._run, trial_id, by_id[base], 1.0, Nvml(), folder=partial) as recording:
                 outcome = Outcome("interrupted", "the runner was killed during this trial")
                 self._run.commit(partial, self._describe(recording, by_id[base], int(attempt), outcome))
 
@@ -226,78 +219,6 @@ class Runner:
                 f"{self._run.path}: the tables could not be written ({error.strerror}); every finished trial is kept: "
                 f"free some room, then `invoke run-suite --resume {self._run.id}`"
             ) from error
-
-
-class _Recording:
-    """What one trial writes while it runs, into a directory that is not yet part of the run."""
-
-    def __init__(
-        self,
-        run: RunDirectory,
-        trial_id: str,
-        trial: PlannedTrial,
-        interval_s: float,
-        nvml: Nvml,
-        folder: Path | None = None,
-    ) -> None:
-        self.transcript = Transcript()
-        self.pids: Sequence[int] = ()
-        self.folder = folder or run.partial(trial_id)
-        self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        gpus = [int(gpu) for gpu in _gpus(trial)]
-        self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
-        self._files = ExitStack()
-        self._new = folder is None
-
-    @property
-    def duration_s(self) -> float | None:
-        """How long it took so far; unknown for what a killed runner left behind."""
-        return round(self.sampler.elapsed_s(), 3) if self._new else None
-
-    def __enter__(self) -> "_Recording":
-        if self._new:
-            files = self._files
-            self._log = files.enter_context(gzip.open(self.folder / "log.txt.gz", "wb", compresslevel=1))
-            self._samples = files.enter_context((self.folder / "samples.csv").open("w", encoding="utf-8", newline=""))
-            self._metrics = files.enter_context((self.folder / "metrics.csv").open("w", encoding="utf-8", newline=""))
-            self._sample_rows = store.csv_writer("samples", self._samples)
-            self._metric_rows = store.csv_writer("metrics", self._metrics)
-            files.enter_context(self.sampler)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._files.close()
-
-    def hear(self, event: Event) -> None:
-        """Keep an event's part of the tables; flushed at once, so that a killed runner loses nothing."""
-        values = event.values
-        if event.kind == "sample":
-            row = {key: store.csv_value(values[key]) for key in ("phase", "index", "steps", "images", "seconds")}
-            self._sample_rows.writerow(row)
-            self._samples.flush()
-        elif event.kind == "metric":
-            self._metric_rows.writerow({key: store.csv_value(values[key]) for key in ("name", "value", "unit")})
-            self._metrics.flush()
-        elif event.kind == "phase_begin":
-            self.sampler.phase = values["phase"]
-        elif event.kind == "phase_end":
-            self.sampler.phase = ""
-
-    def log(self, piece: bytes) -> None:
-        self._log.write(piece)
-
-    def close_files(self) -> None:
-        """Everything on its way to the disk; raises OSError where it does not fit."""
-        self._files.close()
-
-    def energy(self, phases: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
-        """Joules over the measured phases, from the telemetry just written."""
-        spans = [(p["begin_s"], p["end_s"]) for p in phases if p["name"] in _MEASURED and p["end_s"] is not None]
-        path = self.folder / "telemetry.csv"
-        if not spans or not path.exists():
-            return None, ""
-        with path.open(encoding="utf-8", newline="") as file:
-            return energy_j(list(csv.DictReader(file)), spans)
 
 
 def argument(trial: PlannedTrial, ready: Ready) -> dict[str, Any]:
@@ -341,51 +262,6 @@ def statuses(run: RunDirectory, planned: Sequence[PlannedTrial]) -> Counter[str]
     """How many trials of the plan came to which status; those not yet run count as 'not run'."""
     latest = last_attempts(run)
     return Counter(latest[trial.id]["status"] if trial.id in latest else "not run" for trial in planned)
-
-
-def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
-    """The plan as run.json keeps it: enough to go on from."""
-    return [
-        {
-            "trial": trial.id,
-            "case_id": trial.case.id,
-            "case": trial.case.axes,
-            "environment": trial.environment,
-            "accelerator": trial.accelerator,
-            "repetition": trial.repetition,
-            "workload": trial.workload,
-            "settings": trial.settings,
-            "timeout_s": trial.timeout_s,
-            "expected_s": round(trial.expected_s, 1),
-        }
-        for trial in planned
-    ]
-
-
-def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list[PlannedTrial]:
-    """The plan of a run.json, for those environments that are at hand."""
-    return [
-        PlannedTrial(
-            id=entry["trial"],
-            case=Case.model_validate(entry["case"]),
-            environment=entry["environment"],
-            accelerator=entry["accelerator"],
-            repetition=entry["repetition"],
-            workload=entry["workload"],
-            settings=entry["settings"],
-            timeout_s=entry["timeout_s"],
-            expected_s=entry["expected_s"],
-        )
-        for entry in run["plan"]
-        if entry["environment"] in environments
-    ]
-
-
-def _gpus(trial: PlannedTrial) -> tuple[str, ...]:
-    """Indices of the GPUs a trial gets: as many as its case has devices, one where it says nothing."""
-    if trial.accelerator != "cuda":
-        return ()
-    return tuple(str(index) for index in range(trial.case.devices or 1))
 
 
 def _framework(reported: Mapping[str, Any]) -> str:

@@ -102,7 +102,7 @@ class Session:
         names = {entry["environment"] for entry in recorded["plan"]}
         known = [read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)]
         with store.exclusive(self.settings.results / ".measuring", "measuring on this machine"):
-            self._run(run, self.build(known), runner.planned_again(recorded, names))
+            self._run(run, self.build(known), plan.planned_again(recorded, names))
         return run
 
     def _create_run(self, name: str, planned: Sequence[PlannedTrial], left_out: Mapping[str, str]) -> RunDirectory:
@@ -119,7 +119,7 @@ class Session:
                 "seed": self.choice.seed,
                 "engine": self.settings.engine,
                 "arguments": self._arguments(),
-                "plan": runner.describe_plan(planned),
+                "plan": plan.describe_plan(planned),
                 "left_out": [{"environment": name, "reason": reason} for name, reason in left_out.items()],
             },
         )
@@ -136,6 +136,8 @@ class Session:
             "seed": choice.seed,
             "accelerator": choice.accelerator,
             "engine": settings.engine,
+            "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.mirrors.items())),
+            "host_python": Path(settings.host_python).name,
             "telemetry_interval": settings.telemetry_interval,
         }
 

@@ -7,6 +7,7 @@ as in (1). data: `ones` as the source, or `random` (input and filter). feed: whe
 in the program, `fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers:
 TensorFlow's `default`, `no_folding` (of constants) or `none`.
 """
+
 import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
@@ -35,8 +36,11 @@ def conv2d(request, emitter):
     emitter.metric("outputs_checked", len(expected), "1")
     emitter.metric("max_relative_error", error, "1")
     if not error <= TOLERANCE:
-        raise ArithmeticError("output differs from SciPy by {:.3g} of the largest value; at most {:g} is rounding"
-                              .format(error, TOLERANCE))
+        raise ArithmeticError(
+            "output differs from SciPy by {:.3g} of the largest value; at most {:g} is rounding".format(
+                error, TOLERANCE
+            )
+        )
 
 
 def check_axes(case, axes):
@@ -79,9 +83,17 @@ def run_scipy(request, emitter):
     if case["devices"] != 1:
         raise Unsupported("implementation 'scipy' runs on 1 device; asked for {}".format(case["devices"]))
     problem = make_problem(case, request.settings, [None])
-    emitter.environment(framework=None, python=frameworks.python_version(), cuda=None, cudnn=None, flags={"threads": 1},
-                        versions=frameworks.versions("numpy", "scipy"), devices=frameworks.devices("cpu"),
-                        simulated=False, synthetic=False)
+    emitter.environment(
+        framework=None,
+        python=frameworks.python_version(),
+        cuda=None,
+        cudnn=None,
+        flags={"threads": 1},
+        versions=frameworks.versions("numpy", "scipy"),
+        devices=frameworks.devices("cpu"),
+        simulated=False,
+        synthetic=False,
+    )
     return conv2d_scipy.run(problem, emitter), conv2d_scipy.expected(problem)
 
 

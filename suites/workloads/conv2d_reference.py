@@ -1,4 +1,5 @@
 """What the towers' summed convolution must be, by SciPy, in float64."""
+
 import numpy as np
 from scipy.signal import convolve2d
 
@@ -41,10 +42,13 @@ def correlate_same(image, kernel):
     padding = same_padding(len(kernel))
     padded = np.pad(image, (padding, padding, (0, 0)), "constant")
     flipped = kernel[::-1, ::-1]
-    return np.stack([
-        sum(convolve2d(padded[:, :, i], flipped[:, :, i, o], "valid") for i in range(kernel.shape[2]))
-        for o in range(kernel.shape[3])
-    ], axis=-1)
+    return np.stack(
+        [
+            sum(convolve2d(padded[:, :, i], flipped[:, :, i, o], "valid") for i in range(kernel.shape[2]))
+            for o in range(kernel.shape[3])
+        ],
+        axis=-1,
+    )
 
 
 def same_padding(size):

@@ -1,4 +1,5 @@
 """conv2d by SciPy on one CPU, as the source published it: one image, convolved again and again."""
+
 import numpy as np
 from scipy.signal import convolve2d
 
@@ -28,7 +29,12 @@ def expected(problem):
     padded = np.pad(image, (before, after), "constant")
     height, width = image.shape
     size = len(kernel)
-    return np.array([sum(
-        kernel[size - 1 - y, size - 1 - x] * padded[y:y + height, x:x + width]
-        for y in range(size) for x in range(size)
-    )])
+    return np.array(
+        [
+            sum(
+                kernel[size - 1 - y, size - 1 - x] * padded[y : y + height, x : x + width]
+                for y in range(size)
+                for x in range(size)
+            )
+        ]
+    )

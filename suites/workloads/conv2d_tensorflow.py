@@ -1,4 +1,5 @@
 """conv2d in TensorFlow's graph mode, through tensorflow.compat.v1: the same file runs on 1.13 and on 2.x."""
+
 import numpy as np
 
 import timing
@@ -12,6 +13,7 @@ def literal(problem, emitter):
     transfer into its variables.
     """
     import tensorflow.compat.v1 as tf
+
     with tf.Graph().as_default():
         inputs, load, feed = _inputs(tf, problem)
         convolved = []
@@ -23,8 +25,9 @@ def literal(problem, emitter):
         with tf.Session(config=session_config(tf, problem.graph_optimizers)) as session:
             for operation, values in load:
                 session.run(operation, values)
-            return timing.first_and_later(emitter, lambda: session.run(total, feed), problem.settings["later_runs"],
-                                          len(problem.images))
+            return timing.first_and_later(
+                emitter, lambda: session.run(total, feed), problem.settings["later_runs"], len(problem.images)
+            )
 
 
 def _inputs(tf, problem):
@@ -46,6 +49,7 @@ def steady(problem, emitter):
     a list of one output.
     """
     import tensorflow.compat.v1 as tf
+
     with tf.Graph().as_default():
         variables, load = _resident(tf, problem)
         results = []
@@ -53,15 +57,19 @@ def steady(problem, emitter):
             with tf.device(_device(place)):
                 results.append(_variable(tf, "result%d" % tower, images.shape))
         # Assigned, as the graph optimisers drop a convolution whose output nobody keeps. No copy: the buffer is taken.
-        compute = [_assign_convolution(tf, *tower) for tower in zip(problem.places, variables, results,
-                                                                    [problem.kernel] * len(results))]
+        compute = [
+            _assign_convolution(tf, *tower)
+            for tower in zip(problem.places, variables, results, [problem.kernel] * len(results))
+        ]
         fetches = [result.read_value() for result in results]
         operations = [operation for operation, _ in load]
         values = {placeholder: array for _, feed in load for placeholder, array in feed.items()}
         with tf.Session(config=session_config(tf, problem.graph_optimizers)) as session:
-            steps = (("host_to_device", lambda: session.run(operations, values)),
-                     ("compute", lambda: session.run(compute)),
-                     ("device_to_host", lambda: session.run(fetches)))
+            steps = (
+                ("host_to_device", lambda: session.run(operations, values)),
+                ("compute", lambda: session.run(compute)),
+                ("device_to_host", lambda: session.run(fetches)),
+            )
             for phase, step in steps:
                 timing.steady(emitter, step, _done, len(problem.images), problem.settings, phase)
             return [np.sum(session.run(fetches), axis=0)]
@@ -78,6 +86,7 @@ def session_config(tf, graph_optimizers):
     alone switched off, four towers are still folded, on 1.13 and on 2.21. The older one goes as a whole, at L0.
     """
     from tensorflow.core.protobuf import rewriter_config_pb2
+
     config = tf.ConfigProto(log_device_placement=True)
     if graph_optimizers != "default":
         config.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0

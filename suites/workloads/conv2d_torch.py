@@ -1,4 +1,5 @@
 """conv2d in PyTorch, eagerly."""
+
 import numpy as np
 import torch
 import torch.nn.functional as functional
@@ -21,8 +22,10 @@ def literal(problem, emitter):
 
     def run():
         towers = shares or (_host_tensor(problem.images) if host is None else host).chunk(len(problem.places))
-        convolved = [_convolve(images.to(_device(place)), _filter(problem, place), problem)
-                     for images, place in zip(towers, problem.places)]
+        convolved = [
+            _convolve(images.to(_device(place)), _filter(problem, place), problem)
+            for images, place in zip(towers, problem.places)
+        ]
         return sum(images.to("cpu") for images in convolved)
 
     with torch.no_grad():
@@ -53,9 +56,11 @@ def steady(problem, emitter):
         for place in set(problem.places) - {None}:
             torch.cuda.synchronize(place)
 
-    steps = (("host_to_device", lambda: copy(inputs, host)),
-             ("compute", compute),
-             ("device_to_host", lambda: copy(returned, results)))
+    steps = (
+        ("host_to_device", lambda: copy(inputs, host)),
+        ("compute", compute),
+        ("device_to_host", lambda: copy(returned, results)),
+    )
     with torch.no_grad():
         for phase, step in steps:
             timing.steady(emitter, step, synchronise, len(problem.images), problem.settings, phase)
@@ -64,8 +69,11 @@ def steady(problem, emitter):
 
 def _require_default_optimizers(problem):
     if problem.graph_optimizers != "default":
-        raise Unsupported("graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run"
-                          .format(problem.graph_optimizers))
+        raise Unsupported(
+            "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
+                problem.graph_optimizers
+            )
+        )
 
 
 def _host_tensor(images):

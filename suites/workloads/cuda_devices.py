@@ -3,6 +3,7 @@
 Asking a framework would start the devices in the workload's process, and the first timed run would no longer show what
 starting them costs. As a script, prints the device names as JSON.
 """
+
 import ctypes
 import json
 import subprocess

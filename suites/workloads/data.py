@@ -1,4 +1,5 @@
 """Deterministic stand-in for CIFAR-10: the same shapes and types, classes that can be learned, no download."""
+
 import numpy as np
 
 CLASSES = 10

@@ -2,6 +2,7 @@
 
 Events are JSON text sequences (RFC 7464): 0x1E, compact ASCII JSON, newline. Whatever else reaches stdout is log.
 """
+
 import contextlib
 import faulthandler
 import json
@@ -58,8 +59,16 @@ class Events:
 
     def sample(self, phase, index, steps, images, seconds):
         """One timing: `steps` steps over `images` images took `seconds` s; index counts from 0 within the phase."""
-        self._emit("sample", {"phase": phase, "index": int(index), "steps": int(steps), "images": int(images),
-                              "seconds": float(seconds)})
+        self._emit(
+            "sample",
+            {
+                "phase": phase,
+                "index": int(index),
+                "steps": int(steps),
+                "images": int(images),
+                "seconds": float(seconds),
+            },
+        )
 
     def metric(self, name, value, unit):
         """One number with its unit ("1" for a pure number). Raises ValueError for NaN and infinities."""

@@ -1,4 +1,5 @@
 """Which framework there is, where it puts its work, and what it reports about itself."""
+
 import importlib
 import os
 import platform
@@ -57,8 +58,7 @@ def report(events, name, module, request, **flags):
     """Emits one environment event: versions, CUDA, cuDNN, devices and flags, without starting a device."""
     facts = {"torch": torch_facts, "tensorflow": tensorflow_facts}[name](module)
     facts["flags"].update(flags)
-    events.environment(framework=name, python=python_version(), devices=devices(request.accelerator),
-                       **facts)
+    events.environment(framework=name, python=python_version(), devices=devices(request.accelerator), **facts)
 
 
 def python_version():

@@ -1,4 +1,5 @@
 """The networks in Keras layers, for TensorFlow 1.13 to Keras 3; models_torch.py has the same in PyTorch."""
+
 import numpy as np
 import tensorflow as tf
 

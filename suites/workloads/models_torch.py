@@ -1,4 +1,5 @@
 """The networks in PyTorch; models_tensorflow.py has the same in Keras."""
+
 import torch
 from torch import nn
 
@@ -18,8 +19,11 @@ def cnn10(random):
         if stage > 0:
             layers.append(nn.AvgPool2d(2))
         for _ in range(depth):
-            layers += [nn.Conv2d(channels, width, 3, padding=1), nn.BatchNorm2d(width, EPSILON, MOMENTUM),
-                       nn.ReLU(inplace=True)]
+            layers += [
+                nn.Conv2d(channels, width, 3, padding=1),
+                nn.BatchNorm2d(width, EPSILON, MOMENTUM),
+                nn.ReLU(inplace=True),
+            ]
             channels = width
     layers += [nn.AdaptiveAvgPool2d(1), Flatten(), nn.Linear(channels, data.CLASSES)]
     return initialise(nn.Sequential(*layers), random)

@@ -1,4 +1,5 @@
 """What an environment says it is, asked right after it was built. Needs no case."""
+
 import events  # noqa: I001  first, as its import starts the clock of `t`
 import platform
 import sys
@@ -19,7 +20,7 @@ def probe(request, emitter):
     emitter.environment(simulated=False, synthetic=False)
     packages = sorted(installed_packages().items())
     for first in range(0, len(packages), PACKAGES_PER_EVENT):
-        emitter.environment(packages=dict(packages[first:first + PACKAGES_PER_EVENT]))
+        emitter.environment(packages=dict(packages[first : first + PACKAGES_PER_EVENT]))
 
 
 def cuda_usable(name, module):
@@ -35,6 +36,7 @@ def installed_packages():
         from importlib.metadata import distributions  # novermin
     except ImportError:  # Python before 3.8
         import pkg_resources
+
         found = [(package.project_name, package.version) for package in pkg_resources.working_set]
     else:
         found = [(package.metadata["Name"], package.version) for package in distributions()]

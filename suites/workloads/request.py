@@ -1,4 +1,5 @@
 """The JSON argument of a workload: what is asked for, with errors that name what is missing."""
+
 import json
 
 

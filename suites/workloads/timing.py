@@ -3,6 +3,7 @@
 A step is a callable without arguments; what it returns is not looked at. synchronise() returns when the device has done
 all it was given.
 """
+
 import statistics
 import time
 

@@ -6,6 +6,7 @@ framework's own (PyTorch channels_first, TensorFlow channels_last). batch_size: 
 
 The last batch of an epoch may be smaller: it is trained on, and its images are counted.
 """
+
 import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
@@ -36,7 +37,7 @@ Job = collections.namedtuple("Job", "model layout place batch_size train test se
 def training(request, emitter):
     case = request.case
     check_axes(case)
-    place, = frameworks.placement(request, 1)
+    (place,) = frameworks.placement(request, 1)
     name, module = frameworks.load(request)
     frameworks.without_tf32(name, module)
     job = make_job(case, request.settings, NATIVE_LAYOUT[name], place)
@@ -51,8 +52,11 @@ def training(request, emitter):
         refusal = LAYOUT_REFUSED.search(str(error))
         if not refusal:
             raise
-        raise Unsupported("layout {!r} on {}: {} {} says: {}".format(
-            job.layout, request.accelerator, name, module.__version__, refusal.group())) from error
+        raise Unsupported(
+            "layout {!r} on {}: {} {} says: {}".format(
+                job.layout, request.accelerator, name, module.__version__, refusal.group()
+            )
+        ) from error
     peak_mib = trainer.peak_device_memory_mib()
     if peak_mib is not None:
         emitter.metric("peak_device_memory_mib", peak_mib, "MiB")
@@ -115,8 +119,9 @@ def check_axes(case):
         if case[axis] not in known:
             raise Unsupported("{} {!r} is not there yet; known: {}".format(axis, case[axis], ", ".join(known)))
     if case["devices"] > 1 or case["nodes"] > 1 or case["strategy"] != "none":
-        raise Unsupported("strategies for more devices or nodes are not there yet; strategy 'none' with 1 device and 1 "
-                          "node would run")
+        raise Unsupported(
+            "strategies for more devices or nodes are not there yet; strategy 'none' with 1 device and 1 node would run"
+        )
 
 
 def make_job(case, settings, native_layout, place):
@@ -125,8 +130,10 @@ def make_job(case, settings, native_layout, place):
     steady_batch = case["protocol"] == "steady"
     train_images = case["batch_size"] if steady_batch else settings.positive("train_images")
     test_images = 0 if steady_batch else settings.positive("test_images")
-    train, test = [(data.normalise(images), labels)
-                   for images, labels in data.synthetic(train_images, test_images, settings["seed"])]
+    train, test = [
+        (data.normalise(images), labels)
+        for images, labels in data.synthetic(train_images, test_images, settings["seed"])
+    ]
     return Job(case["model"], layout, place, case["batch_size"], train, test, settings)
 
 

@@ -1,4 +1,5 @@
 """Training in TensorFlow: tf.keras layers in all versions; a graph and a session in 1.x, one tf.function in 2.x."""
+
 import math
 import time
 
@@ -109,9 +110,15 @@ class Literal(Trainer):
 
     def fit(self, emitter):
         """Trains for settings["epochs"], one sample each; returns the mean loss over the last epoch."""
-        history = self.model.fit(self.images, self.job.train[1], batch_size=self.job.batch_size, shuffle=True,
-                                 verbose=0, epochs=self.job.settings.positive("epochs"),
-                                 callbacks=[EpochTimer(emitter, len(self.images), self.job.batch_size)])
+        history = self.model.fit(
+            self.images,
+            self.job.train[1],
+            batch_size=self.job.batch_size,
+            shuffle=True,
+            verbose=0,
+            epochs=self.job.settings.positive("epochs"),
+            callbacks=[EpochTimer(emitter, len(self.images), self.job.batch_size)],
+        )
         return history.history["loss"][-1]
 
     def logits(self, images):

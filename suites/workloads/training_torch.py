@@ -1,4 +1,5 @@
 """Training in PyTorch, 1.1 to 2.x."""
+
 import numpy as np
 import torch
 import torch.nn.functional as functional
@@ -13,8 +14,11 @@ from events import Unsupported
 def prepare(job, protocol):
     """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
     if job.layout == "channels_last" and not hasattr(torch, "channels_last"):
-        raise Unsupported("layout 'channels_last': PyTorch {} has none (1.5 and newer do); 'channels_first' would run"
-                          .format(torch.__version__))
+        raise Unsupported(
+            "layout 'channels_last': PyTorch {} has none (1.5 and newer do); 'channels_first' would run".format(
+                torch.__version__
+            )
+        )
     if protocol == "steady":
         torch.backends.cudnn.benchmark = True
 
@@ -55,7 +59,7 @@ class Trainer:
 
     def peak_device_memory_mib(self):
         """MiB the tensors took at most (the allocator's count, not the process's); None on a CPU."""
-        return None if self.job.place is None else torch.cuda.max_memory_allocated(self.job.place) / 2.0 ** 20
+        return None if self.job.place is None else torch.cuda.max_memory_allocated(self.job.place) / 2.0**20
 
 
 class Steady(Trainer):
@@ -99,8 +103,9 @@ class Literal(Trainer):
         """(N, 32, 32, 3) array to (N, 10), with the moving statistics of batch normalisation."""
         self.model.eval()
         with torch.no_grad():
-            return np.concatenate([self.model(self.to_device(batch)).cpu().numpy()
-                                   for batch in _nchw(images).split(self.job.batch_size)])
+            return np.concatenate(
+                [self.model(self.to_device(batch)).cpu().numpy() for batch in _nchw(images).split(self.job.batch_size)]
+            )
 
 
 def _nchw(images):

@@ -41,7 +41,7 @@ def browser() -> Iterator["Browser"]:
         started.close()
 
 
-@pytest.fixture()
+@pytest.fixture
 def open_page(browser: "Browser", index: Path) -> Iterator[Any]:
     """Opens the report; at the end nothing may have gone wrong in it, and nothing may have left the machine."""
     complaints: list[str] = []
@@ -52,7 +52,9 @@ def open_page(browser: "Browser", index: Path) -> Iterator[Any]:
         pages.append(page)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: request.url == index.as_uri() or complaints.append(f"asked for {request.url}"))
+        page.on(
+            "request", lambda request: request.url == index.as_uri() or complaints.append(f"asked for {request.url}")
+        )
         page.goto(index.as_uri())
         return page
 

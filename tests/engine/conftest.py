@@ -28,7 +28,7 @@ def settings() -> Settings:
 
 
 def tiny_rooms(root: Path, cache: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:
-    """The bench with an environment `tiny`: Python 3.11 and what the shipped locks have of pip and typing-extensions."""
+    """The bench with an environment `tiny`: Python 3.11, pip and typing-extensions as the shipped locks have them."""
     rooms = make_rooms(root, *behaviours, profile=profile)
     pins = read_environment(REAL.images / "torch2-cpu.toml").pins
     wanted = [pin for pin in pins if pin.name in ("pip", "typing-extensions")]

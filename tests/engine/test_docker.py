@@ -1,14 +1,11 @@
 """The docker engine against a real daemon: what it builds, what a trial's container may not do, how it ends."""
 
 import csv
-import json
 import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +28,7 @@ from tsuishi.settings import Settings
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture()
+@pytest.fixture
 def client(settings: Settings) -> Iterator["docker.DockerClient"]:
     connection = docker.from_env()
     yield connection
@@ -100,7 +97,9 @@ def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path
 
 
 def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, settings.cache, "garbage", "half_an_event", "binary", "dies"), settings).run_suite("")
+    run = session(
+        tiny_rooms(tmp_path, settings.cache, "garbage", "half_an_event", "binary", "dies"), settings
+    ).run_suite("")
     found = trials(run)
     assert {name: trial["status"] for name, trial in found.items()} == {
         "garbage": "ok",
@@ -137,7 +136,8 @@ def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "d
     assert labels["org.opencontainers.image.title"] == "tsuishi tiny: as little as possible"
     assert labels["org.opencontainers.image.version"]
     assert labels["org.opencontainers.image.revision"]
-    assert labels["org.opencontainers.image.base.name"] == environment.base and environment.base.reference or True
+    assert environment.base is not None
+    assert labels["org.opencontainers.image.base.name"] == environment.base.reference
     assert labels["io.tsuishi.lock-sha256"] == environment.lock_sha256
     assert labels["io.tsuishi.spec-id"] == ready.built.spec_id
     if settings.mirrors:
@@ -178,7 +178,9 @@ def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, se
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     environment = read_environment(spec)
     builder = Builder(settings, rooms)
-    with pytest.raises(BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"):
+    with pytest.raises(
+        BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"
+    ):
         builder.ensure(environment, builder.fetcher(lambda line: None), lambda line: None)
     assert builder.engines["docker"].find(environment) is None
 
@@ -188,7 +190,7 @@ def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings:
     environment = read_environment(rooms.images / "tiny.toml")
     engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
     fetcher = Builder(settings, rooms).fetcher(lambda line: None)
-    with pytest.raises(BuildError, match="cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
+    with pytest.raises(BuildError, match=r"cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
         engine.build(environment, fetcher, lambda line: None)
 
 
@@ -202,13 +204,17 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
     extra = f'[[debs]]\nfile = "{deb.name}"\nsha256 = "{sha256}"\nurls = ["{url}"]'
     rooms = tiny_rooms(tmp_path / "checkout", settings.cache, "ok", extra=extra)
     ready = session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])["tiny"]
-    said = client.containers.run(ready.built.realised_id, ["hostname", "--version"], network_mode="none", remove=True, stderr=True)
+    said = client.containers.run(
+        ready.built.realised_id, ["hostname", "--version"], network_mode="none", remove=True, stderr=True
+    )
     assert said.startswith(b"hostname ")
 
 
 def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
-    with pytest.raises(UserError, match="DOCKER_HOST=tcp://192.0.2.1:2375 is another machine, and telemetry would watch this one"):
+    with pytest.raises(
+        UserError, match=r"DOCKER_HOST=tcp://192\.0\.2\.1:2375 is another machine, and telemetry would watch this one"
+    ):
         Builder(settings, Rooms()).engines["docker"].availability()
 
 

@@ -1,4 +1,5 @@
 """Puts suites/workloads on sys.path, as running one of its scripts does."""
+
 import pathlib
 import sys
 

@@ -1,4 +1,5 @@
 """The reference of conv2d, against sums written out by hand."""
+
 import collections
 
 import numpy as np
@@ -59,6 +60,7 @@ def test_an_output_that_is_wrong_in_one_place_shows(wrong):
 @pytest.mark.parametrize("size", [3, 4, 10])
 def test_scipys_own_loop_is_what_shifting_the_image_gives(size):
     from scipy.signal import convolve2d
+
     problem = Problem(RANDOM.randn(1, 12, 11, 1), RANDOM.randn(size, size, 1, 1), [None])
     output = convolve2d(problem.images[0, :, :, 0], problem.kernel[:, :, 0, 0], "same")
     np.testing.assert_allclose(conv2d_scipy.expected(problem)[0], output, atol=1e-12)

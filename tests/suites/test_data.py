@@ -1,4 +1,5 @@
 """The synthetic data set is the same bytes everywhere, and can be learned."""
+
 import hashlib
 
 import numpy as np

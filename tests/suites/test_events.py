@@ -1,4 +1,5 @@
 """The event stream, as a host sees it: framing, size, one write each, and how exceptions are told."""
+
 import json
 import pathlib
 import subprocess
@@ -40,8 +41,9 @@ def make_events():
 
 def test_an_event_is_one_write_of_a_record_separator_compact_ascii_json_and_a_newline(recorder):
     make_events().metric("größe", 1.5, "1")
-    assert recorder.writes == [(7, b'\x1e{"event":"metric","seq":0,"t":0,"rank":0,'
-                                   b'"name":"gr\\u00f6\\u00dfe","value":1.5,"unit":"1"}\n')]
+    assert recorder.writes == [
+        (7, b'\x1e{"event":"metric","seq":0,"t":0,"rank":0,"name":"gr\\u00f6\\u00dfe","value":1.5,"unit":"1"}\n')
+    ]
 
 
 def test_seq_counts_events_and_t_counts_seconds_since_the_start(recorder):
@@ -51,8 +53,17 @@ def test_seq_counts_events_and_t_counts_seconds_since_the_start(recorder):
     emitter.finished()
     assert recorder.decoded() == [
         {"event": "phase_begin", "seq": 0, "t": 0, "rank": 0, "phase": "measure"},
-        {"event": "sample", "seq": 1, "t": 1, "rank": 0, "phase": "measure", "index": 0, "steps": 2, "images": 32,
-         "seconds": 0.5},
+        {
+            "event": "sample",
+            "seq": 1,
+            "t": 1,
+            "rank": 0,
+            "phase": "measure",
+            "index": 0,
+            "steps": 2,
+            "images": 32,
+            "seconds": 0.5,
+        },
         {"event": "phase_end", "seq": 2, "t": 2, "rank": 0, "phase": "measure"},
         {"event": "finished", "seq": 3, "t": 3, "rank": 0},
     ]
@@ -100,7 +111,7 @@ def test_the_text_of_failed_is_cut_to_fit_and_marked(text, filler, count):
     told = json.loads(data[0][1:])["text"]
     if told != text:
         assert told.endswith(events.TRUNCATED)
-        assert text.startswith(told[:-len(events.TRUNCATED)])
+        assert text.startswith(told[: -len(events.TRUNCATED)])
 
 
 REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu", "settings": {"seed": 1}})
@@ -109,8 +120,10 @@ REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu",
 def run_workload(tmp_path, body, *arguments):
     """(exit code, events, stderr) of a workload whose function has `body`."""
     script = tmp_path / "workload.py"
-    script.write_text(f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport events\n"
-                      f"def workload(request, emitter):\n    {body}\nevents.main(workload)\n")
+    script.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport events\n"
+        f"def workload(request, emitter):\n    {body}\nevents.main(workload)\n"
+    )
     done = subprocess.run([sys.executable, str(script), *(arguments or [REQUEST])], capture_output=True, timeout=60)
     texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
     return done.returncode, texts, done.stderr.decode()
@@ -133,35 +146,45 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
     assert texts[-1]["event"] == "finished"
 
 
-@pytest.mark.parametrize(("raised", "kind", "type_name", "code"), [
-    ("events.Unsupported('no such device')", "unsupported", "Unsupported", 0),
-    ("MemoryError('Unable to allocate')", "out_of_memory", "MemoryError", 0),
-    ("RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')", "out_of_memory", "RuntimeError", 0),
-    ("RuntimeError(\"DefaultCPUAllocator: can't allocate memory\")", "out_of_memory", "RuntimeError", 0),
-    ("RuntimeError('DefaultCPUAllocator: not enough memory')", "out_of_memory", "RuntimeError", 0),
-    ("type('OutOfMemoryError', (RuntimeError,), {})('x')", "out_of_memory", "OutOfMemoryError", 0),
-    ("type('ResourceExhaustedError', (Exception,), {})('OOM')", "out_of_memory", "ResourceExhaustedError", 0),
-    ("type('Sub', (type('ResourceExhaustedError', (Exception,), {}),), {})('x')", "out_of_memory", "Sub", 0),
-    ("RuntimeError('cuDNN error: CUDNN_STATUS_EXECUTION_FAILED')", "error", "RuntimeError", 1),
-    ("ValueError('the disk is out of memory')", "error", "ValueError", 1),
-])
+@pytest.mark.parametrize(
+    ("raised", "kind", "type_name", "code"),
+    [
+        ("events.Unsupported('no such device')", "unsupported", "Unsupported", 0),
+        ("MemoryError('Unable to allocate')", "out_of_memory", "MemoryError", 0),
+        ("RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')", "out_of_memory", "RuntimeError", 0),
+        ('RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "out_of_memory", "RuntimeError", 0),
+        ("RuntimeError('DefaultCPUAllocator: not enough memory')", "out_of_memory", "RuntimeError", 0),
+        ("type('OutOfMemoryError', (RuntimeError,), {})('x')", "out_of_memory", "OutOfMemoryError", 0),
+        ("type('ResourceExhaustedError', (Exception,), {})('OOM')", "out_of_memory", "ResourceExhaustedError", 0),
+        ("type('Sub', (type('ResourceExhaustedError', (Exception,), {}),), {})('x')", "out_of_memory", "Sub", 0),
+        ("RuntimeError('cuDNN error: CUDNN_STATUS_EXECUTION_FAILED')", "error", "RuntimeError", 1),
+        ("ValueError('the disk is out of memory')", "error", "ValueError", 1),
+    ],
+)
 def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code):
     got, texts, stderr = run_workload(tmp_path, "raise " + raised)
     assert (got, texts[-1]["event"], texts[-1]["kind"], texts[-1]["type"]) == (code, "failed", kind, type_name)
     assert ("Traceback" in stderr) == (kind != "unsupported")
 
 
-@pytest.mark.parametrize(("body", "arguments", "text"), [
-    ("request.case['model']", [], "case lacks 'model'; given: a"),
-    ("request.settings['max_s']", [], "settings lacks 'max_s'; given: seed"),
-    ("request.case.require_only(('b', 'c'))", [], "case has unknown 'a'; known: b, c"),
-    ("request.case.require_only(('a', 'c'))", [], "case lacks 'c'; given: a"),
-    ("request.case.one_of('a', (2, 3))", [], "case 'a' is 1; known: 2, 3"),
-    ("request.case.positive('b')", [], "case lacks 'b'; given: a"),
-    ("pass", ["{}"], "request lacks 'case'; given: nothing"),
-    ("pass", ["{}", "{}"], "one JSON argument expected, got 2"),
-    ("pass", [REQUEST.replace("null", '"caffe"')], "request 'framework' is 'caffe'; known: torch, tensorflow, None"),
-])
+@pytest.mark.parametrize(
+    ("body", "arguments", "text"),
+    [
+        ("request.case['model']", [], "case lacks 'model'; given: a"),
+        ("request.settings['max_s']", [], "settings lacks 'max_s'; given: seed"),
+        ("request.case.require_only(('b', 'c'))", [], "case has unknown 'a'; known: b, c"),
+        ("request.case.require_only(('a', 'c'))", [], "case lacks 'c'; given: a"),
+        ("request.case.one_of('a', (2, 3))", [], "case 'a' is 1; known: 2, 3"),
+        ("request.case.positive('b')", [], "case lacks 'b'; given: a"),
+        ("pass", ["{}"], "request lacks 'case'; given: nothing"),
+        ("pass", ["{}", "{}"], "one JSON argument expected, got 2"),
+        (
+            "pass",
+            [REQUEST.replace("null", '"caffe"')],
+            "request 'framework' is 'caffe'; known: torch, tensorflow, None",
+        ),
+    ],
+)
 def test_a_request_that_does_not_fit_is_an_error_that_says_what_is_known(tmp_path, body, arguments, text):
     code, texts, _ = run_workload(tmp_path, body, *arguments)
     assert code == 1

@@ -1,10 +1,13 @@
 """The workloads run in Python 3.6, whatever runs these tests."""
+
 import ast
 import pathlib
-import shutil
 import subprocess
 
 import pytest
+
+from tests.conftest import missing
+from tsuishi.engines.pythons import find_python
 
 FILES = sorted((pathlib.Path(__file__).resolve().parents[2] / "suites" / "workloads").glob("*.py"))
 
@@ -20,9 +23,9 @@ def test_a_workload_is_plain_ascii(path):
     assert path.read_text(encoding="utf-8").isascii()
 
 
-def test_python_3_6_itself_compiles_the_workloads(tmp_path):
-    python = shutil.which("python3.6")
-    if not python or subprocess.run([python, "--version"], capture_output=True).returncode:
-        pytest.skip("no working python3.6 on PATH; the syntax was checked by ast.parse")
+def test_python_3_6_itself_compiles_the_workloads():
+    python = find_python("3.6")
+    if python is None:
+        missing("no CPython 3.6")
     code = "import sys\nfor path in sys.argv[1:]: compile(open(path).read(), path, 'exec', dont_inherit=True)"
     subprocess.run([python, "-c", code, *map(str, FILES)], check=True)

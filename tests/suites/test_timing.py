@@ -1,4 +1,5 @@
 """The steady protocol against a clock that only steps move."""
+
 import contextlib
 
 import pytest
@@ -67,8 +68,12 @@ def test_phases_follow_one_another_and_all_end():
 
 
 def test_a_phase_of_another_name_names_its_preparation_too():
-    assert run(Machine(1), phase="compute").phases[::2] == ["+compute_first_step", "+compute_second_step",
-                                                           "+compute_warm_up", "+compute"]
+    assert run(Machine(1), phase="compute").phases[::2] == [
+        "+compute_first_step",
+        "+compute_second_step",
+        "+compute_warm_up",
+        "+compute",
+    ]
 
 
 def test_blocks_hold_as_many_steps_as_the_median_warm_step_fits_into_a_block():
@@ -87,26 +92,32 @@ def test_blocks_are_synchronised_at_their_ends_only():
     assert machine.synchronised_after == [1, 2, 3, 4, 5, 9, 13, 17]
 
 
-@pytest.mark.parametrize(("warm_up_steps", "warm_up_s", "steps"), [
-    (20, 1000, 20),  # steps run out first; the first two count
-    (20, 5, 7),      # seconds run out first; the first two steps do not count
-    (20, 0, 3),      # never without one warm step
-    (1, 1000, 3),
-])
+@pytest.mark.parametrize(
+    ("warm_up_steps", "warm_up_s", "steps"),
+    [
+        (20, 1000, 20),  # steps run out first; the first two count
+        (20, 5, 7),  # seconds run out first; the first two steps do not count
+        (20, 0, 3),  # never without one warm step
+        (1, 1000, 3),
+    ],
+)
 def test_warm_up_ends_with_its_steps_or_seconds_whichever_is_first(warm_up_steps, warm_up_s, steps):
     machine = Machine(50, 50, 1)
     run(machine, warm_up_steps=warm_up_steps, warm_up_s=warm_up_s, min_blocks=3)
     assert machine.steps == steps + 3
 
 
-@pytest.mark.parametrize(("settings", "blocks"), [
-    ({"min_blocks": 8, "measure_s": 0}, 8),
-    ({"min_blocks": 3, "measure_s": 10}, 10),
-    ({"min_blocks": 8, "measure_s": 0, "max_s": 4}, 5),     # more than max_s passed
-    ({"min_blocks": 8, "measure_s": 0, "max_s": 0}, 3),     # three blocks are the least
-    ({"min_blocks": 2, "measure_s": 0, "max_s": 0}, 2),     # unless fewer are asked for
-    ({"min_blocks": 3, "measure_s": 1000, "max_s": 6}, 7),
-])
+@pytest.mark.parametrize(
+    ("settings", "blocks"),
+    [
+        ({"min_blocks": 8, "measure_s": 0}, 8),
+        ({"min_blocks": 3, "measure_s": 10}, 10),
+        ({"min_blocks": 8, "measure_s": 0, "max_s": 4}, 5),  # more than max_s passed
+        ({"min_blocks": 8, "measure_s": 0, "max_s": 0}, 3),  # three blocks are the least
+        ({"min_blocks": 2, "measure_s": 0, "max_s": 0}, 2),  # unless fewer are asked for
+        ({"min_blocks": 3, "measure_s": 1000, "max_s": 6}, 7),
+    ],
+)
 def test_measuring_ends_with_enough_blocks_and_time_or_when_over_time(settings, blocks):
     assert len(run(Machine(1.0), **settings).blocks()) == blocks
 
@@ -128,7 +139,11 @@ def test_first_and_later_times_each_run_and_returns_the_first_and_the_last_resul
     recorder = Recorder()
     assert timing.first_and_later(recorder, lambda: next(results), 3, 840) == ("a", "d")
     assert [sample[:4] for sample in recorder.samples] == [
-        ("first_run", 0, 1, 840), ("later_runs", 0, 1, 840), ("later_runs", 1, 1, 840), ("later_runs", 2, 1, 840)]
+        ("first_run", 0, 1, 840),
+        ("later_runs", 0, 1, 840),
+        ("later_runs", 1, 1, 840),
+        ("later_runs", 2, 1, 840),
+    ]
     assert all(sample[4] >= 0 for sample in recorder.samples)
 
 

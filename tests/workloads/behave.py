@@ -1,4 +1,5 @@
 """A workload for tests that does, by the number of devices it is asked for, what BEHAVIOURS lists."""
+
 import ctypes
 import os
 import socket
@@ -124,8 +125,23 @@ def write_mount():
         file.write("x")
 
 
-BEHAVIOURS = (ok, unsupported, out_of_memory, raises, dies, leaves, garbage, half_an_event, binary, flood, sleeps,
-              takes_memory, short_sleep, escapes, silent_for_long)
+BEHAVIOURS = (
+    ok,
+    unsupported,
+    out_of_memory,
+    raises,
+    dies,
+    leaves,
+    garbage,
+    half_an_event,
+    binary,
+    flood,
+    sleeps,
+    takes_memory,
+    short_sleep,
+    escapes,
+    silent_for_long,
+)
 
 
 def behave(request, emitter):

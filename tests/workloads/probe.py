@@ -1,4 +1,5 @@
 """The probe of the test workloads: like the real one, without a framework."""
+
 import platform
 from importlib.metadata import distributions  # novermin
 

@@ -303,9 +303,8 @@ class _Container:
     def stop(self) -> None:
         from docker.errors import APIError
 
-        with _speaking():
-            with suppress(APIError):  # it has ended already
-                self._container.kill()
+        with _speaking(), suppress(APIError):  # it has ended already
+            self._container.kill()
 
     def wait(self) -> Ended:
         with _speaking():
