@@ -1,4 +1,4 @@
-"""Frames: the numbers derived from a run, against arithmetic done by hand."""
+"""Frames and estimates: what a run says, against arithmetic done by hand."""
 
 from pathlib import Path
 from typing import Any
@@ -7,11 +7,12 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 from tsuishi import frames, schema
 from tsuishi.errors import UserError
-from tsuishi.frames import Block, case_estimates, outcomes, phase_estimates, read_runs, trial_estimates
+from tsuishi.estimates import Block, case_estimates, phase_estimates, trial_estimates
+from tsuishi.frames import outcomes, read_runs
 
 
 def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100, training: bool = True) -> Any:

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from synthetic_run import conv2d_case, training_case
 
+from tests.synthetic_run import conv2d_case, training_case
 from tsuishi.errors import UserError
 from tsuishi.published import Number, read_source, read_sources
 

@@ -7,10 +7,12 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 from tsuishi.errors import UserError
-from tsuishi.report import command_line, digits, make_report, markdown
+from tsuishi.records import command_line
+from tsuishi.report import make_report, markdown
+from tsuishi.tables import digits
 
 ROOT = Path(__file__).parent.parent
 PUBLISHED, TEMPLATES = ROOT / "reports" / "published", ROOT / "templates"
@@ -249,6 +251,18 @@ def test_the_command_says_what_was_given_and_quotes_it() -> None:
         command_line(given)
         == "invoke build run-suite --env=tf1.13-cpu,torch2-cpu --profile=quick '--data-dir=a b' --seed=0 report"
     )
+
+
+def test_running_again_uses_the_same_mirrors_and_host_python(tmp_path: Path) -> None:
+    given = {"engine": "host", "mirrors": "docker.io/library/ubuntu=mirror.lan/ubuntu,a=b", "host_python": "python3.12"}
+    run = SyntheticRun(tmp_path / "run", arguments=given)
+    run.add(conv2d_case(), TF, [])
+    command = (
+        "invoke build run-suite --engine=host --mirrors=docker.io/library/ubuntu=mirror.lan/ubuntu,a=b "
+        "--host-python=python3.12 report"
+    )
+    assert command in Text(report(run, tmp_path / "out")).text
+    assert command in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
 def test_markdown_escapes_what_markdown_means() -> None:

@@ -5,6 +5,7 @@ given to one of the tasks hold for all, a user's mistake is one line, and a fail
 only after the tasks behind it have run: the report of a run with failures is always written.
 """
 
+import os
 import signal
 import sys
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from invoke.exceptions import Exit
 from invoke.executor import Executor
 
 from tsuishi.errors import EXIT_INTERRUPTED, EXIT_TRIAL_FAILED, EXIT_USER_ERROR, UserError
+from tsuishi.settings import PREFIX
 
 
 class ChainExecutor(Executor):
@@ -21,6 +23,8 @@ class ChainExecutor(Executor):
 
     # Options of all tasks of the chain as given on the command line, and what the tasks hand on to one another.
     options: dict[str, Any] = {}
+    # INVOKE_TSUISHI_ variables. Invoke would cast them itself, and ends in a traceback where a list or number is meant.
+    variables: dict[str, str] = {}
     tasks: tuple[str, ...] = ()
     run_id = ""
     trial_failed = False
@@ -30,6 +34,7 @@ class ChainExecutor(Executor):
         cls = type(self)
         calls = self.normalize(tasks)
         cls.tasks = tuple(call.task.name for call in calls)
+        cls.variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
         try:
             cls.options = _shared_options(calls)

@@ -61,7 +61,7 @@ def sweep_points(
 ) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     """The points of a sweep, one frame per variant: the axes that neither turn nor tell lines apart.
 
-    cases: of one suite and protocol, as frames.case_estimates. axes: by case id. titles: of published hardware, by
+    cases: of one suite and protocol, as estimates.case_estimates. axes: by case id. titles: of published hardware, by
     Number.key. Columns of a frame: series, published, rule, panel, x, y, low, high. A rule is a level without x: SciPy
     runs on one CPU, however many towers the others have, and is drawn with every variant that has all its axes. A
     variant in which no line of ours turns is left out.

@@ -26,7 +26,7 @@ def session(config: Any) -> Session:
     os.chdir(Rooms().root)
     options = ChainExecutor.options
     configured: Mapping[str, Any] = dict(config.get("tsuishi") or {})
-    settings = read_settings(configured, os.environ, {name: options.get(name) for name in _SETTINGS_FLAGS})
+    settings = read_settings(configured, ChainExecutor.variables, {name: options.get(name) for name in _SETTINGS_FLAGS})
     choice = Choice(
         environments=_names(options.get("env", "")),
         suites=_names(options.get("suite", "")),

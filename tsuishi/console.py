@@ -28,7 +28,7 @@ class Screen:
     """Standard output of one call."""
 
     def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(highlight=False, soft_wrap=True)
+        self.console = console or Console(highlight=False, soft_wrap=True, emoji=False)
         if not self.console.is_terminal:
             self.console.width = _WIDTH_OF_A_FILE
 
@@ -151,7 +151,8 @@ def duration(seconds: float) -> str:
         return f"{total} s"
     if total < 3600:
         return f"{total // 60} min {total % 60} s"
-    return f"{total // 3600} h {total % 3600 // 60} min"
+    minutes = round(total / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def megabytes(size: float) -> str:

@@ -109,9 +109,9 @@ def listen(
                 raise arrival
             stream, chunk = arrival
             take(parser.feed(chunk) if stream == "stdout" else [chunk], when - started)
-    except BaseException:
+    except BaseException as error:
         abandoned.set()
-        _stop(process, arrivals)
+        _stop(process, arrivals, reading=not isinstance(error, EngineLost))
         raise
     finally:
         take(parser.close(), time.monotonic() - started)
@@ -150,11 +150,11 @@ def _read(process: Process, arrivals: "queue.Queue[Any]", abandoned: threading.E
         arrivals.put((error if isinstance(error, EngineLost) else EngineLost(str(error)), time.monotonic()))
 
 
-def _stop(process: Process, arrivals: "queue.Queue[Any]") -> None:
-    """Stop it and wait until the reading thread has seen it end, so that nothing of it is left running."""
+def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None:
+    """Stop it and wait until the thread that is still `reading` has seen it end: nothing of it is left running then."""
     try:
         process.stop()
-        while True:
+        while reading:
             arrival, _ = arrivals.get(timeout=30)
             if isinstance(arrival, Ended | Exception):
                 return

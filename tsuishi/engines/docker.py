@@ -261,7 +261,7 @@ def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
         "tmpfs": {"/tmp": "mode=1777"},  # noqa: S108
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
-        "user": _NOBODY,
+        "user": _unprivileged_user(),
         "pids_limit": limits.pids,
         # The engine would keep every line on disk; the runner reads the stream itself.
         "log_config": LogConfig(type="none"),
@@ -340,6 +340,11 @@ def _address() -> str:
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
     sockets = (Path("/var/run/docker.sock"), Path(runtime) / "docker.sock", Path.home() / ".docker/run/docker.sock")
     return next((f"unix://{socket}" for socket in sockets if socket.exists()), "")
+
+
+def _unprivileged_user() -> str:
+    """Whoever runs tsuishi, who can read the workloads whatever the umask was; nobody in place of root."""
+    return f"{os.getuid()}:{os.getgid()}" if os.getuid() else _NOBODY
 
 
 def _without_circumstances(entry: tarfile.TarInfo) -> tarfile.TarInfo:

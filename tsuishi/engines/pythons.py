@@ -49,7 +49,7 @@ def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
         return ()
     implementation, _, rest = result.stdout.strip().partition(" ")
     version, _, executable = rest.partition(" ")
-    return ((Path(executable), version),) if implementation == "CPython" else ()
+    return ((Path(executable), version),) if implementation == "CPython" and executable else ()
 
 
 def _candidates(version: str, more_folders: Sequence[str]) -> Iterator[Path]:

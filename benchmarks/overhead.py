@@ -1,0 +1,103 @@
+"""What tsuishi itself costs: `python benchmarks/overhead.py`, with .venv active. Ratios and medians, no pass or fail.
+
+- start: `invoke --list` against `python -c "import invoke"`, and a build with nothing to do
+- harness: CPU-seconds of this process per second of trial, at 1 Hz telemetry; A/A pairs beside with/without pairs of
+  the same loop show what is noise
+- events: microseconds to take in one event
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tsuishi.events import EventParser
+from tsuishi.nvml import Nvml
+from tsuishi.telemetry import Sampler
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIRS = 6
+# Seconds of pure arithmetic in a process of its own: the trial the harness must not disturb.
+LOOP = "import time\nbegin = time.perf_counter()\nfor i in range(25_000_000): pass\nprint(time.perf_counter() - begin)"
+
+
+def main() -> None:
+    report_start()
+    report_harness()
+    report_pairs()
+    report_events()
+
+
+def report_start() -> None:
+    bare = median_s([sys.executable, "-c", "import invoke"], 15)
+    listing = median_s([sys.executable, "-m", "invoke", "--list"], 15)
+    wrapped = median_s([str(ROOT / "invoke"), "--list"], 15)
+    print(f"import invoke            {bare * 1e3:6.0f} ms")
+    print(
+        f"invoke --list            {listing * 1e3:6.0f} ms = 1.5 x {bare * 1e3:.0f} {listing * 1e3 - 1.5 * bare * 1e3:+.0f} ms"
+    )
+    print(f"./invoke adds            {(wrapped - listing) * 1e3:6.1f} ms")
+    print(f"build, nothing to do     {median_s([str(ROOT / 'invoke'), 'build'], 5) * 1e3:6.0f} ms")
+
+
+def report_harness() -> None:
+    """CPU time of this process while it samples a trial it has nothing else to do with."""
+    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
+    with tempfile.TemporaryDirectory() as folder:
+        before, begin = time.process_time(), time.monotonic()
+        with Sampler(Path(folder) / "telemetry.csv", 1.0, lambda: [trial.pid], Nvml()):
+            trial.wait()
+        spent, lasted = time.process_time() - before, time.monotonic() - begin
+    print(f"telemetry at 1 Hz        {spent / lasted:8.3%} of a core")
+
+
+def report_pairs() -> None:
+    """The same loop with and without telemetry at 1 Hz, and with nothing both times."""
+    bare = [loop_s() for _ in range(2 * PAIRS)]
+    same = [bare[i] / bare[i + 1] for i in range(0, len(bare), 2)]
+    watched = [loop_s(watched=True) / loop_s() for _ in range(PAIRS)]
+    for name, ratios in (("A/A", same), ("with/without", watched)):
+        print(f"{name:<24} median {statistics.median(ratios):.4f}, {min(ratios):.4f} to {max(ratios):.4f}")
+
+
+def loop_s(watched: bool = False) -> float:
+    trial = subprocess.Popen([sys.executable, "-c", LOOP], stdout=subprocess.PIPE, text=True)
+    if not watched:
+        return float(trial.communicate()[0])
+    with tempfile.TemporaryDirectory() as folder, Sampler(Path(folder) / "t.csv", 1.0, lambda: [trial.pid], Nvml()):
+        return float(trial.communicate()[0])
+
+
+def report_events() -> None:
+    count = 100_000
+    event = {"event": "sample", "seq": 0, "t": 0.5, "rank": 0, "phase": "measure", "index": 1, "steps": 1, "images": 1}
+    text = b"".join(b"\x1e" + json.dumps({**event, "seq": i, "seconds": 0.1}).encode() + b"\n" for i in range(count))
+    parser = EventParser()
+    taken = timed(lambda: [list(parser.feed(text[i : i + 65536])) for i in range(0, len(text), 65536)])
+    assert parser.received == count
+    print(f"one event                {taken / count * 1e6:6.1f} us")
+
+
+def median_s(command: list[str], times: int) -> float:
+    """Median wall time of a command, seconds; the first run is not counted."""
+
+    def run() -> None:
+        subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, check=True)
+
+    run()
+    return statistics.median(timed(run) for _ in range(times))
+
+
+def timed(work: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    work()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

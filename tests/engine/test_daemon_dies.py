@@ -1,0 +1,59 @@
+"""An engine that dies in the middle of a run: one line, nothing lost, and --resume goes on. On a daemon of its own."""
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import missing
+from tests.engine import local_bases
+from tests.engine.conftest import tiny_rooms
+from tests.engine.test_docker import session
+from tests.test_runner import samples_written, trials, wait_for
+from tsuishi import store
+from tsuishi.runner import RunStopped
+from tsuishi.settings import Settings
+
+pytestmark = pytest.mark.engine
+
+
+@pytest.fixture
+def daemon(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch, settings: Settings):  # type: ignore[no-untyped-def]
+    """The data root of a Docker daemon that only this test talks to, with the base images in it."""
+    if os.geteuid() != 0 or not settings.mirrors:
+        missing("no right to start a Docker daemon of its own, or no local base images")
+    root = tmp_path_factory.mktemp("d")
+    host = local_bases.engine(root, f"{root}/docker.sock")
+    local_bases.bases(host)
+    monkeypatch.setenv("DOCKER_HOST", host)
+    yield root
+    local_bases.stop(root)
+
+
+def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, settings: Settings, daemon: Path) -> None:
+    rooms = tiny_rooms(tmp_path, settings.cache, "ok", "sleeps", profile="timeout_s = 60.0")
+
+    def kill_the_daemon() -> None:
+        wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
+        os.kill(local_bases.running(daemon / "dockerd.pid", "dockerd") or 0, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_the_daemon)
+    killer.start()
+    with pytest.raises(
+        RunStopped, match=r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
+    ):
+        session(rooms, settings).run_suite("")
+    killer.join()
+    run = store.open_run(tmp_path / "results")
+    before = {name: trial["status"] for name, trial in trials(run).items()}
+    assert before["sleeps"] == "failed"
+    assert trials(run)["sleeps"]["reason"].startswith("docker stopped answering: ")
+    local_bases.engine(daemon, f"{daemon}/docker.sock")
+    work = session(rooms, settings)
+    work.resume("")
+    after = trials(run)
+    assert after["ok"]["status"] == "ok"
+    assert after["ok"]["attempt"] == 1
+    assert after["sleeps"]["attempt"] == 2

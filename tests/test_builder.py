@@ -1,0 +1,120 @@
+"""Promises: what an environment must report, and what is said where it does not."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.test_artifacts import environment as pinned
+from tsuishi.builder import Builder, broken_promises, framework_of
+from tsuishi.engines.base import Built
+from tsuishi.environment import read_environment
+from tsuishi.errors import BuildError, UserError
+from tsuishi.lock import Pin
+from tsuishi.provenance import environment_record
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+
+HASH = "a" * 64
+PINS = (Pin("torch", "1.1.0", (HASH,)), Pin("numpy", "1.16.6", (HASH,)))
+REPORTED = {
+    "python": "3.6.15",
+    "versions": {"torch": "1.1.0"},
+    "packages": {"torch": "1.1.0", "numpy": "1.16.6", "pip": "21.3.1"},
+}
+
+
+def broken(promises: dict[str, str], **reported: Any) -> list[str]:
+    environment = pinned(PINS).model_copy(update={"promises": promises})
+    return broken_promises(environment, {**REPORTED, **reported})
+
+
+def test_kept_promises_are_none_broken() -> None:
+    assert broken({"python": "3.6", "torch": "1.1.0", "numpy": "1.16.6"}) == []
+    assert broken({"python": "3.6.15"}) == []
+    assert broken({"python": "3"}) == []
+
+
+@pytest.mark.parametrize(
+    ("promises", "reported", "said"),
+    [
+        ({"python": "3.1"}, {"python": "3.11.7"}, ["python is 3.11.7, promised 3.1"]),
+        ({"python": "3.6.1"}, {}, ["python is 3.6.15, promised 3.6.1"]),
+        ({"python": "3.6"}, {"python": None}, ["python is not there, promised 3.6"]),
+        ({"torch": "1.1"}, {}, ["torch is 1.1.0, promised 1.1"]),
+        ({"torch": "1.1.0"}, {"versions": {"torch": "1.1.0+cu100"}}, ["torch is 1.1.0+cu100, promised 1.1.0"]),
+        ({"jax": "1"}, {}, ["jax is not there, promised 1"]),
+        ({}, {"packages": {"torch": "1.1.0"}}, ["package numpy is not there, locked 1.16.6"]),
+        (
+            {"torch": "2"},
+            {"packages": {"torch": "1.1.0", "numpy": "1.17"}},
+            ["torch is 1.1.0, promised 2", "package numpy is 1.17, locked 1.16.6"],
+        ),
+    ],
+)
+def test_every_broken_promise_is_named_with_both_versions(
+    promises: dict[str, str], reported: dict[str, Any], said: list[str]
+) -> None:
+    assert broken(promises, **reported) == said
+
+
+def test_what_a_workload_is_told_to_import() -> None:
+    assert framework_of(pinned(PINS)) == "torch"
+    assert framework_of(pinned(PINS).model_copy(update={"framework": "any"})) is None
+
+
+def builder(tmp_path: Path, **settings: Any) -> Builder:
+    return Builder(Settings(cache=tmp_path / "cache", **settings), Rooms())
+
+
+def test_an_engine_that_is_of_no_use_is_refused_with_its_remedy(tmp_path: Path) -> None:
+    work = builder(tmp_path, engine="host", host_python="/no/such/python")
+    with pytest.raises(UserError) as caught:
+        work.engine_for(pinned(PINS))
+    assert str(caught.value) == "engine host: no interpreter '/no/such/python'; give one with --host-python"
+
+
+def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_path: Path) -> None:
+    said = "it is pinned, and the host engine takes an interpreter as it is: use --env host, or another engine"
+    work = builder(tmp_path, engine="host", host_python=sys.executable)
+    assert work.refusal(pinned(PINS)) == said
+    with pytest.raises(BuildError) as caught:
+        work.ensure(pinned(PINS), work.fetcher(print), print)
+    assert str(caught.value) == f"env: {said}"
+
+
+@pytest.mark.parametrize("given", ["venv/bin/python", "./venv/bin/python", "~/venv/bin/python"])
+def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    work = builder(tmp_path, host_python=given)
+    environment = read_environment(Rooms().images / "host.toml")
+    built = work.engine_for(environment).find(environment)
+    assert built is not None
+    assert built.python == (str(tmp_path / "venv" / "bin" / "python"),)
+    assert str(tmp_path) not in repr(environment_record(built, {}))
+
+
+def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
+    work = builder(tmp_path, host_python=str(tmp_path / "venv" / "bin" / "python"))
+    with pytest.raises(BuildError) as caught:
+        work.ensure(read_environment(Rooms().images / "host.toml"), work.fetcher(print), print)
+    assert str(caught.value).startswith("host was built but cannot be entered: ")
+    assert "torch" in str(caught.value)
+
+
+def test_what_is_remembered_about_a_build_follows_what_was_asked_and_got(tmp_path: Path) -> None:
+    work = builder(tmp_path)
+    built = Built(pinned(PINS), "venv", "3.6.15", "spec-1", "got-1", ("python",))
+    paths = {
+        work._record_path(one)
+        for one in (built, *(Built(pinned(PINS), "venv", "3.6.15", *ids, ("python",)) for ids in
+                             (("spec-2", "got-1"), ("spec-1", "got-2"), ("spec-1", "got-1"))))
+    }  # fmt: skip
+    assert len(paths) == 3

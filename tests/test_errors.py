@@ -1,0 +1,44 @@
+"""The errors a person sees; and that every example in a docstring of the library is true."""
+
+import doctest
+import importlib
+import pkgutil
+
+import pytest
+
+import tsuishi
+from tsuishi.errors import BuildError, UserError, unknown
+
+MODULES = sorted(module.name for module in pkgutil.walk_packages(tsuishi.__path__, "tsuishi."))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_the_examples_in_docstrings_are_true(name: str) -> None:
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+def test_there_are_examples_to_check() -> None:
+    finder = doctest.DocTestFinder()
+    found = {name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples}
+    assert {"tsuishi.errors", "tsuishi.settings", "tsuishi.listen", "tsuishi.console"} <= found
+
+
+@pytest.mark.parametrize(
+    ("given", "known", "said"),
+    [
+        (
+            "tf1.12",
+            ["tf2-cpu", "tf1.13"],
+            "unknown environment 'tf1.12'; did you mean 'tf1.13'? known: tf1.13, tf2-cpu",
+        ),
+        ("zzz", ["b", "a"], "unknown environment 'zzz'; known: a, b"),
+        ("x", [], "unknown environment 'x'; known: none"),
+        ("", ["a"], "unknown environment ''; known: a"),
+    ],
+)
+def test_an_unknown_name_is_answered_with_the_nearest_and_all(given: str, known: list[str], said: str) -> None:
+    assert str(unknown("environment", given, known)) == said
+
+
+def test_a_failed_build_is_the_users_to_mend() -> None:
+    assert issubclass(BuildError, UserError)

@@ -1,0 +1,199 @@
+"""NVML at the boundary of its bindings: what a GPU does not support is None, and no driver is no crash."""
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pynvml
+import pytest
+
+from tsuishi.nvml import Nvml, throttle_reasons
+
+MIB = 1 << 20
+
+
+def unsupported(*arguments: Any) -> Any:
+    raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+
+def fake(gpus: list[dict[str, Any]]) -> types.ModuleType:
+    """A module with the functions of pynvml that are used, answering from a recording; real constants and errors."""
+    module = types.ModuleType("pynvml")
+    for name in ("NVMLError", "NVML_CLOCK_SM", "NVML_CLOCK_MEM", "NVML_TEMPERATURE_GPU"):
+        setattr(module, name, getattr(pynvml, name))
+
+    def answers(field: str, *more: int) -> Callable[..., Any]:
+        def answer(handle: int, *arguments: int) -> Any:
+            assert arguments == more or field.endswith("clock")
+            key = f"{field}{arguments[0]}" if field.endswith("clock") else field
+            value = gpus[handle].get(key, unsupported)
+            return value() if callable(value) else value
+
+        return answer
+
+    module.nvmlInit = lambda: None  # type: ignore[attr-defined]
+    module.nvmlDeviceGetCount = lambda: len(gpus)  # type: ignore[attr-defined]
+    module.nvmlDeviceGetHandleByIndex = lambda index: index  # type: ignore[attr-defined]
+    module.nvmlSystemGetDriverVersion = lambda: b"570.86.15"  # type: ignore[attr-defined]
+    for function, field in {
+        "Name": "name",
+        "UUID": "uuid",
+        "CudaComputeCapability": "capability",
+        "MemoryInfo": "memory",
+        "EnforcedPowerLimit": "limit",
+        "MaxClockInfo": "max_clock",
+        "UtilizationRates": "utilisation",
+        "PowerUsage": "power",
+        "TotalEnergyConsumption": "energy",
+        "ClockInfo": "clock",
+        "CurrentClocksThrottleReasons": "throttle",
+    }.items():
+        setattr(module, f"nvmlDeviceGet{function}", answers(field))
+    module.nvmlDeviceGetTemperature = answers("temperature", pynvml.NVML_TEMPERATURE_GPU)  # type: ignore[attr-defined]
+    return module
+
+
+V100 = {
+    "name": "Tesla V100-SXM2-16GB",
+    "uuid": "GPU-1",
+    "capability": (7, 0),
+    "memory": types.SimpleNamespace(total=16384 * MIB, used=512 * MIB),
+    "limit": 300_000,
+    f"max_clock{pynvml.NVML_CLOCK_SM}": 1530,
+    f"max_clock{pynvml.NVML_CLOCK_MEM}": 877,
+    "utilisation": types.SimpleNamespace(gpu=97, memory=40),
+    "power": 251_234,
+    "energy": 123_456_789_123,
+    "temperature": 61,
+    f"clock{pynvml.NVML_CLOCK_SM}": 1380,
+    f"clock{pynvml.NVML_CLOCK_MEM}": 877,
+    "throttle": 0x4,
+}
+K80 = {"name": b"Tesla K80", "uuid": b"GPU-2", "capability": (3, 7), "memory": V100["memory"], "temperature": 40}
+
+
+@pytest.fixture
+def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", fake([V100, K80]))
+    return Nvml()
+
+
+def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
+    assert len(nvml) == 2
+    assert nvml.why_not == ""
+    assert nvml.driver() == "570.86.15"
+    assert nvml.describe()[0] == {
+        "index": 0,
+        "name": "Tesla V100-SXM2-16GB",
+        "uuid": "GPU-1",
+        "compute_capability": "7.0",
+        "memory_mib": 16384.0,
+        "power_limit_w": 300.0,
+        "sm_clock_max_mhz": 1530,
+        "memory_clock_max_mhz": 877,
+    }
+    assert nvml.sample([0]) == [
+        {
+            "device": "gpu0",
+            "utilisation_percent": 97,
+            "memory_used_mib": 512.0,
+            "power_w": 251.234,
+            "energy_j": 123_456_789.123,
+            "temperature_c": 61,
+            "sm_clock_mhz": 1380,
+            "memory_clock_mhz": 877,
+            "throttle_reasons": "sw_power_cap",
+        }
+    ]
+
+
+def test_what_an_old_gpu_does_not_support_is_none_and_the_rest_is_read(nvml: Nvml) -> None:
+    old = nvml.sample()[1]
+    assert old == {
+        "device": "gpu1",
+        "utilisation_percent": None,
+        "memory_used_mib": 512.0,
+        "power_w": None,
+        "energy_j": None,
+        "temperature_c": 40,
+        "sm_clock_mhz": None,
+        "memory_clock_mhz": None,
+        "throttle_reasons": None,
+    }
+    described = nvml.describe()[1]
+    assert (described["name"], described["uuid"], described["power_limit_w"]) == ("Tesla K80", "GPU-2", None)
+    assert nvml.energy_j() == [123_456_789.123, None]
+
+
+def test_only_the_devices_asked_for_are_sampled(nvml: Nvml) -> None:
+    assert [row["device"] for row in nvml.sample([1])] == ["gpu1"]
+    assert nvml.sample([]) == []
+    assert len(nvml.sample(None)) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (pynvml.NVML_ERROR_LIBRARY_NOT_FOUND, "NVML Shared Library Not Found"),
+        (pynvml.NVML_ERROR_DRIVER_NOT_LOADED, "Driver Not Loaded"),
+    ],
+)
+def test_without_a_driver_there_are_no_gpus_and_a_reason(monkeypatch: pytest.MonkeyPatch, code: int, said: str) -> None:
+    module = fake([])
+
+    def fail() -> None:
+        raise pynvml.NVMLError(code)
+
+    module.nvmlInit = fail  # type: ignore[attr-defined]
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", module)
+    nvml = Nvml()
+    assert (len(nvml), nvml.why_not) == (0, said)
+    assert nvml.driver() is None
+    assert nvml.describe() == nvml.sample() == nvml.energy_j() == []
+
+
+def test_without_the_bindings_there_are_no_gpus_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    nvml = Nvml()
+    assert len(nvml) == 0
+    assert "pynvml" in nvml.why_not
+    assert nvml.describe() == nvml.sample() == nvml.energy_j() == []
+
+
+def test_every_function_and_constant_used_is_in_the_installed_bindings() -> None:
+    """The fake answers for these, so they have to exist in what it stands for."""
+    for name in vars(fake([])):
+        if name.startswith(("nvml", "NVML")):
+            assert hasattr(pynvml, name), name
+
+
+@pytest.mark.parametrize(
+    ("bits", "names"),
+    [
+        (None, None),
+        (0x0, ""),
+        (0x1, ""),
+        (0x4, "sw_power_cap"),
+        (0x1 | 0x20 | 0x40, "sw_thermal_slowdown+hw_thermal_slowdown"),
+        (0x8 | 0x80, "hw_slowdown+hw_power_brake_slowdown"),
+        (0x1FF & ~0x1, "applications_clocks_setting+sw_power_cap+hw_slowdown+sync_boost+sw_thermal_slowdown"
+         "+hw_thermal_slowdown+hw_power_brake_slowdown+display_clock_setting"),
+        (0x10000 | 0x4, "sw_power_cap+0x10000"),
+    ],
+)  # fmt: skip
+def test_throttle_bits_have_names_and_unknown_ones_are_kept(bits: int | None, names: str | None) -> None:
+    assert throttle_reasons(bits) == names
+
+
+def test_the_bits_are_those_of_the_bindings() -> None:
+    for constant, name in {
+        "SwPowerCap": "sw_power_cap",
+        "HwSlowdown": "hw_slowdown",
+        "SwThermalSlowdown": "sw_thermal_slowdown",
+        "HwThermalSlowdown": "hw_thermal_slowdown",
+        "HwPowerBrakeSlowdown": "hw_power_brake_slowdown",
+        "SyncBoost": "sync_boost",
+        "ApplicationsClocksSetting": "applications_clocks_setting",
+        "DisplayClockSetting": "display_clock_setting",
+    }.items():
+        assert throttle_reasons(getattr(pynvml, f"nvmlClocksEventReason{constant}")) == name

@@ -1,0 +1,271 @@
+"""Plans: which environments and accelerators, in which order, and what it will take."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_artifacts import environment as pinned
+from tests.test_telemetry import NoGpus
+from tsuishi import plan
+from tsuishi.builder import Builder
+from tsuishi.environment import Environment
+from tsuishi.errors import UserError
+from tsuishi.lock import Pin
+from tsuishi.nvml import Nvml
+from tsuishi.plan import Choice, PlannedTrial, accelerator_for, gpu_refusal, past_durations, plan_trials, trial_slug
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+from tsuishi.suite import Case
+
+SUITE = """
+title = "A suite"
+workload = "w"
+[profiles.quick]
+repetitions = { cpu = 2, cuda = 3 }
+timeout_s = 60.0
+[[groups]]
+expect = { quick = { s = 4.0, s_per_image = 0.5 } }
+axes = { protocol = "steady", devices = [1, 2, 3, 4], batch_size = 8 }
+"""
+
+
+class Gpus(NoGpus):
+    """A machine with GPUs of these compute capabilities."""
+
+    def __init__(self, *capabilities: str) -> None:
+        super().__init__()
+        self._capabilities = capabilities
+
+    def __len__(self) -> int:
+        return len(self._capabilities)
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [{"name": f"GPU {c}", "compute_capability": c} for c in self._capabilities]
+
+
+def environment(name: str = "env", **more: Any) -> Environment:
+    """One for both accelerators, with code for compute capabilities 3.5 to 7.0."""
+    given = {"name": name, "accelerators": ("cpu", "cuda"), "compute_capabilities": ("3.5", "7.0"), **more}
+    return pinned(()).model_copy(update=given)
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Rooms:
+    for folder in ("suites", "images"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "suites" / "bench.toml").write_text(SUITE)
+    (tmp_path / "templates").symlink_to(Rooms().templates)
+    return Rooms(tmp_path)
+
+
+def planned(rooms: Rooms, *names: str, nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+    environments = [environment(name) for name in names or ("a", "b")]
+    return plan_trials(Choice(**choice), rooms, environments, nvml or NoGpus(), {})
+
+
+def test_every_case_is_planned_in_every_environment_and_repetition_once(rooms: Rooms) -> None:
+    trials = planned(rooms)
+    assert len(trials) == 4 * 2 * 2
+    assert len({trial.id for trial in trials}) == len(trials)
+    counts = Counter((trial.environment, trial.repetition) for trial in trials)
+    assert counts == {("a", 1): 4, ("a", 2): 4, ("b", 1): 4, ("b", 2): 4}
+    assert {trial.timeout_s for trial in trials} == {60.0}
+
+
+def test_repetitions_follow_one_another_and_mix_environments_within(rooms: Rooms) -> None:
+    trials = planned(rooms, repetitions=3)
+    assert [trial.repetition for trial in trials] == [1] * 8 + [2] * 8 + [3] * 8
+    changes = sum(a.environment != b.environment for a, b in pairwise(trials))
+    assert changes > 5, "environments one after the other would be 1 change a repetition"
+    first, second = ([(t.environment, t.case.id) for t in trials[i : i + 8]] for i in (0, 8))
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_the_seed_decides_the_order_and_nothing_else(rooms: Rooms) -> None:
+    order = [trial.id for trial in planned(rooms, seed=1)]
+    assert [trial.id for trial in planned(rooms, seed=1)] == order
+    assert [trial.id for trial in planned(rooms, seed=2)] != order
+    assert sorted(trial.id for trial in planned(rooms, seed=2)) == sorted(order)
+
+
+def test_what_a_user_asked_for_beats_what_the_suite_says(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", repetitions=1, timeout_s=7.0)
+    assert [trial.timeout_s for trial in trials] == [7.0] * 4
+
+
+def test_a_plan_read_back_from_run_json_is_the_same(rooms: Rooms) -> None:
+    trials = planned(rooms)
+    recorded = json.loads(json.dumps({"plan": plan.describe_plan(trials)}))
+    expected = [replace(trial, expected_s=round(trial.expected_s, 1)) for trial in trials]
+    assert plan.planned_again(recorded, {"a", "b"}) == expected
+    assert plan.planned_again(recorded, {"b"}) == [trial for trial in expected if trial.environment == "b"]
+
+
+def finish(run: RunDirectory, number: int, trial: PlannedTrial, **more: Any) -> None:
+    """One finished trial of a run, as far as a later plan looks at it."""
+    values = {
+        "status": "ok",
+        "machine_record": "machine-1",
+        "case_id": trial.case.id,
+        "environment": trial.environment,
+        "settings": trial.settings,
+        **more,
+    }
+    run.commit(run.partial(f"t{number}"), values)
+
+
+def test_earlier_trials_on_this_machine_beat_the_suites_guess(rooms: Rooms, tmp_path: Path) -> None:
+    one, two, *_ = planned(rooms, "a")
+    # start-up 5 s, 4 s, and 8 images of 0.5 s
+    assert one.expected_s == 5.0 + 4.0 + 8 * 0.5
+    run = RunDirectory.create(tmp_path / "results" / "1", {})
+    for number, duration in enumerate((10.0, 30.0, 20.0)):
+        finish(run, number, one, duration_s=duration)
+    finish(run, 3, two, duration_s=1.0, status="failed")
+    finish(run, 4, two, duration_s=1.0, machine_record="machine-2")
+    finish(run, 5, two, duration_s=1.0, settings={**two.settings, "epochs": 1})
+    finish(run, 6, two, duration_s=1.0, environment="b")
+    history = past_durations(tmp_path / "results", "machine-1")
+    trials = plan_trials(Choice(), rooms, [environment("a")], NoGpus(), history)
+    expected = {trial.case.id: trial.expected_s for trial in trials}
+    assert expected == {case: 20.0 if case == one.case.id else 13.0 for case in expected}
+
+
+def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
+    both = environment()
+    assert accelerator_for(both, NoGpus(), "auto") == "cpu"
+    assert accelerator_for(both, Gpus("7.0"), "auto") == "cuda"
+    assert accelerator_for(both, Gpus("3.5", "6.1"), "auto") == "cuda"
+    assert accelerator_for(both, Gpus("7.0"), "cpu") == "cpu"
+    assert accelerator_for(both, Gpus("7.0"), "cuda") == "cuda"
+    assert accelerator_for(environment(accelerators=("cpu",)), Gpus("7.0"), "auto") == "cpu"
+    assert accelerator_for(environment(compute_capabilities=None), Gpus("9.0"), "auto") == "cuda"
+
+
+def test_compute_capabilities_are_compared_as_numbers() -> None:
+    modern = environment(compute_capabilities=("7.5", "12.0"))
+    assert accelerator_for(modern, Gpus("10.0"), "auto") == "cuda"
+    assert accelerator_for(modern, Gpus("12.1"), "auto") == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("one", "nvml", "said"),
+    [
+        (environment(), NoGpus(), "no GPU here (none in this test)"),
+        (environment(accelerators=("cpu",)), Gpus("7.0"), "it is made for the CPU"),
+        (environment(), Gpus("8.6"), "GPU 8.6 is compute capability 8.6; it holds code for 3.5 to 7.0"),
+        (
+            environment(),
+            Gpus("7.0", "3.0", "9.0"),
+            "GPU 3.0 is compute capability 3.0; GPU 9.0 is compute capability 9.0; it holds code for 3.5 to 7.0",
+        ),
+    ],
+)
+def test_a_gpu_that_cannot_be_used_is_refused_with_the_reason(one: Environment, nvml: Nvml, said: str) -> None:
+    assert accelerator_for(one, nvml, "auto") == "cpu"
+    assert gpu_refusal(one, nvml) == said
+    with pytest.raises(UserError) as caught:
+        accelerator_for(one, nvml, "cuda")
+    assert str(caught.value) == f"env cannot use a GPU here: {said}"
+
+
+def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
+    assert {trial.accelerator for trial in trials} == {"cuda"}
+    by_devices = {trial.case.devices: plan.gpu_indices(trial) for trial in trials}
+    assert by_devices == {1: ("0",), 2: ("0", "1"), 3: ("0", "1", "2"), 4: ("0", "1", "2", "3")}
+    assert plan.gpu_indices(replace(trials[0], accelerator="cpu")) == ()
+
+
+CASES = st.builds(
+    Case,
+    suite=st.just("s"),
+    protocol=st.sampled_from(["literal", "steady"]),
+    model=st.sampled_from([None, "cnn10", "wrn28_10"]),
+    layout=st.sampled_from([None, "native", "channels_last"]),
+    devices=st.none() | st.integers(1, 3),
+    batch_size=st.none() | st.integers(1, 3),
+    filter_size=st.none() | st.integers(1, 3),
+)
+
+
+@given(CASES, CASES)
+def test_a_slug_names_one_case_and_is_fit_for_a_folder_and_a_container(one: Case, other: Case) -> None:
+    assert (trial_slug(one) == trial_slug(other)) == (one == other)
+    assert not set(trial_slug(one)) & set(" /.:+")
+
+
+def test_slugs_say_what_varies() -> None:
+    case = Case(suite="s", protocol="literal", model="cnn10", layout="native", devices=2, batch_size=16)
+    assert trial_slug(case) == f"s-literal-cnn10-d2-b16-{case.id[:6]}"
+    case = Case(suite="s", protocol="steady", implementation="scipy", layout="channels_last")
+    assert trial_slug(case) == f"s-steady-scipy-channels_last-{case.id[:6]}"
+
+
+def builder(rooms: Rooms, **settings: Any) -> Builder:
+    return Builder(Settings(cache=rooms.root / "cache", **settings), rooms)
+
+
+def write_environment(rooms: Rooms, name: str, python: str, default: bool = True) -> None:
+    (rooms.images / f"{name}.toml").write_text(
+        f"""
+        title = "t"
+        framework = "any"
+        accelerators = ["cpu"]
+        default = {str(default).lower()}
+        python = "{python}"
+        base = {{ reference = "docker.io/library/python:{python}" }}
+        promises = {{ pip = "1" }}
+        """
+    )
+    (rooms.images / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
+
+
+NO_PYTHON = (
+    "no CPython 3.99 on this machine: install one (pyenv install 3.99, or uv python install 3.99), "
+    "name its folder in tsuishi.pythons, or start Docker"
+)
+
+
+def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_one_is_an_error(rooms: Rooms) -> None:
+    write_environment(rooms, "never", "3.99")
+    (rooms.images / "host.toml").write_text(
+        'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = true\n', encoding="utf-8"
+    )
+    with pytest.raises(UserError) as caught:
+        plan.choose(builder(rooms, engine="venv"), rooms, ("never",))
+    assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
+    chosen = plan.choose(builder(rooms, engine="host"), rooms, ())
+    assert [one.name for one in chosen.environments] == ["host"]
+    assert set(chosen.left_out) == {"never"}
+
+
+def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
+    with pytest.raises(UserError) as caught:
+        plan.choose(builder(rooms, engine="venv"), rooms, ())
+    assert str(caught.value) == "no environment can be used here: images/ marks none as default"
+    write_environment(rooms, "never", "3.99")
+    with pytest.raises(UserError) as caught:
+        plan.choose(builder(rooms, engine="venv"), rooms, ())
+    assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
+
+
+def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None:
+    there, missing = (Pin(f"p{i}", "1", (str(i) * 64,), f"p{i}.whl", 1000 * i) for i in (1, 2))
+    one = environment(pins=(there, missing))
+    work = builder(rooms, engine="venv")
+    (work.cache.root / there.sha256[0]).mkdir(parents=True)
+    (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
+    (build,) = plan.plan_builds(work, [one])
+    assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
+    assert build.disk_bytes == int(3000 * 3.5)
+    assert build.expected_s == 60.0

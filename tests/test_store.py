@@ -1,0 +1,318 @@
+"""The run directory: a trial is whole or not there, nothing is overwritten, tables can be rebuilt at any time."""
+
+import csv
+import io
+import json
+import math
+import re
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuishi import schema, spec, store
+from tsuishi.errors import UserError
+from tsuishi.store import RunDirectory, csv_value, csv_writer, exclusive, known_runs, open_run, read_json, write_json
+from tsuishi.suite import AXES, Case
+
+CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
+HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "results" / "20260101-000000-quick", {"plan": []})
+
+
+def commit(run: RunDirectory, trial_id: str = "t.r1.a1", samples: int = 2, **more: Any) -> Path:
+    """One trial as the runner writes it."""
+    partial = run.partial(trial_id)
+    with (partial / "samples.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv_writer("samples", file)
+        for index in range(samples):
+            writer.writerow({"phase": "measure", "index": index, "steps": 1, "images": 16, "seconds": 0.25})
+    record = run.add_record("case", CASE.axes)
+    return run.commit(partial, {"trial_id": trial_id, "case_id": CASE.id, "case_record": record, **more})
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def tables(run: RunDirectory) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.path.iterdir() if path.suffix in (".csv", ".json")}
+
+
+def test_a_run_is_never_made_over_another(run: RunDirectory) -> None:
+    before = tables(run)
+    with pytest.raises(UserError) as caught:
+        RunDirectory.create(run.path, {})
+    assert str(caught.value) == f"{run.path} exists; results are never overwritten: give another name"
+    assert tables(run) == before
+
+
+def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
+    write_json(run.path / "run.json", {"schema_version": 99})
+    with pytest.raises(UserError) as caught:
+        run.run()
+    assert (
+        str(caught.value) == f"{run.path}: run schema 99, this tsuishi reads 1; use the version named in its run.json"
+    )
+
+
+def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunDirectory) -> None:
+    commit(run, "one")
+    partial = run.partial("two")
+    (partial / "samples.csv").write_text("phase,index\n")
+    write_json(partial / "trial.json", {"trial_id": "two"})
+    assert [path.name for path, _ in run.finished()] == ["one"]
+    assert list(run.left_behind()) == [("two", partial)]
+    run.gather()
+    assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == ["one"]
+    run.commit(partial, {"trial_id": "two", "case_record": run.add_record("case", CASE.axes)})
+    assert [path.name for path, _ in run.finished()] == ["one", "two"]
+    assert list(run.left_behind()) == []
+
+
+def test_a_partial_trial_of_the_same_name_is_begun_afresh(run: RunDirectory) -> None:
+    (run.partial("t") / "old").write_text("x")
+    assert list(run.partial("t").iterdir()) == []
+
+
+def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
+    final = commit(run, "t", status="ok")
+    with pytest.raises(OSError, match="not empty"):
+        commit(run, "t", status="failed")
+    assert read_json(final / "trial.json")["status"] == "ok"
+
+
+def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:
+    first = run.add_record("machine", {"cpu": "x"})
+    path = run.records / f"{first}.json"
+    written = path.stat().st_mtime_ns, path.stat().st_ino
+    assert run.add_record("machine", {"cpu": "x"}) == first
+    assert (path.stat().st_mtime_ns, path.stat().st_ino) == written
+    assert first == f"machine-{spec.digest({'cpu': 'x'})}"
+    assert run.add_record("machine", {"cpu": "y"}) != first
+    assert run.record(first) == {"cpu": "x"}
+
+
+def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
+    for number in range(3):
+        commit(run, f"t{number}.r1.a1", status="ok", duration_s=1 / 3, reason=HOSTILE)
+    run.gather()
+    first = tables(run)
+    run.gather()
+    assert tables(run) == first
+    for name in first:
+        if name != "run.json":
+            (run.path / name).unlink()
+    run.gather()
+    assert tables(run) == first
+    assert sorted(first) == [
+        "datapackage.json",
+        "metrics.csv",
+        "run.json",
+        "samples.csv",
+        "telemetry.csv",
+        "trials.csv",
+    ]
+
+
+def test_every_sample_of_every_trial_is_gathered_with_its_trial(run: RunDirectory) -> None:
+    commit(run, "a", samples=2)
+    commit(run, "b", samples=3)
+    run.gather()
+    found = rows(run.path / "samples.csv")
+    assert [(row["trial_id"], row["index"]) for row in found] == [
+        ("a", "0"),
+        ("a", "1"),
+        ("b", "0"),
+        ("b", "1"),
+        ("b", "2"),
+    ]
+    assert {row["seconds"] for row in found} == {"0.25"}
+
+
+def test_the_last_line_a_killed_runner_half_wrote_does_not_break_the_tables(run: RunDirectory) -> None:
+    final = commit(run, "a", samples=1)
+    with (final / "samples.csv").open("a") as file:
+        file.write("measure,1,1")
+    run.gather()
+    assert [row["index"] for row in rows(run.path / "samples.csv")] == ["0", "1"]
+    assert rows(run.path / "samples.csv")[1]["seconds"] == ""
+
+
+def test_hostile_text_in_a_reason_stays_in_its_cell(run: RunDirectory) -> None:
+    commit(run, "a", reason=HOSTILE, status="failed")
+    commit(run, "b", reason="fine", status="ok")
+    run.gather()
+    found = rows(run.path / "trials.csv")
+    assert [row["status"] for row in found] == ["failed", "ok"]
+    assert found[0]["reason"] == HOSTILE.replace("\r\n", "\n").replace("\r", "\n")
+    assert read_json(run.trials / "a" / "trial.json")["reason"] == HOSTILE
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+def test_any_text_written_to_a_table_is_read_back_but_for_the_kind_of_line_end(texts: list[str]) -> None:
+    file = io.StringIO(newline="")
+    writer = csv_writer("metrics", file)
+    for text in texts:
+        writer.writerow({"name": csv_value(text), "value": 1, "unit": csv_value(text)})
+    file.seek(0)
+    expected = [text.replace("\r\n", "\n").replace("\r", "\n") for text in texts]
+    assert [row["name"] for row in csv.DictReader(file)] == expected
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False, allow_subnormal=False))
+def test_a_float_in_a_table_keeps_twelve_digits(value: float) -> None:
+    assert math.isclose(float(str(csv_value(value))), value, rel_tol=5e-12)
+
+
+def test_a_year_of_an_energy_counter_keeps_its_millijoules() -> None:
+    assert csv_value(123_456_789.123) == 123_456_789.123
+
+
+@pytest.mark.parametrize(
+    ("value", "cell"), [(None, ""), (True, "true"), (False, "false"), (0, 0), (0.0, 0.0), ("", "")]
+)
+def test_cells(value: object, cell: object) -> None:
+    assert csv_value(value) == cell
+    assert type(csv_value(value)) is type(cell)
+
+
+# Table Schema v1: what a cell of a type looks like.
+CELL = {
+    "string": lambda cell: True,
+    "integer": lambda cell: re.fullmatch(r"-?\d+", cell) is not None,
+    "number": lambda cell: math.isfinite(float(cell)),
+    "boolean": lambda cell: cell in ("true", "false"),
+    "datetime": lambda cell: datetime.fromisoformat(cell).tzinfo is not None,
+}
+
+
+def test_the_data_package_describes_every_column_of_every_table(run: RunDirectory) -> None:
+    commit(
+        run,
+        "a",
+        status="ok",
+        repetition=1,
+        attempt=1,
+        simulated=False,
+        synthetic=True,
+        started_at="2026-01-01T00:00:00Z",
+        duration_s=1.5,
+        exit_code=-9,
+        reason=HOSTILE,
+    )
+    run.gather()
+    package = read_json(run.path / "datapackage.json")
+    assert re.fullmatch(r"[-a-z0-9._/]+", package["name"])
+    assert [resource["path"] for resource in package["resources"]] == [f"{name}.csv" for name in schema.TABLES]
+    for resource in package["resources"]:
+        fields = resource["schema"]["fields"]
+        path = run.path / resource["path"]
+        with path.open(encoding="utf-8", newline="") as file:
+            assert next(csv.reader(file)) == [field["name"] for field in fields]
+        for row in rows(path):
+            for field in fields:
+                cell = row[field["name"]]
+                assert cell in resource["schema"]["missingValues"] or CELL[field["type"]](cell), (field["name"], cell)
+        assert all(field["description"] for field in fields)
+
+
+def test_the_shipped_columns_are_those_of_the_cases_and_are_named_once() -> None:
+    for columns in schema.TABLES.values():
+        names = [column.name for column in columns]
+        assert len(names) == len(set(names))
+    trials = schema.names("trials")
+    assert [name for name in trials if name in AXES] == list(AXES)
+    types = {column.name: column.type for column in schema.TRIALS}
+    for axis, described in Case.model_json_schema()["properties"].items():
+        whole = "integer" in {kind.get("type") for kind in described.get("anyOf", [described])}
+        assert types[axis] == ("integer" if whole else "string"), axis
+
+
+def test_json_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    write_json(path, {"a": "é"})
+    assert path.read_text(encoding="utf-8") == '{\n  "a": "é"\n}\n'
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(path, {"big": list(range(9999)), "a": math.nan})
+    assert read_json(path) == {"a": "é"}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"[]", "expected a JSON object"),
+        (b"{", "cannot be read: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
+        (b"\xff", "cannot be read: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
+    ],
+)
+def test_json_that_is_none_is_said_with_its_file(tmp_path: Path, text: bytes, said: str) -> None:
+    path = tmp_path / "x.json"
+    path.write_bytes(text)
+    with pytest.raises(UserError) as caught:
+        read_json(path)
+    assert str(caught.value) == f"{path}: {said}"
+
+
+def test_runs_are_found_by_id_by_path_and_as_the_latest(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as caught:
+        open_run(tmp_path)
+    assert str(caught.value) == f"there is no run in {tmp_path}/ yet: make one with `invoke run-suite`"
+    for name in ("20260102-000000-b", "20260101-000000-a"):
+        RunDirectory.create(tmp_path / name, {})
+    (tmp_path / "notes").mkdir()
+    assert list(known_runs(tmp_path)) == ["20260101-000000-a", "20260102-000000-b"]
+    assert open_run(tmp_path).id == "20260102-000000-b"
+    assert open_run(tmp_path, "20260101-000000-a").path == tmp_path / "20260101-000000-a"
+    assert open_run(tmp_path / "other", str(tmp_path / "20260101-000000-a")).id == "20260101-000000-a"
+    with pytest.raises(UserError) as caught:
+        open_run(tmp_path, "20260101-000000-b")
+    assert str(caught.value).startswith("unknown run '20260101-000000-b'; did you mean '")
+    assert str(caught.value).endswith("known: 20260101-000000-a, 20260102-000000-b")
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from tsuishi.store import exclusive
+with exclusive(Path(sys.argv[1]), "measuring"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_lock_holds_across_processes_and_ends_with_its_holder(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / ".measuring"
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]
+    ) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(UserError) as caught, exclusive(path, "measuring on this machine"):
+            pytest.fail("two processes held one lock")
+        said = f"another tsuishi (process {holder.pid}) is measuring on this machine; wait for it"
+        assert str(caught.value) == said
+        holder.kill()
+    with exclusive(path, "measuring"):
+        assert path.read_text().isdigit()
+    with exclusive(path, "measuring"):
+        pass
+
+
+def test_statuses_are_either_final_or_run_again() -> None:
+    assert not set(store.FINDINGS) & set(store.UNFINISHED)
+    (status,) = [column for column in schema.TRIALS if column.name == "status"]
+    assert all(name in status.description for name in (*store.FINDINGS, *store.UNFINISHED))
+    assert json.dumps(schema.data_package("x"))

@@ -1,0 +1,181 @@
+"""Estimates: the numbers that follow from a run's samples, block by block, for every trial and every case.
+
+Blocks make a trial's estimate (pure arithmetic, from 2-method.md), trials make a case's.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from tsuishi.frames import CASE_KEYS, Results, last_attempts
+from tsuishi.published import QUANTITIES
+
+# An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
+EPOCH_IMAGES = 50_000
+EPOCHS = 100
+
+_UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
+_QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
+# What a workload calls it, where the published tables have another word.
+_QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
+
+
+class Block(NamedTuple):
+    """One timed block: wall seconds over so many steps and images (both whole numbers)."""
+
+    steps: int
+    images: int
+    seconds: float
+
+    @property
+    def step_s(self) -> float:
+        """Mean seconds per step."""
+        return self.seconds / max(1, self.steps)
+
+
+class Estimate(NamedTuple):
+    """A quantity of one trial. `low`, `high`: quartiles of its blocks (None for a single one).
+
+    The quartiles say how steady one process was; they are no interval for the case.
+    """
+
+    quantity: str
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int
+    derived: bool = False
+
+
+def unit_of(quantity: str) -> str:
+    """The unit a quantity's name ends with; 1 for a pure number."""
+    if quantity in QUANTITIES:
+        return QUANTITIES[quantity].unit
+    return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
+
+
+def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, training: bool) -> Iterator[Estimate]:
+    """What one trial says, from its blocks by phase. Times in seconds, throughput in images/s.
+
+    Per phase: the median over blocks of the seconds per step (2-method.md, "Steady protocol" 4).
+    """
+    for phase, blocks in phases.items():
+        if phase == "epoch":
+            yield from _epochs_timed(blocks, batch_size)
+        else:
+            yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
+        if phase in ("measure", "epoch"):
+            yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
+    if training and batch_size and "measure" in phases:
+        yield from _epochs_derived(phases, batch_size)
+
+
+def _median_over(quantity: str, blocks: list[Block], of: Callable[[Block], float], derived: bool = False) -> Estimate:
+    """The median over blocks of what `of` makes of each, with the quartiles where there are two blocks or more."""
+    values = [of(block) for block in blocks]
+    low, high = None, None
+    if len(values) > 1:
+        low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Estimate(quantity, statistics.median(values), low, high, len(values), derived)
+
+
+def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
+    """Images over seconds in total: averaging the blocks' rates would weigh the slow ones too little."""
+    images, seconds = sum(block.images for block in blocks), sum(block.seconds for block in blocks)
+    if images and seconds > 0 and all(block.seconds > 0 for block in blocks):
+        spread = _median_over("", blocks, lambda block: block.images / block.seconds)
+        yield spread._replace(quantity="throughput_images_per_s", value=images / seconds)
+
+
+def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
+    """Epochs that were run as such. A shortened one is brought to 50,000 images by its later steps, and so marked.
+
+    The total is first + 99 x mean of the later ones (2-method.md, "Steady protocol" 3).
+    """
+    first, later = epochs[0], epochs[1:]
+
+    def full_steps(epoch: Block) -> float:
+        if epoch.images >= EPOCH_IMAGES or not epoch.images:
+            return epoch.steps
+        return math.ceil(EPOCH_IMAGES / batch_size) if batch_size else epoch.steps * EPOCH_IMAGES / epoch.images
+
+    derived = any(full_steps(epoch) != epoch.steps for epoch in epochs)
+    step_s = statistics.median([epoch.step_s for epoch in later or epochs])
+    first_s = first.seconds + (full_steps(first) - first.steps) * step_s
+    yield Estimate("first_epoch_s", first_s, None, None, 1, derived)
+    if later:
+        yield _median_over("median_epoch_s", later, lambda epoch: epoch.step_s * full_steps(epoch), derived)
+        total_s = first_s + (EPOCHS - 1) * statistics.fmean(epoch.step_s * full_steps(epoch) for epoch in later)
+        yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != EPOCHS)
+
+
+def _epochs_derived(phases: dict[str, list[Block]], batch_size: int) -> Iterator[Estimate]:
+    """Epochs nobody ran: ceil(50,000 / batch) steps of the median step, the first with its own first two steps."""
+    steps = math.ceil(EPOCH_IMAGES / batch_size)
+    epoch = _median_over("median_epoch_s", phases["measure"], lambda block: block.step_s * steps, derived=True)
+    if "first_step" in phases and "second_step" in phases and steps >= 2:
+        start_s = phases["first_step"][0].step_s + phases["second_step"][0].step_s
+        first_s = start_s + (steps - 2) * epoch.value / steps
+        yield Estimate("first_epoch_s", first_s, None, None, epoch.blocks, derived=True)
+    yield epoch
+
+
+def trial_estimates(results: Results) -> pd.DataFrame:
+    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived."""
+    names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
+    samples, metrics = _by_trial(results.samples), _by_trial(results.metrics)
+    trials = last_attempts(results.trials)
+    rows: list[dict[str, Any]] = []
+    for trial in trials[trials["status"] == "ok"].to_dict("records"):
+        key = (trial["run_id"], trial["trial_id"])
+        batch_size = None if pd.isna(trial["batch_size"]) else int(trial["batch_size"])
+        phases = _blocks_by_phase(samples.get(key, []))
+        timed = phase_estimates(phases, batch_size, training=trial["mode"] != "inference")
+        found = [(estimate, unit_of(estimate.quantity)) for estimate in timed]
+        # A metric that is reported several times (accuracy after every epoch) ends with what it came to.
+        last = {_QUANTITY_OF_METRIC.get(metric["name"], metric["name"]): metric for metric in metrics.get(key, [])}
+        found += [(Estimate(name, metric["value"], None, None, 1), metric["unit"]) for name, metric in last.items()]
+        base = {name: trial[name] for name in names}
+        rows += [{**base, **estimate._asdict(), "unit": unit} for estimate, unit in found]
+    return pd.DataFrame(rows, columns=[*names, "quantity", "value", "unit", "low", "high", "blocks", "derived"])
+
+
+def _by_trial(frame: pd.DataFrame) -> dict[tuple[str, str], list[dict[Any, Any]]]:
+    """The rows of a table, by run and trial, in their order."""
+    rows: dict[tuple[str, str], list[dict[Any, Any]]] = {}
+    for row in frame.to_dict("records"):
+        rows.setdefault((row["run_id"], row["trial_id"]), []).append(row)
+    return rows
+
+
+def _blocks_by_phase(samples: list[dict[Any, Any]]) -> dict[str, list[Block]]:
+    """The samples of one trial, in their order."""
+    phases: dict[str, list[Block]] = {}
+    for sample in samples:
+        phases.setdefault(sample["phase"], []).append(Block(sample["steps"], sample["images"], sample["seconds"]))
+    return phases
+
+
+def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
+    """One row per case, column and quantity: the median over trials, `n`, and `low` to `high`.
+
+    What these two are is in `spread_kind`: "trials" (smallest and largest trial), "blocks" (quartiles of the blocks
+    of the only trial; this says nothing about the next trial) or "" (one trial, one number).
+    """
+    rows = []
+    for _, part in trials.groupby(["suite", "case_id", "column", "quantity"], sort=True):
+        values, first = part["value"], part.iloc[0]
+        if len(part) > 1:
+            low, high, kind = values.min(), values.max(), "trials"
+        else:
+            low, high, kind = first["low"], first["high"], "" if pd.isna(first["low"]) else "blocks"
+        flags = {name: bool(part[name].fillna(False).any()) for name in ("simulated", "synthetic", "derived")}
+        spread = {"estimate": values.median(), "n": len(part), "low": low, "high": high, "spread_kind": kind}
+        base = {name: first[name] for name in (*CASE_KEYS, "quantity", "unit")}
+        rows.append({**base, **spread, "blocks": int(part["blocks"].sum()), **flags})
+    spread_names = ["estimate", "n", "low", "high", "spread_kind", "blocks"]
+    names = [*CASE_KEYS, "quantity", "unit", *spread_names, "simulated", "synthetic", "derived"]
+    return pd.DataFrame(rows, columns=names)

@@ -1,0 +1,164 @@
+"""Sections of a report: of every suite its protocols, each with charts and tables, and one trial over time."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from markupsafe import Markup
+
+from tsuishi import charts, frames, towers
+from tsuishi.comparison import Comparison
+from tsuishi.evidence import Evidence
+from tsuishi.tables import NOT_PUBLISHED, Table, case_text, header, number_cell, status_cell, text_cell
+
+FIRST_AND_LATER = "First and later runs"
+# Quantities that are read together; what is in none of them comes last, under "Other measurements".
+VIEWS = {
+    FIRST_AND_LATER: towers.RUN_TIMES,
+    "Transfer and compute": ("host_to_device_s", "compute_s", "device_to_host_s"),
+    "Steps": ("step_s", "throughput_images_per_s", "first_step_s", "second_step_s"),
+    "Epochs of 50,000 images": ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
+}
+OTHER = "Other measurements"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart of the page, its file name and what it shows in words."""
+
+    title: str
+    name: str
+    caption: str
+    svg: Markup
+
+
+@dataclass(frozen=True)
+class Part:
+    """A suite under one protocol. `common`: what all cases share. `cases`, `ratios`: its rows of those CSV files."""
+
+    protocol: str
+    common: str
+    charts: list[Chart]
+    tables: list[Table]
+    cases: list[dict[str, Any]]
+    ratios: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A suite. `telemetry`: its longest trial over time, where one was watched."""
+
+    suite: str
+    parts: list[Part]
+    telemetry: Chart | None
+
+    @property
+    def charts(self) -> list[Chart]:
+        drawn = [chart for part in self.parts for chart in part.charts]
+        return drawn + ([self.telemetry] if self.telemetry else [])
+
+
+def make_section(evidence: Evidence, suite: str) -> Section:
+    """The section of a suite that ran."""
+    protocols = sorted(set(evidence.outcomes.loc[evidence.outcomes["suite"] == suite, "protocol"]))
+    parts = [_part(Comparison(evidence, suite, protocol)) for protocol in protocols]
+    return Section(suite, parts, _telemetry(evidence, suite))
+
+
+def _part(comparison: Comparison) -> Part:
+    lines = towers.tower_lines(comparison)
+    return Part(
+        protocol=comparison.protocol,
+        common=comparison.common,
+        charts=list(_sweeps(comparison)),
+        tables=_tables(comparison, towers.tower_table(lines)),
+        cases=list(comparison.rows()),
+        ratios=towers.tower_ratios(comparison, lines),
+    )
+
+
+def _tables(comparison: Comparison, by_towers: Table | None) -> list[Table]:
+    """Every view that has something to show; where nothing was measured, what became of the cases."""
+    measured = set(comparison.cases["quantity"])
+    views = {title: [name for name in names if name in measured] for title, names in VIEWS.items()}
+    views[OTHER] = sorted(measured - {name for names in views.values() for name in names})
+    tables = [by_towers] if by_towers else []
+    for title, quantities in views.items():
+        if quantities:
+            folded = title == OTHER or (title == FIRST_AND_LATER and by_towers is not None)
+            tables.append(_view(comparison, title, quantities, folded))
+    return tables or [_view(comparison, "Outcome", [], folded=False)]
+
+
+def _view(comparison: Comparison, title: str, quantities: list[str], folded: bool) -> Table:
+    """Cases by environments, with the published numbers at the right. Without quantities: statuses."""
+    theirs = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
+    pairs = {pair for found in theirs.values() for pair in found}
+    hardware = comparison.evidence.hardware
+    published = [(key, name) for key in hardware for name in quantities if (key, name) in pairs]
+    spans = Counter(key for key, _ in published)
+    groups = [("", 1), *((name, max(1, len(quantities))) for name in comparison.environments)]
+    groups += [(f"{hardware[key].title} (published)", span) for key, span in spans.items()]
+    columns = ["case", *[header(name) for name in quantities or ["status"]] * len(comparison.environments)]
+    columns += [header(name) for _, name in published]
+    rows = []
+    for case_id, numbers in theirs.items():
+        row = [text_cell(case_text(comparison.axes[case_id], comparison.varying) or "the one case")]
+        for environment in comparison.environments:
+            row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
+        row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
+        rows.append(row)
+    return Table(columns, rows, title, groups, folded, _notes(comparison.cases, quantities))
+
+
+def _notes(cases: pd.DataFrame, quantities: list[str]) -> list[str]:
+    """What the marks under a table's numbers mean: only those that are there."""
+    rows = cases[cases["quantity"].isin(quantities)]
+    within = (rows["spread_kind"] == "blocks").any()
+    notes = {
+        "n: trials. Their median, and below it the smallest and the largest.": (rows["n"] > 1).any(),
+        "n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.": within,
+        "† derived: no full epoch of 50,000 images (or not all 100 epochs) was run.": rows["derived"].any(),
+    }
+    return [note for note, holds in notes.items() if holds]
+
+
+def _sweeps(comparison: Comparison) -> Iterator[Chart]:
+    """A chart for every sweep and every variant of it that has a line."""
+    evidence, cases = comparison.evidence, comparison.cases
+    numbers = [number for number in evidence.numbers if number.axes["suite"] == comparison.suite]
+    titles = {number.key: evidence.hardware[number.key].title for number in numbers}
+    marks = {"simulated": "Some devices are simulated.", "synthetic": "Synthetic data."}
+    flags = [text for flag, text in marks.items() if cases[flag].any()]
+    for sweep in charts.SWEEPS:
+        variants = charts.sweep_points(cases, evidence.axes, numbers, titles, sweep)
+        for count, (variant, points) in enumerate(variants, start=1):
+            name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
+            drawn = charts.sweep_chart(points, sweep, evidence.environments, sorted(titles.values()))
+            which = ", ".join(filter(None, [comparison.protocol, case_text(variant, comparison.varying)]))
+            bars = ["Bars: from smallest to largest trial, or the quartiles of the only one."]
+            bars = bars if points["low"].notna().any() else []
+            yield _chart(drawn, sweep.title, name, " ".join([f"{which}.", *bars, *flags]))
+
+
+def _telemetry(evidence: Evidence, suite: str) -> Chart | None:
+    """The longest ok trial of a suite over time."""
+    trials = frames.last_attempts(evidence.results.trials)
+    trials = trials[(trials["suite"] == suite) & (trials["status"] == "ok")]
+    longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
+    for trial in frames.named_rows(longest):
+        telemetry = frames.read_telemetry(evidence.directories[trial.run_id], trial.trial_id)
+        phases = evidence.results.details[trial.run_id, trial.trial_id].get("phases") or []
+        drawn = charts.telemetry_chart(telemetry, phases)
+        if drawn is not None:
+            caption = f"The longest trial, {trial.trial_id} of run {trial.run_id}; bands are the workload's phases."
+            return _chart(drawn, "One trial over time", f"{suite}-telemetry", caption)
+    return None
+
+
+def _chart(drawn: Any, title: str, name: str, caption: str) -> Chart:
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+    return Chart(title, safe, caption, Markup(charts.to_svg(drawn, safe)))  # noqa: S704  vl-convert escapes its text

@@ -1,0 +1,117 @@
+"""Tables of a report, and how numbers, quantities and cases are worded in them: the same way everywhere."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsuishi.estimates import unit_of
+from tsuishi.published import QUANTITIES
+from tsuishi.store import csv_value
+from tsuishi.suite import AXES
+
+NOTHING = "—"
+NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = "not planned", "not measured", "not published"
+
+# An axis that is not here is worded as its name and its value.
+_AXIS_TEXT = {
+    "implementation": "{}",
+    "mode": "{}",
+    "model": "{}",
+    "batch_size": "batch {}",
+    "precision": "{}",
+    "images": "{} images",
+    "filter_size": "filter {0}×{0}",
+    "data": "{} data",
+    "feed": "{} input",
+    "graph_optimizers": "graph optimisers {}",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: `value` is the exact number behind `text`; `notes` say its spread; `kind` is how it is set.
+
+    Kinds: text, label (never broken into lines), number (with a value), status, absent.
+    """
+
+    text: str
+    value: float | None = None
+    notes: tuple[str, ...] = ()
+    kind: str = "text"
+
+    @property
+    def exact(self) -> str:
+        """The number as tables/*.csv has it."""
+        return "" if self.value is None else exact(self.value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of the page. `groups`: labels over the columns, with how many they span (the first column has none)."""
+
+    columns: list[str]
+    rows: list[list[Cell]]
+    title: str = ""
+    groups: list[tuple[str, int]] = field(default_factory=list)
+    folded: bool = False
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def numeric(self) -> list[bool]:
+        """Which columns hold numbers, and are set flush right."""
+        return [any(row[index].kind == "number" for row in self.rows) for index in range(len(self.columns))]
+
+    @property
+    def full_columns(self) -> list[str]:
+        """Column headers for where there are no groups over them."""
+        labels = [label for label, span in self.groups for _ in range(span)] or [""] * len(self.columns)
+        return [f"{label}: {column}" if label else column for label, column in zip(labels, self.columns, strict=True)]
+
+
+def text_cell(value: Any, kind: str = "text") -> Cell:
+    """A value as it is; a dash where there is none."""
+    return Cell(NOTHING if value in (None, "") else str(value), kind=kind)
+
+
+def number_cell(value: float) -> Cell:
+    return Cell(digits(value), float(value), kind="number")
+
+
+def status_cell(word: str) -> Cell:
+    """A status, or the word for why there is nothing."""
+    absent = word in (NOTHING, NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED)
+    return Cell(word.replace("_", " "), kind="absent" if absent else "status")
+
+
+def digits(value: float, unit: str = "") -> str:
+    """A number as people read it: four significant digits; counts (whole, of unit 1) and thousands in full."""
+    if abs(value) >= 1000 or (unit == "1" and value == int(value)):
+        return f"{value:,.0f}"
+    return f"{value:#.4g}".removesuffix(".")
+
+
+def exact(value: Any) -> Any:
+    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
+    value = value.item() if hasattr(value, "item") else value
+    return repr(float(value)) if isinstance(value, float) else csv_value(value)
+
+
+def header(quantity: str) -> str:
+    """A quantity as a column's header, with its unit."""
+    unit = unit_of(quantity)
+    name = quantity if unit == "1" else quantity.removesuffix("_" + unit.lower())
+    label = QUANTITIES[quantity].label if quantity in QUANTITIES else name.replace("_", " ")
+    return label if unit == "1" else f"{label},\u00a0{unit}"
+
+
+def case_text(axes: dict[str, Any], wanted: Collection[str] = AXES) -> str:
+    """A case's axes, or the wanted ones of them, in words: "4 devices, random data"."""
+    texts = []
+    for axis in AXES:
+        if axis in wanted and axis in axes and axis not in ("suite", "protocol"):
+            value = axes[axis]
+            if axis in ("devices", "nodes"):
+                texts.append(f"{value} {axis if value != 1 else axis.removesuffix('s')}")
+            else:
+                texts.append(_AXIS_TEXT.get(axis, axis.replace("_", " ") + " {}").format(value))
+    return ", ".join(texts)
