@@ -369,3 +369,18 @@ def test_no_index_leaves_the_folders_only(
     monkeypatch.setenv("PIP_NO_INDEX", word)
     monkeypatch.setenv("PIP_FIND_LINKS", "/wheels")
     assert pip_sources() == Sources(indexes, ("/wheels",))
+
+
+def test_of_a_release_pinned_by_several_hashes_the_file_for_the_environments_python_is_taken() -> None:
+    from unearth import Link
+
+    from tsuishi.artifacts import _may_be
+    from tsuishi.lock import Pin
+
+    pin = Pin("numpy", "1.16.6", ("a" * 64, "b" * 64))
+    old = Link(f"https://files.example/numpy-1.16.6-cp36-cp36m-manylinux1_x86_64.whl#sha256={'a' * 64}")
+    new = Link(f"https://files.example/numpy-1.16.6-cp311-cp311-manylinux2014_x86_64.whl#sha256={'b' * 64}")
+    assert [_may_be(link, pin, "3.6") for link in (old, new)] == [True, False]
+    assert [_may_be(link, pin, "3.11") for link in (old, new)] == [False, True]
+    source = Link(f"https://files.example/numpy-1.16.6.zip#sha256={'a' * 64}")
+    assert _may_be(source, pin, "3.6")

@@ -181,9 +181,10 @@ def test_a_gpu_that_cannot_be_used_is_refused_with_the_reason(one: Environment, 
 def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
     trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
     assert {trial.accelerator for trial in trials} == {"cuda"}
-    by_devices = {trial.case.devices: plan.gpu_indices(trial) for trial in trials}
+    by_devices = {trial.case.devices: plan.gpu_indices(trial, 4) for trial in trials}
     assert by_devices == {1: ("0",), 2: ("0", "1"), 3: ("0", "1", "2"), 4: ("0", "1", "2", "3")}
-    assert plan.gpu_indices(replace(trials[0], accelerator="cpu")) == ()
+    assert plan.gpu_indices(replace(trials[0], accelerator="cpu"), 4) == ()
+    assert {plan.gpu_indices(trial, 1) for trial in trials} == {("0",)}, "devices that are not there cannot be given"
 
 
 CASES = st.builds(

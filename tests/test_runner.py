@@ -232,7 +232,9 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     results.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(results)], check=True)
     try:
-        with pytest.raises(RunStopped, match="No space left on device: free some room, then go on with"):
+        with pytest.raises(
+            RunStopped, match="No space left on device: free some room, then go on with `invoke run-suite --resume "
+        ):
             session(tmp_path).run_suite("")
         run = store.open_run(results)
         kept = [trial["status"] for _, trial in run.finished()]

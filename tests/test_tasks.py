@@ -146,8 +146,10 @@ def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     invoke(root, "build", "run-suite", "--env", "host", "report")
     (root / "cache" / "venvs").mkdir()
+    (root / "reports" / "out" / "mine").mkdir()
+    (root / "reports" / "out" / "mine" / "notes.txt").write_text("not tsuishi's")
     result = invoke(root, "clean", "--images", DOCKER_HOST="unix:///nowhere/docker.sock")
     assert result.returncode == 0, result.stderr
-    assert not (root / "reports" / "out").exists()
+    assert [path.name for path in (root / "reports" / "out").iterdir()] == ["mine"]
     assert not (root / "cache" / "venvs").exists()
     assert list((root / "results").glob("*/run.json"))

@@ -4,7 +4,7 @@
 
 Everything an environment is built from passes through here, so a build needs no network. Finding a file in package
 indexes is unearth's work (pip's own finder, as a library): index and find-links configuration, yanked releases,
-certificates and proxies behave as pip's do.
+where they are configured, behave as pip's do.
 """
 
 import ast
@@ -123,7 +123,7 @@ class Fetcher:
         """
         sources = Sources(self._sources.indexes + environment.indexes, self._sources.find_links)
         return [
-            self.cache.verified(pin.sha256, self.say) or self._fetch_pin(pin, sources, environment.name)
+            self.cache.verified(pin.sha256, self.say) or self._fetch_pin(pin, sources, environment)
             for pin in environment.pins
         ]
 
@@ -131,7 +131,7 @@ class Fetcher:
         """Every Debian package of the spec, verified, in the spec's order."""
         return [self.cache.verified([deb.sha256], self.say) or self._fetch_deb(deb) for deb in environment.debs]
 
-    def _fetch_pin(self, pin: "Pin", sources: Sources, environment: str) -> Path:
+    def _fetch_pin(self, pin: "Pin", sources: Sources, environment: "Environment") -> Path:
         requirement = f"{pin.name}=={pin.version}"
         found: set[str] = set()
         problems: list[str] = []
@@ -142,7 +142,7 @@ class Fetcher:
             except _failures() as error:
                 problems.append(_first_line(error))
                 continue
-            links = [package.link for package in packages if _may_be(package.link, pin)]
+            links = [package.link for package in packages if _may_be(package.link, pin, environment.python)]
             if links:
                 try:
                     return self._first_good([(link.url_without_fragment, link.filename) for link in links], pin.sha256)
@@ -153,8 +153,8 @@ class Fetcher:
             raise failure
         others = ", ".join(sorted(found))[:300] or "nothing of that version"
         raise UserError(
-            f"{environment}.lock: no {requirement} with sha256 {pin.sha256[0][:16]}… in the package indexes (found: "
-            f"{others}{''.join(f'; {problem}' for problem in problems)}); correct the hash, or add an index that has "
+            f"{environment.name}.lock: no {requirement} with sha256 {pin.sha256[0][:16]}… in the package indexes "
+            f"(found: {others}{''.join(f'; {problem}' for problem in problems)}); correct the hash, or add an index that has "
             "it (tsuishi.indexes)"
         )
 
@@ -163,7 +163,7 @@ class Fetcher:
         from unearth import PackageFinder
 
         client = cast("HttpFetcher", self._client)
-        # Compatibility is the lock's business: the environment's Python is not the one running here.
+        # Compatible with what is the lock's business: the environment's Python is not the one running here.
         if sources.find_links:
             yield PackageFinder(client, find_links=sources.find_links, ignore_compatibility=True)
         for index in sources.indexes:
@@ -204,8 +204,13 @@ def _failures() -> tuple[type[Exception], ...]:
     return HTTPError, InvalidURL, URLError
 
 
-def _may_be(link: "Link", pin: "Pin") -> bool:
-    """Whether an index's link can be what is pinned, going by the hash it states, else by the file name."""
+def _may_be(link: "Link", pin: "Pin", python: str | None) -> bool:
+    """Whether an index's link can be what is pinned, going by the hash it states, else by the file name.
+
+    A pin with several hashes stands for every file of a release: of those, the ones that Python can use.
+    """
+    if len(pin.sha256) > 1 and not _usable(link.filename, python):
+        return False
     fragment = urlsplit(link.url).fragment
     hashes = dict(link.hashes or {})
     if fragment.startswith("sha256="):
@@ -213,6 +218,19 @@ def _may_be(link: "Link", pin: "Pin") -> bool:
     if "sha256" in hashes:
         return hashes["sha256"] in pin.sha256
     return pin.file is None or pin.file == link.filename
+
+
+def _usable(file: str, python: str | None) -> bool:
+    """Whether a wheel is for that Python (major.minor) on this platform; anything else is taken to be an sdist."""
+    from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+    from unearth import TargetPython
+
+    try:
+        tags = parse_wheel_filename(file)[3]
+    except InvalidWheelFilename:
+        return True
+    version = tuple(int(part) for part in python.split(".")) if python else None
+    return not tags.isdisjoint(TargetPython(py_ver=version).supported_tags())
 
 
 def _first_line(error: Exception) -> str:

@@ -41,7 +41,9 @@ def session(config: Any) -> Session:
 
 def build(work: Session) -> None:
     """Print the plan of the whole chain, then build, unless only the plan was asked for."""
-    environments, _ = work.plan(with_trials="run-suite" in ChainExecutor.tasks)
+    environments, _ = work.plan(
+        with_trials="run-suite" in ChainExecutor.tasks and not ChainExecutor.options.get("resume")
+    )
     if not _plan_only():
         work.build(environments)
 
@@ -60,7 +62,7 @@ def run_suite(work: Session) -> None:
             run = work.run_suite(ChainExecutor.options.get("name", ""))
     except RunStopped as stopped:
         work.screen.say(f"stopped: {stopped}")
-        ChainExecutor.trial_failed = True
+        ChainExecutor.run_id, ChainExecutor.trial_failed = stopped.run.id, True
         return
     ChainExecutor.run_id = run.id
     ChainExecutor.trial_failed = failed(run)
@@ -93,18 +95,19 @@ def doctor(work: Session) -> None:
 
 def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
     """Remove what was asked for, saying each thing; never anything tsuishi did not make."""
-    folders = [work.settings.reports]
+    settings = work.settings
+    folders = [path.parent for path in settings.reports.glob("*/report.md") if (path.parent / "index.html").exists()]
     if images or cache:
-        folders += [work.settings.cache / "venvs", work.settings.cache / "environments"]
+        folders += [settings.cache / "venvs", settings.cache / "environments"]
         docker = work.builder.engines["docker"]
         assert isinstance(docker, DockerEngine)
         if docker.availability().usable:
             for name in docker.remove_images():
                 work.screen.say(f"removed image {name}")
     if cache:
-        folders.append(work.settings.cache / "artifacts")
+        folders.append(settings.cache / "artifacts")
     if results:
-        folders.append(work.settings.results)
+        folders += store.known_runs(settings.results).values()
     for folder in folders:
         if folder.exists():
             shutil.rmtree(folder)

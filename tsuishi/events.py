@@ -16,6 +16,8 @@ KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "finishe
 
 # The fields an event of a kind must have, with their types; anything else about it is carried along.
 _NUMBER = (int, float)
+# What the facts of an environment event must be, where it has them.
+_FACTS: dict[str, type] = {"versions": dict, "packages": dict, "flags": dict, "devices": list}
 _REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "environment": {},
     "phase_begin": {"phase": str},
@@ -112,6 +114,8 @@ def parse_event(raw: bytes) -> Event | None:
     if kind not in KINDS or not _is(seq, int) or not _is(t, _NUMBER) or not _is(rank, int) or seq < 0:
         return None
     if not all(_is(values.get(key), kinds) for key, kinds in _REQUIRED[kind].items()):
+        return None
+    if not all(isinstance(values.get(key, fact()), fact) for key, fact in _FACTS.items()):
         return None
     return Event(kind, seq, float(t), rank, values) if abs(t) < 1e9 else None
 

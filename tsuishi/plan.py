@@ -167,10 +167,13 @@ def past_durations(results: Path, machine: str) -> dict[str, float]:
     durations: dict[str, list[float]] = {}
     for path in list(store.known_runs(results).values())[-10:]:
         for trial_path in path.glob("trials/[!.]*/trial.json"):
-            trial = store.read_json(trial_path)
-            if trial["status"] in store.FINDINGS and trial["machine_record"] == machine:
-                key = history_key(trial["case_id"], trial["environment"], trial["settings"])
-                durations.setdefault(key, []).append(trial["duration_s"])
+            try:
+                trial = store.read_json(trial_path)
+                if trial["status"] in store.FINDINGS and trial["machine_record"] == machine:
+                    key = history_key(trial["case_id"], trial["environment"], trial["settings"])
+                    durations.setdefault(key, []).append(float(trial["duration_s"]))
+            except (UserError, KeyError, TypeError, ValueError):
+                continue  # a damaged trial is no reason not to plan new ones
     return {key: statistics.median(values) for key, values in durations.items()}
 
 
@@ -230,11 +233,11 @@ def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list
     ]
 
 
-def gpu_indices(trial: PlannedTrial) -> tuple[str, ...]:
-    """Indices of the GPUs a trial gets: as many as its case has devices, one where it says nothing."""
+def gpu_indices(trial: PlannedTrial, present: int) -> tuple[str, ...]:
+    """Indices of the GPUs a trial gets: as many as its case has devices, or all there are where there are fewer."""
     if trial.accelerator != "cuda":
         return ()
-    return tuple(str(index) for index in range(trial.case.devices or 1))
+    return tuple(str(index) for index in range(min(trial.case.devices or 1, present)))
 
 
 def _suite_trials(

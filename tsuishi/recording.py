@@ -35,8 +35,8 @@ class Recording:
         self.transcript = Transcript()
         self.pids: Sequence[int] = ()
         self.folder = folder or run.partial(trial_id)
-        self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        gpus = [int(gpu) for gpu in gpu_indices(trial)]
+        self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        gpus = [int(gpu) for gpu in gpu_indices(trial, len(nvml))]
         self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
         self._files = ExitStack()
         self._new = folder is None

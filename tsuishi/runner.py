@@ -10,8 +10,8 @@ import psutil
 
 from tsuishi import provenance, spec, store
 from tsuishi.builder import WORKLOADS_INSIDE, Ready, framework_of
-from tsuishi.engines.base import Ended, Limits
-from tsuishi.errors import EngineLost
+from tsuishi.engines.base import Ended, Limits, Process
+from tsuishi.errors import EngineLost, UserError
 from tsuishi.events import Event
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
 from tsuishi.nvml import Nvml
@@ -43,7 +43,11 @@ class Outcome:
 
 
 class RunStopped(Exception):
-    """The run cannot go on; what was measured is safe. `reason` is one line."""
+    """The run cannot go on; what was measured is safe. Says in one line why, and how to go on."""
+
+    def __init__(self, run: RunDirectory, why: str) -> None:
+        super().__init__(f"{why}, then go on with `invoke run-suite --resume {run.id}`; what was measured is kept")
+        self.run = run
 
 
 class Runner:
@@ -104,10 +108,7 @@ class Runner:
                 recording.close_files()
                 self._run.commit(recording.folder, self._describe(recording, trial, attempt, outcome))
         except OSError as error:
-            raise RunStopped(
-                f"{self._run.path}: {error.strerror or error}: free some room, then go on with "
-                f"`invoke run-suite --resume {self._run.id}`; everything measured before this trial is kept"
-            ) from error
+            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
         self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
         if stopped is not None:
             raise stopped
@@ -116,17 +117,8 @@ class Runner:
         self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: str
     ) -> tuple[Outcome, BaseException | None]:
         """Start the workload and hear it out: the outcome, and what stops the run after this trial, if anything."""
-        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
-        limits = Limits(self._memory, self._settings.pids, gpu_indices(trial))
         try:
-            process = ready.engine.start(
-                ready.built,
-                ["-u", script, spec.canonical_json(argument(trial, ready))],
-                {self._rooms.workloads: WORKLOADS_INSIDE},
-                limits,
-                f"tsuishi-{self._run.id}-{trial_id}",
-                {"run": self._run.id},
-            )
+            process = self._start(trial, ready, trial_id)
             recording.pids = process.pids()
             ended = listen(
                 process,
@@ -140,12 +132,27 @@ class Runner:
             return Outcome("timeout", f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
         except KeyboardInterrupt as interrupt:
             return Outcome("interrupted", "Ctrl-C; go on with `invoke run-suite --resume`"), interrupt
+        except UserError as refused:
+            return Outcome("failed", str(refused)), None
         except EngineLost as lost:
             reason = f"{ready.engine.name} stopped answering: {lost}"
-            return Outcome("failed", reason), RunStopped(
-                f"{reason}; start it again, then go on with `invoke run-suite --resume {self._run.id}`"
-            )
+            return Outcome("failed", reason), RunStopped(self._run, f"{reason}; start it again")
         return outcome_of(recording.transcript, ended, self._memory), None
+
+    def _start(self, trial: PlannedTrial, ready: Ready, trial_id: str) -> Process:
+        """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
+        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
+        try:
+            return ready.engine.start(
+                ready.built,
+                ["-u", script, spec.canonical_json(argument(trial, ready))],
+                {self._rooms.workloads: WORKLOADS_INSIDE},
+                Limits(self._memory, self._settings.pids, gpu_indices(trial, len(self._nvml))),
+                f"tsuishi-{self._run.id}-{trial_id}",
+                {"run": self._run.id},
+            )
+        except OSError as error:
+            raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error
 
     def _hear(self, recording: Recording, event: Event) -> None:
         recording.hear(event)
@@ -198,7 +205,7 @@ class Runner:
             try:
                 engine.sweep({"run": self._run.id})
             except EngineLost as lost:
-                raise RunStopped(f"{engine.name} does not answer: {lost}; start it") from lost
+                raise RunStopped(self._run, f"{engine.name} does not answer: {lost}; start it") from lost
 
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
         """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""
@@ -216,8 +223,7 @@ class Runner:
             self._run.gather()
         except OSError as error:
             raise RunStopped(
-                f"{self._run.path}: the tables could not be written ({error.strerror}); every finished trial is kept: "
-                f"free some room, then `invoke run-suite --resume {self._run.id}`"
+                self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
             ) from error
 
 

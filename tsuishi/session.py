@@ -1,5 +1,6 @@
 """The main job: build, run-suite, report, each on what the one before it made."""
 
+import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
@@ -83,7 +84,9 @@ class Session:
         return ready
 
     def run_suite(self, name: str) -> RunDirectory:
-        """A new run of everything chosen."""
+        """A new run of everything chosen, with `name` in its id. Raises UserError for a name that is none."""
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*|", name):
+            raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
         chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
         ready = self.build(chosen.environments)
         planned = self.plan_trials(chosen.environments)

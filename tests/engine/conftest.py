@@ -1,7 +1,9 @@
 """A real engine and a tiny environment to try it with."""
 
+import contextlib
 import hashlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,15 @@ def add_to_cache(cache: Path, file: Path) -> str:
     sha256 = hashlib.sha256(content).hexdigest()
     Cache(cache).add([content], file.name, [sha256], "a test")
     return sha256
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tidy() -> Iterator[None]:
+    """Leave no image of the tiny environment behind."""
+    yield
+    import docker
+
+    with contextlib.suppress(docker.errors.DockerException):
+        client = docker.from_env()
+        for image in client.images.list("tsuishi/tiny"):
+            client.images.remove(str(image.id), force=True)

@@ -41,9 +41,8 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
 
     killer = threading.Thread(target=kill_the_daemon)
     killer.start()
-    with pytest.raises(
-        RunStopped, match=r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
-    ):
+    told = r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
+    with pytest.raises(RunStopped, match=told):
         session(rooms, settings).run_suite("")
     killer.join()
     run = store.open_run(tmp_path / "results")
