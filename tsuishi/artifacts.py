@@ -151,11 +151,10 @@ class Fetcher:
             found |= {package.link.filename for package in packages}
         if failure:
             raise failure
-        others = ", ".join(sorted(found))[:300] or "nothing of that version"
+        others = "; ".join([", ".join(sorted(found))[:300] or "nothing of that version", *problems])
         raise UserError(
             f"{environment.name}.lock: no {requirement} with sha256 {pin.sha256[0][:16]}… in the package indexes "
-            f"(found: {others}{''.join(f'; {problem}' for problem in problems)}); correct the hash, or add an index that has "
-            "it (tsuishi.indexes)"
+            f"(found: {others}); correct the hash, or add an index that has it (tsuishi.indexes)"
         )
 
     def _finders(self, sources: Sources) -> "Iterator[PackageFinder]":

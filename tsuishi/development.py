@@ -23,9 +23,10 @@ def lint() -> None:
         ["ruff", "check"],
         ["ruff", "format", "--check"],
         ["mypy"],
-        ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6", str(rooms.workloads)],
+        ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
     )
-    failed = [command[0] for command in commands if _run(rooms.root, [sys.executable, "-m", *command])]
+    bin_folder = Path(sys.executable).parent
+    failed = [command[0] for command in commands if _run(rooms.root, [str(bin_folder / command[0]), *command[1:]])]
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
 
