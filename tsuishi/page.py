@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import pandas as pd
 
@@ -118,15 +119,24 @@ def _warnings(evidence: Evidence) -> Iterator[str]:
         count = int(trials[flag].fillna(False).sum())
         if count:
             yield f"{count} of {len(trials)} trials: {text}."
-    for record in records.environment_records(evidence).values():
-        base = record.get("base") or {}
-        if base.get("digest") in ("", records.UNPINNED):
-            yield f"{record['name']}: its base, {base.get('used')}, is unpinned (no digest is known)."
-        for change in record.get("substitutions") or []:
-            yield f"{record['name']}: {change['used']} stands in for {change['asked']}."
+    yield from _environment_warnings(records.environment_records(evidence).values())
     for column, text in (("events_garbled", "garbled"), ("events_missing", "missing")):
         for trial in named_rows(trials[trials[column].fillna(0) > 0]):
             yield f"{trial.trial_id}: {getattr(trial, column)} events were {text}; its numbers may lack samples."
+
+
+def _environment_warnings(environments: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Each thing to know about what was built on, with the environments it is true of."""
+    concerned: dict[str, list[str]] = {}
+    for record in environments:
+        base = record.get("base") or {}
+        if base.get("digest") in ("", records.UNPINNED):
+            unpinned = f"built on {base.get('used')}, which is unpinned (no digest is known)"
+            concerned.setdefault(unpinned, []).append(record["name"])
+        for change in record.get("substitutions") or []:
+            concerned.setdefault(f"{change['used']} stands in for {change['asked']}", []).append(record["name"])
+    for warning, names in concerned.items():
+        yield f"{', '.join(sorted(set(names)))}: {warning}."
 
 
 def _counts(statuses: Iterable[str]) -> str:

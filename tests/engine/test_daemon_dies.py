@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
@@ -30,6 +31,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("DOCKER_HOST", host)
     yield root
     local_bases.stop(root)
+    # A daemon that was killed leaves its data root mounted.
+    subprocess.run(["umount", "--lazy", str(root)], check=False, capture_output=True)
 
 
 def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, settings: Settings, daemon: Path) -> None:
