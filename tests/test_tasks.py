@@ -153,3 +153,18 @@ def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     assert [path.name for path in (root / "reports" / "out").iterdir()] == ["mine"]
     assert not (root / "cache" / "venvs").exists()
     assert list((root / "results").glob("*/run.json"))
+
+
+def test_the_tests_get_the_settings_their_call_was_given(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    shutil.copy(REAL.root / "requirements-test.lock", root)
+    (root / "tests").mkdir()
+    (root / "tests" / "test_settings.py").write_text(
+        "import os\n\ndef test_mirrors():\n    assert os.environ['INVOKE_TSUISHI_MIRRORS'] == 'a/b=c/d'\n"
+    )
+    installed = Path(sys.prefix) / "requirements-test.lock"
+    if not installed.exists():
+        pytest.skip("the tests' tools were not installed by `invoke test`")
+    result = invoke(root, "test", INVOKE_TSUISHI_MIRRORS="a/b=c/d")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "1 passed" in result.stdout

@@ -1,11 +1,13 @@
 """Checking tsuishi itself: `invoke lint` and `invoke test`."""
 
 import filecmp
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from tsuishi.chain import ChainExecutor
 from tsuishi.environment import known_environments, read_environment
 from tsuishi.errors import UserError
 from tsuishi.rooms import Rooms
@@ -81,5 +83,6 @@ def _install_test_tools(root: Path) -> None:
 
 
 def _run(root: Path, command: list[str]) -> int:
-    """Run one tool with its output to be seen; its exit code."""
-    return subprocess.run(command, cwd=root, check=False).returncode
+    """Run one tool with its output to be seen, and with the variables this call was given; its exit code."""
+    environ = {**os.environ, **ChainExecutor.variables}
+    return subprocess.run(command, cwd=root, env=environ, check=False).returncode
