@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from unearth import Link, PackageFinder
 
 from tsuishi.artifacts import Cache, Fetcher, Sources, pip_sources
 from tsuishi.environment import Base, Deb, Environment
@@ -329,13 +330,17 @@ def pip(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path / "pip.conf"
 
 
+# Where pip looks when nobody tells it anything.
+DEFAULT_INDEX = PackageFinder().sources[0]["url"]
+
+
 def configure(file: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     file.write_text(text)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(file))
 
 
 def test_an_unconfigured_pip_looks_in_pypi(pip: Path) -> None:
-    assert pip_sources() == Sources(("https://pypi.org/simple/",), ())
+    assert pip_sources() == Sources((DEFAULT_INDEX,), ())
 
 
 def test_pips_variables_are_read(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -349,7 +354,7 @@ def test_pips_variables_are_read(pip: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_pips_file_is_read_also_over_several_lines(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(pip, "[global]\nextra-index-url =\n    https://a/simple\n    https://b/simple\n", monkeypatch)
-    assert pip_sources().indexes == ("https://pypi.org/simple/", "https://a/simple", "https://b/simple")
+    assert pip_sources().indexes == (DEFAULT_INDEX, "https://a/simple", "https://b/simple")
 
 
 def test_a_variable_beats_the_install_section_beats_the_global_one(pip: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -362,7 +367,7 @@ def test_a_variable_beats_the_install_section_beats_the_global_one(pip: Path, mo
     assert pip_sources().indexes == ("https://variable/",)
 
 
-@pytest.mark.parametrize(("word", "indexes"), [("1", ()), ("true", ()), ("0", ("https://pypi.org/simple/",))])
+@pytest.mark.parametrize(("word", "indexes"), [("1", ()), ("true", ()), ("0", (DEFAULT_INDEX,))])
 def test_no_index_leaves_the_folders_only(
     pip: Path, monkeypatch: pytest.MonkeyPatch, word: str, indexes: tuple[str, ...]
 ) -> None:
@@ -372,8 +377,6 @@ def test_no_index_leaves_the_folders_only(
 
 
 def test_of_a_release_pinned_by_several_hashes_the_file_for_the_environments_python_is_taken() -> None:
-    from unearth import Link
-
     from tsuishi.artifacts import _may_be
     from tsuishi.lock import Pin
 

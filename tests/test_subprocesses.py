@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.test_artifacts import environment
-from tsuishi.engines.base import Built, Limits
+from tsuishi.engines.base import Built, Launch, Limits
 from tsuishi.engines.subprocesses import SubprocessEngine
 from tsuishi.listen import Transcript, listen
 
@@ -22,7 +22,7 @@ def started_with(limits: Limits) -> dict[str, str]:
     """The variables a workload sees."""
     log = bytearray()
     built = Built(environment(()), "host", "", "", "", (sys.executable,))
-    process = SubprocessEngine().start(built, ["-c", SHOW], {}, limits, "name", {})
+    process = SubprocessEngine().start(built, Launch(("-c", SHOW), {}, "name", {}, limits))
     listen(process, Transcript(), time.monotonic(), 20, lambda event: None, log.extend)
     found: dict[str, str] = json.loads(log)
     return found

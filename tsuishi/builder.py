@@ -9,7 +9,7 @@ from typing import Any
 
 from tsuishi import provenance, spec, store
 from tsuishi.artifacts import Cache, Fetcher, Progress, Say, Sources, pip_sources
-from tsuishi.engines.base import Built, Engine, Limits
+from tsuishi.engines.base import Built, Engine, Launch
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.venv import VenvEngine
@@ -137,11 +137,12 @@ class Builder:
 
         process = engine.start(
             built,
-            ["-u", script, argument],
-            {self._rooms.workloads: WORKLOADS_INSIDE},
-            Limits(),
-            f"tsuishi-probe-{built.environment.name}-{time.time_ns()}",
-            {"probe": built.environment.name},
+            Launch(
+                arguments=("-u", script, argument),
+                mounts={self._rooms.workloads: WORKLOADS_INSIDE},
+                name=f"tsuishi-probe-{built.environment.name}-{time.time_ns()}",
+                labels={"probe": built.environment.name},
+            ),
         )
         try:
             ended = listen(process, transcript, started, _PROBE_TIMEOUT_S, _ignore, remember)

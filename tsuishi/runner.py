@@ -10,7 +10,7 @@ import psutil
 
 from tsuishi import provenance, spec, store
 from tsuishi.builder import WORKLOADS_INSIDE, Ready, framework_of
-from tsuishi.engines.base import Ended, Limits, Process
+from tsuishi.engines.base import Ended, Launch, Limits, Process
 from tsuishi.errors import EngineLost, UserError
 from tsuishi.events import Event
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
@@ -145,11 +145,13 @@ class Runner:
         try:
             return ready.engine.start(
                 ready.built,
-                ["-u", script, spec.canonical_json(argument(trial, ready))],
-                {self._rooms.workloads: WORKLOADS_INSIDE},
-                Limits(self._memory, self._settings.pids, gpu_indices(trial, len(self._nvml))),
-                f"tsuishi-{self._run.id}-{trial_id}",
-                {"run": self._run.id},
+                Launch(
+                    arguments=("-u", script, spec.canonical_json(argument(trial, ready))),
+                    mounts={self._rooms.workloads: WORKLOADS_INSIDE},
+                    name=f"tsuishi-{self._run.id}-{trial_id}",
+                    labels={"run": self._run.id},
+                    limits=Limits(self._memory, self._settings.pids, gpu_indices(trial, len(self._nvml))),
+                ),
             )
         except OSError as error:
             raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error

@@ -54,6 +54,21 @@ class Ended:
     out_of_memory: bool = False
 
 
+@dataclass(frozen=True)
+class Launch:
+    """What to start in an environment: `python <arguments>`, with folders of the host to be seen read-only.
+
+    `mounts` maps a folder here to its place inside a container; `Engine.inside` tells which path to use in arguments.
+    `name` and `labels` are for finding it again.
+    """
+
+    arguments: tuple[str, ...]
+    mounts: Mapping[Path, str]
+    name: str
+    labels: Mapping[str, str]
+    limits: Limits = Limits()
+
+
 class Process(Protocol):
     """A started workload."""
 
@@ -90,20 +105,8 @@ class Engine(Protocol):
     def discard(self, built: Built) -> None:
         """Forget a build, so that `find` does not give it again."""
 
-    def start(
-        self,
-        built: Built,
-        arguments: Sequence[str],
-        mounts: Mapping[Path, str],
-        limits: Limits,
-        name: str,
-        labels: Mapping[str, str],
-    ) -> Process:
-        """Start `python <arguments>` in the environment, with folders of the host to be seen read-only.
-
-        `mounts` maps a folder here to its place inside a container; `inside` tells which path to use in arguments.
-        Raises EngineLost where the engine does not answer.
-        """
+    def start(self, built: Built, launch: Launch) -> Process:
+        """Start a program in the environment. Raises EngineLost where the engine does not answer."""
 
     def inside(self, path: Path, place: str) -> str:
         """The path by which a mounted folder is seen by the workload: `place` in a container, else `path`."""

@@ -15,7 +15,7 @@ import jinja2
 from tsuishi import __version__, provenance
 from tsuishi.artifacts import Fetcher, Say
 from tsuishi.engines import wheelhouse
-from tsuishi.engines.base import Availability, Built, Ended, Limits, Process, Stream
+from tsuishi.engines.base import Availability, Built, Ended, Launch, Limits, Process, Stream
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, EngineLost, UserError
 from tsuishi.settings import mirrored
@@ -89,22 +89,14 @@ class DockerEngine:
         with _speaking():
             self._client.images.remove(self._tag(built.environment), force=True)
 
-    def start(
-        self,
-        built: Built,
-        arguments: Sequence[str],
-        mounts: Mapping[Path, str],
-        limits: Limits,
-        name: str,
-        labels: Mapping[str, str],
-    ) -> Process:
+    def start(self, built: Built, launch: Launch) -> Process:
         with _speaking():
             container = self._client.containers.create(
                 built.realised_id,
-                [*built.python, *arguments],
-                name=name,
-                labels={_LABEL + key: value for key, value in labels.items()},
-                **hardening(limits, mounts),
+                [*built.python, *launch.arguments],
+                name=launch.name,
+                labels={_LABEL + key: value for key, value in launch.labels.items()},
+                **hardening(launch.limits, launch.mounts),
             )
             return _Container(self._client, container)
 

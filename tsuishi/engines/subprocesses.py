@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from tsuishi.engines.base import Built, Ended, Limits, Process, Stream
+from tsuishi.engines.base import Built, Ended, Launch, Process, Stream
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
@@ -76,22 +76,14 @@ class ChildProcess:
 class SubprocessEngine:
     """The verbs that are the same for every engine without containers."""
 
-    def start(
-        self,
-        built: Built,
-        arguments: Sequence[str],
-        mounts: Mapping[Path, str],
-        limits: Limits,
-        name: str,
-        labels: Mapping[str, str],
-    ) -> Process:
+    def start(self, built: Built, launch: Launch) -> Process:
         """A child process; folders need no mounting, and limits other than time are not enforced."""
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        if limits.gpus:
-            environ["CUDA_VISIBLE_DEVICES"] = ",".join(limits.gpus)
+        if launch.limits.gpus:
+            environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.limits.gpus)
             environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
         environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        return ChildProcess([*built.python, *arguments], environ)
+        return ChildProcess([*built.python, *launch.arguments], environ)
 
     def inside(self, path: Path, place: str) -> str:
         return str(path)
