@@ -98,7 +98,7 @@ def test_a_users_mistake_is_one_line_and_ends_the_chain(folder: Path) -> None:
 def test_ctrl_c_and_sigterm_end_the_chain_with_130(folder: Path, option: str) -> None:
     result = invoke(folder, "run-suite", option, "report")
     assert result.returncode == 130
-    assert result.stderr == "interrupted\n"
+    assert result.stderr == "interrupted; `invoke run-suite --resume latest` goes on\n"
     assert len(result.stdout.splitlines()) == 1
 
 

@@ -122,7 +122,6 @@ def test_what_an_old_gpu_does_not_support_is_none_and_the_rest_is_read(nvml: Nvm
     }
     described = nvml.describe()[1]
     assert (described["name"], described["uuid"], described["power_limit_w"]) == ("Tesla K80", "GPU-2", None)
-    assert nvml.energy_j() == [123_456_789.123, None]
 
 
 def test_only_the_devices_asked_for_are_sampled(nvml: Nvml) -> None:
@@ -149,7 +148,7 @@ def test_without_a_driver_there_are_no_gpus_and_a_reason(monkeypatch: pytest.Mon
     nvml = Nvml()
     assert (len(nvml), nvml.why_not) == (0, said)
     assert nvml.driver() is None
-    assert nvml.describe() == nvml.sample() == nvml.energy_j() == []
+    assert nvml.describe() == nvml.sample() == []
 
 
 def test_without_the_bindings_there_are_no_gpus_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -157,7 +156,7 @@ def test_without_the_bindings_there_are_no_gpus_and_a_reason(monkeypatch: pytest
     nvml = Nvml()
     assert len(nvml) == 0
     assert "pynvml" in nvml.why_not
-    assert nvml.describe() == nvml.sample() == nvml.energy_j() == []
+    assert nvml.describe() == nvml.sample() == []
 
 
 def test_every_function_and_constant_used_is_in_the_installed_bindings() -> None:
@@ -197,3 +196,17 @@ def test_the_bits_are_those_of_the_bindings() -> None:
         "DisplayClockSetting": "display_clock_setting",
     }.items():
         assert throttle_reasons(getattr(pynvml, f"nvmlClocksEventReason{constant}")) == name
+
+
+@pytest.mark.parametrize(
+    ("allowed", "indices"), [("1", (1,)), ("0,1", (0, 1)), ("GPU-2", (1,)), ("", ()), ("7", ()), ("-1", ())]
+)
+def test_gpus_a_scheduler_has_not_given_are_left_alone(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, allowed: str, indices: tuple[int, ...]
+) -> None:
+    assert nvml.indices == (0, 1)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
+    nvml = Nvml()
+    assert nvml.indices == indices
+    assert [row["device"] for row in nvml.sample()] == [f"gpu{index}" for index in indices]
+    assert nvml.why_not == ("" if indices else "CUDA_VISIBLE_DEVICES leaves none")

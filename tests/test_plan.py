@@ -173,18 +173,15 @@ def test_compute_capabilities_are_compared_as_numbers() -> None:
 def test_a_gpu_that_cannot_be_used_is_refused_with_the_reason(one: Environment, nvml: Nvml, said: str) -> None:
     assert accelerator_for(one, nvml, "auto") == "cpu"
     assert gpu_refusal(one, nvml) == said
-    with pytest.raises(UserError) as caught:
-        accelerator_for(one, nvml, "cuda")
-    assert str(caught.value) == f"env cannot use a GPU here: {said}"
 
 
 def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
     trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
     assert {trial.accelerator for trial in trials} == {"cuda"}
-    by_devices = {trial.case.devices: plan.gpu_indices(trial, 4) for trial in trials}
+    by_devices = {trial.case.devices: plan.gpu_indices(trial, (0, 1, 2, 3)) for trial in trials}
     assert by_devices == {1: ("0",), 2: ("0", "1"), 3: ("0", "1", "2"), 4: ("0", "1", "2", "3")}
-    assert plan.gpu_indices(replace(trials[0], accelerator="cpu"), 4) == ()
-    assert {plan.gpu_indices(trial, 1) for trial in trials} == {("0",)}, "devices that are not there cannot be given"
+    assert plan.gpu_indices(replace(trials[0], accelerator="cpu"), (0,)) == ()
+    assert {plan.gpu_indices(trial, (3,)) for trial in trials} == {("3",)}, "devices that are not there cannot be given"
 
 
 CASES = st.builds(
@@ -243,20 +240,32 @@ def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_
         'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = true\n', encoding="utf-8"
     )
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, ("never",))
+        plan.choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
     assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
-    chosen = plan.choose(builder(rooms, engine="host"), rooms, ())
+    chosen = plan.choose(builder(rooms, engine="host"), rooms, Choice(), NoGpus())
     assert [one.name for one in chosen.environments] == ["host"]
     assert set(chosen.left_out) == {"never"}
 
 
+def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(rooms: Rooms) -> None:
+    (rooms.images / "host.toml").write_text(
+        'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = true\n', encoding="utf-8"
+    )
+    asked = Choice(accelerator="cuda")
+    chosen = plan.choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
+    assert [one.name for one in chosen.environments] == ["host"]
+    with pytest.raises(UserError) as caught:
+        plan.choose(builder(rooms, engine="host"), rooms, asked, NoGpus())
+    assert str(caught.value) == "no environment can be used here: host: no GPU here (none in this test)"
+
+
 def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, ())
+        plan.choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
     assert str(caught.value) == "no environment can be used here: images/ marks none as default"
     write_environment(rooms, "never", "3.99")
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, ())
+        plan.choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
     assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
 
 

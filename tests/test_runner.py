@@ -211,6 +211,28 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     assert len(list(run.finished())) == count + len(failed)
 
 
+def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
+    first = session(tmp_path).run_suite("")
+    assert trials(first)["short_sleep"]["status"] == "timeout"
+    longer = session(tmp_path)
+    longer.choice = Choice(timeout_s=30)
+    again = longer.resume("")
+    assert (trials(again)["short_sleep"]["status"], trials(again)["short_sleep"]["attempt"]) == ("ok", 2)
+
+
+def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "raises")
+    run = session(tmp_path).run_suite("")
+    probe = tmp_path / "suites" / "workloads" / "probe.py"
+    probe.write_text(
+        probe.read_text().replace("emitter.environment(", 'emitter.environment(packages={"new": "1"}, ', 1)
+    )
+    told = rf"host is not what run {run.id} began with \(host:\w+, then host:\w+\): give the same"
+    with pytest.raises(UserError, match=told):
+        session(tmp_path).resume("")
+
+
 def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
     make_rooms(tmp_path, "ok", "sleeps")
     child = runner_process(tmp_path)
@@ -221,7 +243,10 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
     assert child.returncode == 130, output
     run = store.open_run(tmp_path / "results")
     trial = trials(run)["sleeps"]
-    assert (trial["status"], trial["reason"]) == ("interrupted", "Ctrl-C; go on with `invoke run-suite --resume`")
+    assert (trial["status"], trial["reason"]) == (
+        "interrupted",
+        "Ctrl-C; go on with `invoke run-suite --resume latest`",
+    )
     assert (run.path / "trials.csv").exists()
 
 

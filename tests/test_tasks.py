@@ -130,6 +130,15 @@ def test_resume_goes_on_with_the_run_named(tmp_path: Path) -> None:
     assert "bench-steady-d1-" not in result.stdout
 
 
+def test_resume_takes_no_other_plan(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    result = invoke(root, "run-suite", "--resume", "latest", "--env", "host")
+    assert result.returncode == 1
+    assert result.stderr == (
+        "error: --resume goes on with a run as it was planned: leave out --env, or start a new run\n"
+    )
+
+
 def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     listed = invoke(root, "list")

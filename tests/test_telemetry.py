@@ -23,7 +23,7 @@ class NoGpus(Nvml):
     """A machine without GPUs, whatever the one under this test has."""
 
     def __init__(self) -> None:
-        self._handles = []
+        self._handles = {}
         self.why_not = "none in this test"
 
 

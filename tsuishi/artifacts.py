@@ -52,18 +52,21 @@ class Cache:
     def __init__(self, root: Path) -> None:
         self.root = root / "artifacts"
 
-    def find(self, hashes: Iterable[str]) -> Path | None:
-        """The file with one of these hashes, by where it lies; `verify` looks at its content."""
+    def find(self, hashes: Sequence[str], python: str | None = None) -> Path | None:
+        """The file with one of these hashes, by where it lies; `verified` looks at its content.
+
+        Several hashes stand for every file of a release: only one that `python` (major.minor) can use will do.
+        """
         for sha256 in hashes:
             folder = self.root / sha256
-            files = sorted(folder.iterdir()) if folder.is_dir() else []
-            if files:
-                return files[0]
+            for file in sorted(folder.iterdir()) if folder.is_dir() else ():
+                if len(hashes) == 1 or _usable(file.name, python):
+                    return file
         return None
 
-    def verified(self, hashes: Iterable[str], say: Say) -> Path | None:
+    def verified(self, hashes: Sequence[str], say: Say, python: str | None = None) -> Path | None:
         """Like `find`, but an entry whose content has changed is removed, with a word about it."""
-        path = self.find(hashes)
+        path = self.find(hashes, python)
         if path is None:
             return None
         actual = sha256_of(path)
@@ -123,7 +126,7 @@ class Fetcher:
         """
         sources = Sources(self._sources.indexes + environment.indexes, self._sources.find_links)
         return [
-            self.cache.verified(pin.sha256, self.say) or self._fetch_pin(pin, sources, environment)
+            self.cache.verified(pin.sha256, self.say, environment.python) or self._fetch_pin(pin, sources, environment)
             for pin in environment.pins
         ]
 

@@ -1,5 +1,6 @@
 """Making environments ready: choosing the engine, building what is missing, and making each keep its promises."""
 
+import platform
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 
 WORKLOADS_INSIDE = "/workloads"
+_ARCHITECTURE = "x86_64"
 _PROBE = "probe"
 _PROBE_TIMEOUT_S = 300.0
 
@@ -73,7 +75,16 @@ class Builder:
 
     def refusal(self, environment: Environment) -> str:
         """Why the environment cannot be made here; empty where it can."""
+        if environment.pinned and platform.machine() != _ARCHITECTURE:
+            return f"its lock holds {_ARCHITECTURE} packages, and this machine is {platform.machine()}"
         return self.engine_for(environment).refusal(environment)
+
+    def why_no_container_engine(self) -> str:
+        """Why there are no containers where an engine was not chosen by name; empty where there are."""
+        if self._settings.engine != "auto" or self._container_engine:
+            return ""
+        docker = self.engines["docker"].availability()
+        return f"{docker.reason}; {docker.remedy}"
 
     def fetcher(self, say: Say, progress: Progress = lambda size: None) -> Fetcher:
         """Fetches from the configured indexes, or those pip is configured with."""
@@ -126,8 +137,10 @@ class Builder:
     def _ask(self, engine: Engine, built: Built) -> dict[str, Any]:
         """What the environment reports about itself (suites/workloads/probe.py)."""
         script = f"{engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{_PROBE}.py"
+        # Whether an interpreter of this machine can use a GPU is known to nobody else.
+        accelerator = "cpu" if built.environment.pinned else "cuda"
         argument = spec.canonical_json(
-            {"case": {}, "framework": framework_of(built.environment), "accelerator": "cpu", "settings": {}}
+            {"case": {}, "framework": framework_of(built.environment), "accelerator": accelerator, "settings": {}}
         )
         started, transcript, log = time.monotonic(), Transcript(), bytearray()
 

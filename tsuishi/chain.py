@@ -14,7 +14,7 @@ from typing import Any
 from invoke.exceptions import Exit
 from invoke.executor import Executor
 
-from tsuishi.errors import EXIT_INTERRUPTED, EXIT_TRIAL_FAILED, EXIT_USER_ERROR, UserError
+from tsuishi.errors import EXIT_INTERRUPTED, EXIT_TRIAL_FAILED, EXIT_USER_ERROR, EngineLost, UserError
 from tsuishi.settings import PREFIX
 
 
@@ -41,8 +41,12 @@ class ChainExecutor(Executor):
             results = super().execute(*tasks)
         except UserError as error:
             raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
+        except EngineLost as lost:
+            raise Exit(f"error: the engine stopped answering: {lost}; start it again", code=EXIT_USER_ERROR) from None
+        except OSError as error:
+            raise Exit(f"error: {error.strerror or error}: {error.filename or ''}", code=EXIT_USER_ERROR) from None
         except KeyboardInterrupt:
-            raise Exit("interrupted", code=EXIT_INTERRUPTED) from None
+            raise Exit("interrupted; `invoke run-suite --resume latest` goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if cls.trial_failed:
             raise Exit(code=EXIT_TRIAL_FAILED)

@@ -18,6 +18,8 @@ from tsuishi.settings import read_settings
 from tsuishi.suite import profile_name
 
 _SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval")
+# What a run is planned by, and --resume cannot change any more.
+_PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "seed", "name", "plan")
 _LATEST = "latest"
 
 
@@ -51,6 +53,9 @@ def build(work: Session) -> None:
 def run_suite(work: Session) -> None:
     """A new run, or an earlier one resumed; leaves its id to the report."""
     resume = ChainExecutor.options.get("resume", "")
+    changed = [name for name in _PLANNING_FLAGS if ChainExecutor.options.get(name)]
+    if resume and changed:
+        raise UserError(f"--resume goes on with a run as it was planned: leave out --{changed[0]}, or start a new run")
     if "build" not in ChainExecutor.tasks and not resume:
         work.plan(with_trials=True)
     if _plan_only():

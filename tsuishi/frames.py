@@ -23,7 +23,7 @@ STATUSES = (*FINDINGS, *UNFINISHED, MISSING)
 # What an estimate belongs to. `column` is the environment, or what tells two of one name apart.
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
-_WHY_MISSING = "planned, but the run was stopped before it: go on with `invoke run-suite --resume`"
+_WHY_MISSING = "planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`"
 _BOOLEANS = {"true": True, "false": False, "none": None}
 
 

@@ -73,7 +73,6 @@ def listen(
     timeout_s: float,
     on_event: Callable[[Event], None],
     on_log: Callable[[bytes], None],
-    on_tick: Callable[[], None] = lambda: None,
 ) -> Ended:
     """Hear a process out. `started` is time.monotonic() at the trial's start.
 
@@ -100,9 +99,7 @@ def listen(
             try:
                 arrival, when = arrivals.get(timeout=_TICK_S)
             except queue.Empty:
-                on_tick()
                 continue
-            on_tick()
             if isinstance(arrival, Ended):
                 return arrival
             if isinstance(arrival, Exception):

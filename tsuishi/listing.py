@@ -1,6 +1,5 @@
 """What there is, what this machine can do, and what is missing: `invoke list` and `invoke doctor`."""
 
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from tsuishi import console, plan, store
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.environment import Environment, known_environments, read_environment
 from tsuishi.errors import UserError
-from tsuishi.session import Session
+from tsuishi.session import Session, free_bytes
 from tsuishi.suite import PROFILES, known_suites, read_suite
 
 # Below this, building all default environments is likely to fail.
@@ -66,10 +65,7 @@ def _examinations(work: Session) -> Iterator[tuple[str, str, str]]:
             f"none ({work.nvml.why_not or 'no device'})",
             "everything runs on the CPU; install NVIDIA's driver if there is one",
         )
-    place = work.settings.cache
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
+    free = free_bytes(work.settings.cache)
     remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
     yield "disk for the cache", f"{console.megabytes(free)} free at {work.settings.cache}", remedy
 

@@ -1,5 +1,6 @@
 """NVML, read through nvidia-ml-py. What a GPU does not support is None, never a number."""
 
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ class Nvml:
 
     def __init__(self) -> None:
         self.why_not = ""
-        self._handles: list[Any] = []
+        self._handles: dict[int, Any] = {}
         try:
             import pynvml
         except ImportError as error:
@@ -32,12 +33,28 @@ class Nvml:
         self._nvml = pynvml
         try:
             pynvml.nvmlInit()
-            self._handles = [pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())]
+            handles = {i: pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())}
+            self._handles = {i: handle for i, handle in handles.items() if self._given(i, handle)}
+            self.why_not = "" if self._handles else "CUDA_VISIBLE_DEVICES leaves none"
         except pynvml.NVMLError as error:
             self.why_not = str(error)
 
     def __len__(self) -> int:
         return len(self._handles)
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        """NVML's indices of the GPUs, in order."""
+        return tuple(self._handles)
+
+    def _given(self, index: int, handle: Any) -> bool:
+        """Whether CUDA_VISIBLE_DEVICES, where a scheduler or user has set it, leaves this GPU to us."""
+        allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if allowed is None:
+            return True
+        uuid = str(_text(self._ask(self._nvml.nvmlDeviceGetUUID, handle)))
+        words = [word.strip() for word in allowed.split(",") if word.strip()]
+        return any(word == str(index) or (not word.isdigit() and uuid.startswith(word)) for word in words)
 
     def driver(self) -> str | None:
         """Version of the driver."""
@@ -57,7 +74,7 @@ class Nvml:
                 "sm_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
                 "memory_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
             }
-            for index, handle in enumerate(self._handles)
+            for index, handle in self._handles.items()
             if nvml
         ]
 
@@ -65,13 +82,9 @@ class Nvml:
         """One telemetry row (see schema.TELEMETRY) for each GPU, or for those asked for."""
         return [
             self._sample(index, handle)
-            for index, handle in enumerate(self._handles)
+            for index, handle in self._handles.items()
             if devices is None or index in devices
         ]
-
-    def energy_j(self) -> list[float | None]:
-        """Joules since the driver was loaded, per GPU (Volta and newer)."""
-        return [_scaled(self._ask(self._nvml.nvmlDeviceGetTotalEnergyConsumption, h), 1000) for h in self._handles]
 
     def _sample(self, index: int, handle: Any) -> dict[str, Any]:
         nvml = self._nvml

@@ -68,15 +68,17 @@ class Chosen:
     left_out: dict[str, str]
 
 
-def choose(builder: Builder, rooms: Rooms, names: tuple[str, ...]) -> Chosen:
-    """The named environments, or every default one this machine can make.
+def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml) -> Chosen:
+    """The named environments, or every default one this machine can make and use as asked.
 
-    Raises UserError where a named one cannot be made: what was asked for by name is never left out silently.
+    Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
     """
     chosen, left_out = [], {}
-    for environment in select_environments(rooms.images, names):
+    for environment in select_environments(rooms.images, choice.environments):
         refusal = builder.refusal(environment)
-        if refusal and names:
+        if not refusal and choice.accelerator == "cuda":
+            refusal = gpu_refusal(environment, nvml)
+        if refusal and choice.environments:
             raise UserError(f"{environment.name} cannot be used here: {refusal}")
         if refusal:
             left_out[environment.name] = refusal
@@ -93,7 +95,11 @@ def plan_builds(builder: Builder, environments: Sequence[Environment]) -> list[P
     planned = []
     for environment in environments:
         ready = not environment.pinned or builder.find(environment) is not None
-        missing = [] if ready else [pin for pin in environment.pins if builder.cache.find(pin.sha256) is None]
+        missing = (
+            []
+            if ready
+            else [pin for pin in environment.pins if builder.cache.find(pin.sha256, environment.python) is None]
+        )
         total = sum(pin.size_bytes or 0 for pin in environment.pins)
         planned.append(
             PlannedBuild(
@@ -131,12 +137,7 @@ def plan_trials(
 
 def accelerator_for(environment: Environment, nvml: Nvml, asked: str) -> Accelerator:
     """What an environment computes on here: the GPU where there is one that it can use, else the CPU."""
-    if asked == "cpu":
-        return "cpu"
-    usable = "cuda" in environment.accelerators and len(nvml) > 0 and not unfit_gpus(environment, nvml.describe())
-    if asked == "cuda" and not usable:
-        raise UserError(f"{environment.name} cannot use a GPU here: {gpu_refusal(environment, nvml) or nvml.why_not}")
-    return "cuda" if usable else "cpu"
+    return "cpu" if asked == "cpu" or gpu_refusal(environment, nvml) else "cuda"
 
 
 def unfit_gpus(environment: Environment, gpus: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -233,11 +234,11 @@ def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list
     ]
 
 
-def gpu_indices(trial: PlannedTrial, present: int) -> tuple[str, ...]:
-    """Indices of the GPUs a trial gets: as many as its case has devices, or all there are where there are fewer."""
+def gpu_indices(trial: PlannedTrial, present: Sequence[int]) -> tuple[str, ...]:
+    """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
     if trial.accelerator != "cuda":
         return ()
-    return tuple(str(index) for index in range(min(trial.case.devices or 1, present)))
+    return tuple(str(index) for index in present[: trial.case.devices or 1])
 
 
 def _suite_trials(

@@ -53,6 +53,7 @@ def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]
         "versions": reported.get("versions", {}),
         "cuda": reported.get("cuda"),
         "cudnn": reported.get("cudnn"),
+        "cuda_usable": bool(reported.get("flags", {}).get("cuda_usable")),
         "packages": dict(sorted(reported.get("packages", {}).items())),
         "command_prefix": [Path(part).name for part in built.python],  # its folder may name a user
     }

@@ -36,7 +36,7 @@ class Recording:
         self.pids: Sequence[int] = ()
         self.folder = folder or run.partial(trial_id)
         self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        gpus = [int(gpu) for gpu in gpu_indices(trial, len(nvml))]
+        gpus = [int(gpu) for gpu in gpu_indices(trial, nvml.indices)]
         self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
         self._files = ExitStack()
         self._new = folder is None

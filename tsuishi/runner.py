@@ -131,7 +131,7 @@ class Runner:
         except Timeout:
             return Outcome("timeout", f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
         except KeyboardInterrupt as interrupt:
-            return Outcome("interrupted", "Ctrl-C; go on with `invoke run-suite --resume`"), interrupt
+            return Outcome("interrupted", "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
         except UserError as refused:
             return Outcome("failed", str(refused)), None
         except EngineLost as lost:
@@ -150,7 +150,7 @@ class Runner:
                     mounts={self._rooms.workloads: WORKLOADS_INSIDE},
                     name=f"tsuishi-{self._run.id}-{trial_id}",
                     labels={"run": self._run.id},
-                    limits=Limits(self._memory, self._settings.pids, gpu_indices(trial, len(self._nvml))),
+                    limits=Limits(self._memory, self._settings.pids, gpu_indices(trial, self._nvml.indices)),
                 ),
             )
         except OSError as error:

@@ -37,7 +37,11 @@ TRIALS = (
     Column("started_at", "datetime", "UTC"),
     Column("duration_s", "number", "from the start of the process or container to its end"),
     Column("startup_s", "number", "from the start to the first event of the workload"),
-    Column("exit_code", "integer", "of the workload; negative: ended by that signal"),
+    Column(
+        "exit_code",
+        "integer",
+        "of the workload; a signal's number is negative, or has 128 added in a container",
+    ),
     Column("energy_j", "number", "GPU energy over the measured phases, all devices of the trial"),
     Column("energy_source", "string", "counter (NVML total energy) or power_integral (sampled power)"),
     Column("peak_process_memory_mib", "number", "largest sum of resident memory of the trial's processes seen"),

@@ -4,6 +4,8 @@ import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +38,9 @@ class Session:
     def plan(self, with_trials: bool) -> tuple[tuple[Environment, ...], dict[str, str]]:
         """Print what would be done; the environments that can be used, and those left out with the reason."""
         select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
-        chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
+        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
+        if why_not := self.builder.why_no_container_engine():
+            self.screen.say(f"without containers: {why_not}")
         builds = plan.plan_builds(self.builder, chosen.environments)
         console.print_builds(self.screen, builds, chosen.left_out)
         expected = sum(build.expected_s for build in builds)
@@ -87,26 +91,46 @@ class Session:
         """A new run of everything chosen, with `name` in its id. Raises UserError for a name that is none."""
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*|", name):
             raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
-        chosen = plan.choose(self.builder, self.rooms, self.choice.environments)
+        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
         ready = self.build(chosen.environments)
-        planned = self.plan_trials(chosen.environments)
+        planned = self.plan_trials([as_found(one) for one in ready.values()])
         if not planned:
             raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
-        self.settings.results.mkdir(parents=True, exist_ok=True)
-        with store.exclusive(self.settings.results / ".measuring", "measuring on this machine"):
+        with self._measuring():
             run = self._create_run(name, planned, chosen.left_out)
             self._run(run, ready, planned)
         return run
 
     def resume(self, name: str) -> RunDirectory:
-        """An earlier run (the latest, where no name is given), taken up where it stopped."""
+        """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
+
+        Engine and mirror map are the run's own where none are given now. Raises UserError where an environment is
+        not what it was.
+        """
         run = store.open_run(self.settings.results, name)
         recorded = run.run()
+        self._as_in(recorded)
         names = {entry["environment"] for entry in recorded["plan"]}
-        known = [read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)]
-        with store.exclusive(self.settings.results / ".measuring", "measuring on this machine"):
-            self._run(run, self.build(known), plan.planned_again(recorded, names))
+        ready = self.build([read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)])
+        _refuse_other_environments(run, ready)
+        planned = plan.planned_again(recorded, names)
+        if self.choice.timeout_s is not None:
+            planned = [replace(trial, timeout_s=self.choice.timeout_s) for trial in planned]
+        with self._measuring():
+            self._run(run, ready, planned)
         return run
+
+    def _as_in(self, recorded: Mapping[str, Any]) -> None:
+        """Take over what decides which environments are found from a run's own arguments."""
+        arguments = {name: recorded["arguments"].get(name) for name in ("engine", "mirrors")}
+        open_now = {"engine": self.settings.engine == "auto", "mirrors": not self.settings.mirrors}
+        taken = {name: value for name, value in arguments.items() if value and open_now[name]}
+        self.settings = Settings.model_validate({**self.settings.model_dump(), **taken})
+        self.builder = Builder(self.settings, self.rooms)
+
+    def _measuring(self) -> AbstractContextManager[None]:
+        """Only one run at a time measures, wherever its results go."""
+        return store.exclusive(self.settings.cache / "measuring.lock", "measuring on this machine")
 
     def _create_run(self, name: str, planned: Sequence[PlannedTrial], left_out: Mapping[str, str]) -> RunDirectory:
         now = time.gmtime()
@@ -158,14 +182,38 @@ class Session:
         )
 
     def _check_disk(self, needed: int) -> None:
-        place = self.settings.cache
-        while not place.exists():
-            place = place.parent
-        free = shutil.disk_usage(place).free
+        cache = self.settings.cache
+        free = free_bytes(cache)
         if needed * _FREE_DISK_MARGIN > free:
             raise UserError(
-                f"{console.megabytes(needed)} of disk are needed and {console.megabytes(free)} are free at {place}: "
+                f"{console.megabytes(needed)} of disk are needed and {console.megabytes(free)} are free at {cache}: "
                 "free some, choose fewer environments with --env, or move the cache (tsuishi.cache)"
+            )
+
+
+def as_found(ready: Ready) -> Environment:
+    """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
+    if ready.record["cuda_usable"] or ready.environment.pinned:
+        return ready.environment
+    return ready.environment.model_copy(update={"accelerators": ("cpu",)})
+
+
+def free_bytes(place: Path) -> int:
+    """Room on the file system where `place` is, or will be."""
+    while not place.exists():
+        place = place.parent
+    return shutil.disk_usage(place).free
+
+
+def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
+    """Raise UserError where trials were run in something else than what is at hand now."""
+    for _, trial in run.finished():
+        now = ready[trial["environment"]].built.realised_id
+        then = run.record(trial["environment_record"])["realised_id"]
+        if now != then:
+            raise UserError(
+                f"{trial['environment']} is not what run {run.id} began with ({now}, then {then}): "
+                "give the same --engine and --host-python, or start a new run"
             )
 
 

@@ -13,7 +13,6 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, Validat
 from tsuishi import spec
 from tsuishi.errors import UserError, unknown
 
-ENGINES = ("docker", "venv", "host")
 PREFIX = "INVOKE_TSUISHI_"
 
 

@@ -41,7 +41,7 @@ class Sampler:
         self._nvml = nvml
         self._gpus = gpus
         self._done = threading.Event()
-        self._error: OSError | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
     def __enter__(self) -> "Sampler":
@@ -70,7 +70,7 @@ class Sampler:
                     # A late tick is not made up for: the next one keeps to the grid.
                     due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
                 self._tick(writer)
-        except OSError as error:
+        except Exception as error:  # raised at __exit__: telemetry never goes missing silently
             self._error = error
 
     def _tick(self, writer: "csv.DictWriter[str]") -> None:

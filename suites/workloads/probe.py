@@ -42,6 +42,8 @@ def installed_packages():
         found = [(package.metadata["Name"], package.version) for package in distributions()]
     packages = {}
     for name, version in found:
+        if not name:  # broken metadata
+            continue
         # The first on the path is the one that is imported.
         packages.setdefault(name.lower().replace("_", "-").replace(".", "-"), version)
     return packages

@@ -29,7 +29,7 @@ def settings() -> Settings:
     return given
 
 
-def tiny_rooms(root: Path, cache: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:
+def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:
     """The bench with an environment `tiny`: Python 3.11, pip and typing-extensions as the shipped locks have them."""
     rooms = make_rooms(root, *behaviours, profile=profile)
     pins = read_environment(REAL.images / "torch2-cpu.toml").pins

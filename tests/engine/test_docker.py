@@ -5,7 +5,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from tests.test_runner import samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
 from tsuishi.console import Screen
-from tsuishi.engines.docker import DockerEngine
+from tsuishi.engines.base import Limits
+from tsuishi.engines.docker import DockerEngine, hardening
 from tsuishi.environment import read_environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.plan import Choice
@@ -46,7 +48,7 @@ def metrics(run: store.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
 
 
 def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, settings.cache, "escapes"), settings).run_suite("")
+    run = session(tiny_rooms(tmp_path, "escapes"), settings).run_suite("")
     trial = trials(run)["escapes"]
     assert trial["status"] == "ok", trial["reason"]
     measured = metrics(run, trial)
@@ -58,7 +60,7 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
 
 
 def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "sleeps", profile="timeout_s = 30.0")
+    rooms = tiny_rooms(tmp_path, "sleeps", profile="timeout_s = 30.0")
     child = runner_process(rooms, settings)
     try:
         wait_for(lambda: samples_written(tmp_path))
@@ -82,7 +84,7 @@ def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client:
 
 
 def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "takes_memory", "ok")
+    rooms = tiny_rooms(tmp_path, "takes_memory", "ok")
     run = session(rooms, settings, memory_gib=0.25).run_suite("")
     trial = trials(run)["takes_memory"]
     assert trial["status"] == "out_of_memory"
@@ -92,14 +94,12 @@ def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings
 
 
 def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, settings.cache, "silent_for_long"), settings).run_suite("")
+    run = session(tiny_rooms(tmp_path, "silent_for_long"), settings).run_suite("")
     assert trials(run)["silent_for_long"]["status"] == "ok"
 
 
 def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
-    run = session(
-        tiny_rooms(tmp_path, settings.cache, "garbage", "half_an_event", "binary", "dies"), settings
-    ).run_suite("")
+    run = session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings).run_suite("")
     found = trials(run)
     assert {name: trial["status"] for name, trial in found.items()} == {
         "garbage": "ok",
@@ -111,10 +111,27 @@ def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings
     assert found["garbage"]["events_garbled"] == 3
 
 
+def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device request on an engine that cannot serve one fails between creating and starting the container."""
+    given = hardening
+
+    def with_a_gpu(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+        return given(replace(limits, gpus=("0",)) if limits.memory_bytes else limits, mounts)
+
+    monkeypatch.setattr("tsuishi.engines.docker.hardening", with_a_gpu)
+    run = session(tiny_rooms(tmp_path, "ok"), settings).run_suite("")
+    trial = trials(run)["ok"]
+    assert trial["status"] == "failed"
+    assert trial["reason"].startswith("Docker refused: ")
+    assert not client.containers.list(all=True, filters={"label": "io.tsuishi.run"})
+
+
 def test_a_killed_runner_leaves_a_container_that_resume_ends(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok", "sleeps", profile="timeout_s = 5.0")
+    rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 5.0")
     child = runner_process(rooms, settings)
     wait_for(lambda: samples_written(tmp_path) and client.containers.list(filters={"label": "io.tsuishi.run"}))
     wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
@@ -128,7 +145,7 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
 
 
 def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    rooms = tiny_rooms(tmp_path, "ok")
     work = session(rooms, settings)
     environment = read_environment(rooms.images / "tiny.toml")
     ready = work.build([environment])["tiny"]
@@ -149,7 +166,7 @@ def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "d
 
 
 def test_building_again_does_nothing_and_takes_under_a_second(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    rooms = tiny_rooms(tmp_path, "ok")
     environment = read_environment(rooms.images / "tiny.toml")
     first = session(rooms, settings).build([environment])["tiny"]
     lines: list[str] = []
@@ -160,7 +177,7 @@ def test_building_again_does_nothing_and_takes_under_a_second(tmp_path: Path, se
 
 
 def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    rooms = tiny_rooms(tmp_path, "ok")
     look = "RUN python3.11 -c \"import socket; print('interfaces', [name for _, name in socket.if_nameindex()])\"\n"
     template = tmp_path / "Dockerfile.j2"
     template.write_text(rooms.dockerfile.read_text().replace("FROM base AS build\n", f"FROM base AS build\n{look}"))
@@ -173,7 +190,7 @@ def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
 
 
 def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    rooms = tiny_rooms(tmp_path, "ok")
     spec = rooms.images / "tiny.toml"
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     environment = read_environment(spec)
@@ -186,7 +203,7 @@ def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, se
 
 
 def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, settings.cache, "ok")
+    rooms = tiny_rooms(tmp_path, "ok")
     environment = read_environment(rooms.images / "tiny.toml")
     engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
     fetcher = Builder(settings, rooms).fetcher(lambda line: None)
@@ -202,7 +219,7 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
     sha256 = add_to_cache(settings.cache, deb)
     url = f"https://debs.example/{deb.name}"
     extra = f'[[debs]]\nfile = "{deb.name}"\nsha256 = "{sha256}"\nurls = ["{url}"]'
-    rooms = tiny_rooms(tmp_path / "checkout", settings.cache, "ok", extra=extra)
+    rooms = tiny_rooms(tmp_path / "checkout", "ok", extra=extra)
     ready = session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])["tiny"]
     said = client.containers.run(
         ready.built.realised_id, ["hostname", "--version"], network_mode="none", remove=True, stderr=True

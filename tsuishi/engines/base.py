@@ -48,7 +48,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ended:
-    """How a process ended. `code` is negative where a signal did it."""
+    """How a process ended. Where a signal did it, `code` is its number, negative, or plus 128 in a container."""
 
     code: int
     out_of_memory: bool = False

@@ -57,8 +57,11 @@ class DockerEngine:
             with _speaking():
                 return Availability(True, version=str(self._client.version()["Version"]))
         except EngineLost as error:
+            group = (
+                "add yourself to the group docker and log in again" if "ermission denied" in str(error) else "start it"
+            )
             return Availability(
-                False, reason=f"Docker does not answer: {error}", remedy="start it, or use --engine venv"
+                False, reason=f"Docker does not answer: {error}", remedy=f"{group}, or use --engine venv"
             )
 
     def refusal(self, environment: Environment) -> str:
@@ -77,12 +80,15 @@ class DockerEngine:
         return self._built(environment, image)
 
     def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+        from docker.errors import APIError
+
         wheels, debs = fetcher.fetch(environment), fetcher.fetch_debs(environment)
         with _speaking():
             base = self._ensure_base(environment, say)
             with self._context(environment, wheels, debs) as context:
                 self._build_image(environment, base, context, say)
-            self._client.images.prune({"dangling": True, "label": f"{_LABEL}stage=build"})
+            with suppress(APIError):  # somebody else is pruning; what the build left takes room, no more
+                self._client.images.prune({"dangling": True, "label": f"{_LABEL}stage=build"})
             return self._built(environment, self._client.images.get(self._tag(environment)))
 
     def discard(self, built: Built) -> None:
@@ -98,7 +104,11 @@ class DockerEngine:
                 labels={_LABEL + key: value for key, value in launch.labels.items()},
                 **hardening(launch.limits, launch.mounts),
             )
-            return _Container(self._client, container)
+            try:
+                return _Container(self._client, container)
+            except BaseException:  # it must not stay behind, whatever happened
+                container.remove(force=True)
+                raise
 
     def inside(self, path: Path, place: str) -> str:
         return place
@@ -309,6 +319,7 @@ class _Container:
 @contextmanager
 def _speaking() -> Iterator[None]:
     """Whatever goes wrong between here and the daemon, as one kind of error."""
+    import docker.credentials.errors
     import docker.errors
     import requests.exceptions
     import urllib3.exceptions
@@ -320,8 +331,10 @@ def _speaking() -> Iterator[None]:
         if error.is_server_error() and "shutting down" in str(error):
             raise EngineLost(str(error.explanation)) from error
         raise UserError(f"Docker refused: {error.explanation or error}") from error
+    except docker.credentials.errors.StoreError as error:
+        raise UserError(f"~/.docker/config.json names a credential helper that fails: {error}") from error
     except (docker.errors.DockerException, *lost) as error:
-        raise EngineLost(str(error).splitlines()[0][:200]) from error
+        raise EngineLost((str(error).splitlines() or [type(error).__name__])[0][:200]) from error
 
 
 def _address() -> str:

@@ -3,6 +3,7 @@
 It pins the packages but not the system's libraries or the interpreter's patch version; both are recorded.
 """
 
+import os
 import shutil
 import subprocess
 import tempfile
@@ -71,7 +72,7 @@ class VenvEngine(SubprocessEngine):
             _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)])
             inside = str(folder / "bin" / "python")
             options = ["--no-index", "--find-links", str(house / "wheels"), "--no-deps", "--no-cache-dir", "--quiet"]
-            options += ["--disable-pip-version-check", "--require-hashes"]
+            options += ["--disable-pip-version-check", "--require-hashes", "--isolated"]
             pip = wheelhouse.pip_wheel(environment.name, wheels)
             say(f"installing {len(wheels)} packages, without network")
             _run(environment.name, [inside, f"{pip}/pip", "install", *options, "-r", str(house / "bootstrap.txt")])
@@ -108,7 +109,8 @@ class VenvEngine(SubprocessEngine):
 
 def _run(environment: str, command: list[str]) -> None:
     """Run one step of a build; its last words are the error where it fails."""
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_"))}
+    result = subprocess.run(command, env=environ, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode:
         words = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
         raise BuildError(
