@@ -117,10 +117,10 @@ def check_axes(case):
         case.positive(axis)
     for axis, known in (("mode", ["training"]), ("model", sorted(PARAMETERS)), ("precision", ["fp32"])):
         if case[axis] not in known:
-            raise Unsupported("{} {!r} is not there yet; known: {}".format(axis, case[axis], ", ".join(known)))
+            raise Unsupported("{} {!r} is not supported; known: {}".format(axis, case[axis], ", ".join(known)))
     if case["devices"] > 1 or case["nodes"] > 1 or case["strategy"] != "none":
         raise Unsupported(
-            "strategies for more devices or nodes are not there yet; strategy 'none' with 1 device and 1 node would run"
+            "strategies for more devices or nodes are not supported; strategy 'none' with 1 device and 1 node would run"
         )
 
 
