@@ -39,7 +39,7 @@ class Session:
         """Print what would be done; the environments that can be used, and those left out with the reason."""
         select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
         chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
-        if why_not := self.builder.why_no_container_engine():
+        if any(one.pinned for one in chosen.environments) and (why_not := self.builder.why_no_container_engine()):
             self.screen.say(f"without containers: {why_not}")
         builds = plan.plan_builds(self.builder, chosen.environments)
         console.print_builds(self.screen, builds, chosen.left_out)
