@@ -1,4 +1,6 @@
-"""What tsuishi itself costs: `python -m benchmarks.overhead` from the root, with .venv active. Ratios and medians, no pass or fail.
+"""What tsuishi itself costs: `python -m benchmarks.overhead` from the root, with .venv active.
+
+Ratios and medians, no pass or fail.
 
 - start: `invoke --list` against `python -c "import invoke"`, and a build with nothing to do
 - harness: CPU-seconds of this process per second of trial, at 1 Hz telemetry; A/A pairs beside with/without pairs of
