@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import BEHAVIOURS, make_rooms
+from tests.conftest import missing
 from tsuishi.rooms import Rooms
 
 REAL = Rooms()
@@ -173,7 +174,7 @@ def test_the_tests_get_the_settings_their_call_was_given(tmp_path: Path) -> None
     )
     installed = Path(sys.prefix) / "requirements-test.lock"
     if not installed.exists():
-        pytest.skip("the tests' tools were not installed by `invoke test`")
+        missing("no tools of the tests installed by `invoke test`")
     result = invoke(root, "test", INVOKE_TSUISHI_MIRRORS="a/b=c/d")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "1 passed" in result.stdout

@@ -43,9 +43,7 @@ def session(config: Any) -> Session:
 
 def build(work: Session) -> None:
     """Print the plan of the whole chain, then build, unless only the plan was asked for."""
-    environments, _ = work.plan(
-        with_trials="run-suite" in ChainExecutor.tasks and not ChainExecutor.options.get("resume")
-    )
+    environments = work.plan(with_trials="run-suite" in ChainExecutor.tasks and not ChainExecutor.options.get("resume"))
     if not _plan_only():
         work.build(environments)
 

@@ -35,8 +35,8 @@ class Session:
         self.builder = Builder(settings, self.rooms)
         self.nvml = Nvml()
 
-    def plan(self, with_trials: bool) -> tuple[tuple[Environment, ...], dict[str, str]]:
-        """Print what would be done; the environments that can be used, and those left out with the reason."""
+    def plan(self, with_trials: bool) -> tuple[Environment, ...]:
+        """Print what would be done, and what is left out with the reason; the environments that can be used."""
         select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
         chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
         if any(one.pinned for one in chosen.environments) and (why_not := self.builder.why_no_container_engine()):
@@ -48,11 +48,14 @@ class Session:
             trials = self.plan_trials(chosen.environments)
             console.print_trials(self.screen, trials)
             expected += sum(trial.expected_s for trial in trials)
-        fetch = console.megabytes(sum(build.download_bytes for build in builds))
-        disk = console.megabytes(sum(build.download_bytes + build.disk_bytes for build in builds))
-        self.screen.say(f"expected: {console.duration(expected)}, {fetch} to fetch, {disk} of disk")
-        self._check_disk(sum(build.download_bytes + build.disk_bytes for build in builds))
-        return chosen.environments, chosen.left_out
+        fetch = sum(build.download_bytes for build in builds)
+        disk = fetch + sum(build.disk_bytes for build in builds)
+        self.screen.say(
+            f"expected: {console.duration(expected)}, {console.megabytes(fetch)} to fetch, "
+            f"{console.megabytes(disk)} of disk"
+        )
+        self._check_disk(disk)
+        return chosen.environments
 
     def plan_trials(self, environments: Sequence[Environment]) -> list[PlannedTrial]:
         """The trials of this call, with what earlier runs on this machine say about their time."""
