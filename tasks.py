@@ -86,9 +86,10 @@ def run_suite(
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
         "out": "name of its folder under reports/out/",
+        "plan": COMMON["plan"],
     },
 )
-def report(ctx: Context, run: str = "", out: str = "") -> None:
+def report(ctx: Context, run: str = "", out: str = "", plan: bool = False) -> None:
     """Render a run as reports/out/<run>/index.html, report.md and tables/*.csv, and print where."""
     from tsuishi import commands
 
