@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from tsuishi.suite import AXES
+from pydantic import PositiveInt
+
+from tsuishi.suite import AXES, Case
 
 Type = Literal["string", "integer", "number", "boolean", "datetime"]
 
@@ -17,7 +19,7 @@ class Column:
     description: str
 
 
-_WHOLE_NUMBERS = ("devices", "nodes", "batch_size", "images", "height", "width", "channels", "filter_size")
+_WHOLE_NUMBERS = {name for name, field in Case.model_fields.items() if field.annotation == PositiveInt | None}
 
 TRIALS = (
     Column("trial_id", "string", "case, environment, repetition and attempt, readable"),

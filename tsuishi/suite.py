@@ -25,9 +25,9 @@ class Case(spec.Spec):
 
     suite: str
     protocol: Literal["literal", "steady"]
-    implementation: Literal["framework", "scipy"] | None = None
+    implementation: Literal["framework", "scipy", "scipy_all_cores"] | None = None
     mode: Literal["training", "inference"] | None = None
-    model: Literal["cnn10", "wrn28_10", "vgg_small"] | None = None
+    model: Literal["cnn10", "wrn28_10", "vgg_small", "mlp"] | None = None
     # `native` is what a framework does when nothing is said: NCHW in PyTorch, NHWC in TensorFlow.
     layout: Literal["native", "channels_first", "channels_last"] | None = None
     strategy: (
@@ -37,7 +37,28 @@ class Case(spec.Spec):
     nodes: PositiveInt | None = None
     # Global batch, over all devices and nodes.
     batch_size: PositiveInt | None = None
-    precision: Literal["fp32", "tf32", "amp_fp16", "amp_bf16"] | None = None
+    # fp32: TF32 off. amp: automatic mixed precision. fp16, bf16: nothing mixed (what a device can do at most).
+    precision: Literal["fp32", "tf32", "amp_fp16", "amp_bf16", "fp16", "bf16"] | None = None
+    # `compiled`: torch.compile, or XLA in TensorFlow.
+    execution: Literal["native", "compiled", "cuda_graph"] | None = None
+    # Where batches come from: one queue for all towers on the host or on one device (all get the same batch), a queue
+    # for each device, the framework's loader of today, or a batch that is there from the start.
+    pipeline: Literal["shared_host", "shared_device", "per_device", "loader", "resident"] | None = None
+    operation: (
+        Literal[
+            "matmul",
+            "memory_copy",
+            "host_to_device",
+            "device_to_host",
+            "device_to_device",
+            "kernel_launch",
+            "all_reduce",
+        ]
+        | None
+    ) = None
+    # Of square matrices.
+    matrix_size: PositiveInt | None = None
+    buffer_mib: PositiveInt | None = None
     images: PositiveInt | None = None
     height: PositiveInt | None = None
     width: PositiveInt | None = None
@@ -46,6 +67,7 @@ class Case(spec.Spec):
     data: Literal["ones", "random"] | None = None
     feed: Literal["constant", "fed", "resident"] | None = None
     graph_optimizers: Literal["default", "no_folding", "none"] | None = None
+    search: Literal["folding_edge"] | None = None
 
     @cached_property
     def axes(self) -> dict[str, Any]:
@@ -74,6 +96,13 @@ class Settings(spec.Spec):
     epochs: PositiveInt = 100
     train_images: PositiveInt = 50000
     test_images: PositiveInt = 10000
+    # Of SGD.
+    learning_rate: Annotated[float, Field(gt=0)] = 0.01
+    momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
+    # Stop measuring once the mean is known this well (relative standard error over blocks); 0: never.
+    stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    # Time forward pass and gradients on their own as well.
+    parts: bool = False
     seed: int = 0
 
 
