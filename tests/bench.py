@@ -47,3 +47,12 @@ def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
     (root / "reports").mkdir()
     (root / "reports" / "published").mkdir()
     return Rooms(root)
+
+
+def link_rooms(root: Path) -> Rooms:
+    """A checkout under `root` with the real workloads, environments and templates, and no suite yet."""
+    (root / "suites").mkdir(parents=True)
+    (root / "suites" / "workloads").symlink_to(REAL.workloads)
+    for name in ("images", "templates"):
+        (root / name).symlink_to(REAL.root / name)
+    return Rooms(root)

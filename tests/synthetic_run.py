@@ -22,7 +22,7 @@ _CONV2D = {
 }  # fmt: skip
 _TRAINING = {
     "suite": "multi_gpu_scaling", "mode": "training", "model": "cnn10", "layout": "native", "strategy": "none",
-    "devices": 1, "nodes": 1, "precision": "fp32",
+    "devices": 1, "nodes": 1, "precision": "fp32", "execution": "native",
 }  # fmt: skip
 
 
@@ -128,7 +128,37 @@ def write_example(path: Path) -> RunDirectory:
         samples = [(phase, i, 1, 840, s) for phase, s in blocks.items() for i in range(4)]
         run.add(conv2d_case(devices=devices, protocol="steady", feed="resident"), TORCH, samples, **_metrics())
     _add_training(run)
+    _add_limits(run)
+    _add_scaling(run)
     return run.finish()
+
+
+def limits_case(operation: str, **axes: Any) -> Case:
+    """A case of device_limits on one device."""
+    return Case.model_validate(
+        {"suite": "device_limits", "protocol": "steady", "operation": operation, "devices": 1, **axes}
+    )
+
+
+def work(flops: float | None = None, moved: float | None = None) -> list[tuple[str, float, str]]:
+    """The metrics of a step's work: FLOP and bytes."""
+    return [(name, value, unit) for name, value, unit in (("flops", flops, "1"), ("bytes", moved, "B")) if value]
+
+
+def _add_limits(run: SyntheticRun) -> None:
+    """200 GFLOP/s in FP32 and 20 GB/s."""
+    blocks = [("measure", index, 10, 0, 1.0) for index in range(4)]
+    product = limits_case("matmul", precision="fp32", matrix_size=1000)
+    run.add(product, TORCH, blocks, metrics=work(20e9, 12e6))
+    run.add(limits_case("memory_copy", buffer_mib=1000), TORCH, blocks, metrics=work(moved=2e9))
+
+
+def _add_scaling(run: SyntheticRun) -> None:
+    """Two simulated devices, strong and weak, against the baselines of _add_training."""
+    for batch_size, step_s in ((32, 0.05), (64, 0.1)):
+        case = training_case(batch_size, strategy="mirrored", devices=2)
+        samples = steady_samples(batch_size, [step_s] * 4)
+        run.add(case, TF, samples, simulated=True, synthetic=True, metrics=work(1e9, 1e8))
 
 
 def _add_training(run: SyntheticRun) -> None:

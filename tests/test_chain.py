@@ -18,10 +18,12 @@ def say(name):
     print(name, ChainExecutor.tasks, sorted(ChainExecutor.options.items()), ChainExecutor.run_id, flush=True)
 
 @task
-def build(ctx, env="", engine="", plan=False, broken=False):
+def build(ctx, env="", engine="", plan=False, broken=False, stopped=False):
     say("build")
     if broken:
         raise BuildError("torch is 1.2, promised 1.1")
+    if stopped:
+        raise KeyboardInterrupt
 
 @task(name="run-suite")
 def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, terminated=False, bug=False):
@@ -100,6 +102,11 @@ def test_ctrl_c_and_sigterm_end_the_chain_with_130(folder: Path, option: str) ->
     assert result.returncode == 130
     assert result.stderr == "interrupted; `invoke run-suite --resume latest` goes on\n"
     assert len(result.stdout.splitlines()) == 1
+
+
+def test_what_is_interrupted_outside_a_run_goes_on_with_the_same_command(folder: Path) -> None:
+    result = invoke(folder, "build", "--stopped")
+    assert (result.returncode, result.stderr) == (130, "interrupted; the same command goes on\n")
 
 
 def test_a_bug_keeps_its_traceback(folder: Path) -> None:

@@ -134,10 +134,14 @@ def test_earlier_trials_on_this_machine_beat_the_suites_guess(rooms: Rooms, tmp_
     finish(run, 4, two, duration_s=1.0, machine_record="machine-2")
     finish(run, 5, two, duration_s=1.0, settings={**two.settings, "epochs": 1})
     finish(run, 6, two, duration_s=1.0, environment="b")
+    finish(run, 7, two, duration_s=1.0, data={"file": "x", "sha256": "a"})
     history = past_durations(tmp_path / "results", "machine-1")
     trials = plan_trials(Choice(), rooms, [environment("a")], NoGpus(), history)
     expected = {trial.case.id: trial.expected_s for trial in trials}
     assert expected == {case: 20.0 if case == one.case.id else 13.0 for case in expected}
+    on_data = plan_trials(Choice(), rooms, [environment("a")], NoGpus(), history, {"file": "x", "sha256": "a"})
+    expected = {trial.case.id: trial.expected_s for trial in on_data}
+    assert expected == {case: 1.0 if case == two.case.id else 13.0 for case in expected}
 
 
 def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:

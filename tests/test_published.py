@@ -64,6 +64,26 @@ def test_numbers_match_the_cases_they_were_measured_for_and_no_others() -> None:
     assert keys(training, training_case(128).axes) == ["published_torch_2080ti_rtx_2080ti"]
     assert keys(training, training_case(64).axes) == []
     assert keys(training, training_case(128, mode="inference").axes) == []
+    assert keys(training, training_case(128, execution="compiled").axes) == []
+    assert keys(training, training_case(128, protocol="literal").axes) == ["published_torch_2080ti_rtx_2080ti"]
+    assert keys(training, training_case(512, devices=2).axes) == []
+    two = training_case(512, devices=2, strategy="data_parallel", model="wrn28_10")
+    assert [number.value for number in training if number.matches(two.axes)] == [59.01, 56.49, 5654, 0.7695]
+
+
+def test_the_constants_of_the_throughput_model_are_there_by_number_of_gpus() -> None:
+    found = {(n.axes["devices"], n.quantity): n.value for n in numbers("batch-throughput")}
+    assert found == {
+        (1, "ideal_speed_images_per_s"): 258.1,
+        (1, "cost_time_s"): 0.054,
+        (2, "ideal_speed_images_per_s"): 513.8,
+        (2, "cost_time_s"): 0.15,
+    }
+
+
+def test_a_source_that_shows_charts_only_has_no_numbers() -> None:
+    source = read_source(PUBLISHED / "keras-channels-first.toml")
+    assert (source.software["tensorflow"], source.numbers, source.author, source.address) == ("1.13.1", (), None, None)
 
 
 def test_a_valid_file_is_read_and_integers_become_numbers(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import hashlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import pytest
 from tests.bench import BEHAVIOURS, make_rooms
 from tsuishi import store
 from tsuishi.console import Screen
+from tsuishi.datasets import DataSet
 from tsuishi.errors import UserError
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
@@ -26,10 +28,13 @@ from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 
+SMALL = b"not really images"
+DATA_SET = DataSet("a small set", "small.tar.gz", (), len(SMALL), hashlib.sha256(SMALL).hexdigest())
+
 
 def session(root: Path, **settings: Any) -> Session:
     given = {"cache": root / "cache", "results": root / "results", "host_python": sys.executable, **settings}
-    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Rooms(root))
+    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Rooms(root), DATA_SET)
 
 
 def trials(run: RunDirectory) -> dict[str, dict[str, Any]]:
@@ -48,9 +53,8 @@ def log_of(run: RunDirectory, trial: dict[str, Any]) -> bytes:
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """One run of everything that ends by itself."""
     root = tmp_path_factory.mktemp("run")
-    make_rooms(
-        root, "ok", "unsupported", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event", "binary"
-    )
+    ends = ("ok", "unsupported", "skipped", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event")
+    make_rooms(root, *ends, "binary")
     return session(root).run_suite("")
 
 
@@ -71,6 +75,7 @@ def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> N
     ("behaviour", "status", "reason"),
     [
         ("unsupported", "unsupported", "Unsupported: this case cannot exist here"),
+        ("skipped", "skipped", "100 epochs would take 3e+04 s"),
         ("out_of_memory", "out_of_memory", "MemoryError: batch 2048 did not fit"),
         ("raises", "failed", "KeyError: 'a bug'"),
         (
@@ -109,7 +114,13 @@ def test_four_mebibytes_of_noise_do_not_hide_the_events(run: RunDirectory) -> No
 
 def test_the_tables_hold_every_trial_and_can_be_made_again(run: RunDirectory) -> None:
     rows = list(csv.DictReader((run.path / "trials.csv").open()))
-    assert Counter(row["status"] for row in rows) == {"ok": 3, "failed": 4, "unsupported": 1, "out_of_memory": 1}
+    assert Counter(row["status"] for row in rows) == {
+        "ok": 3,
+        "failed": 4,
+        "unsupported": 1,
+        "skipped": 1,
+        "out_of_memory": 1,
+    }
     before = {path.name: path.read_bytes() for path in run.path.glob("*.csv")}
     run.gather()
     assert {path.name: path.read_bytes() for path in run.path.glob("*.csv")} == before
@@ -211,6 +222,70 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     assert len(list(run.finished())) == count + len(failed)
 
 
+def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_rooms(tmp_path, "ok", "raises", "unsupported", "leaves")
+    session(tmp_path).run_suite("")
+    capsys.readouterr()
+    session(tmp_path).resume("")
+    printed = capsys.readouterr().out
+    assert [line.partition("]")[0] for line in printed.splitlines() if line.startswith("[")] == ["[3/4", "[4/4"]
+    assert ": 2 trials, about " in printed
+
+
+def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
+    rows = csv.DictReader((run.trials / trial["trial_id"] / "metrics.csv").open())
+    return {row["name"]: float(row["value"]) for row in rows}
+
+
+def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
+    run = session(tmp_path).run_suite("")
+    trial = trials(run)["tells_what_was_asked"]
+    assert metrics(run, trial) == {"budget_s": 77, "data_bytes": -1}
+    assert trial["data"] is None
+
+
+def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    data = tmp_path / "of-ada" / "mine.tgz"
+    data.parent.mkdir()
+    data.write_bytes(SMALL)
+    run = session(tmp_path, data=data).run_suite("")
+    trial = trials(run)["tells_what_was_asked"]
+    assert metrics(run, trial)["data_bytes"] == len(SMALL)
+    recorded = {"file": "small.tar.gz", "sha256": DATA_SET.sha256}
+    assert trial["data"] == recorded
+    assert json.loads(trial["command"][2])["data"] == recorded
+    assert (run.run()["data"], run.run()["arguments"]["data"]) == (recorded, "small.tar.gz")
+    for path in run.path.rglob("*.json"):
+        assert "of-ada" not in path.read_text(), path
+    told = rf"^run {run.id} began with small.tar.gz \(sha256 {DATA_SET.sha256[:12]}…\), which is not at hand: get it"
+    with pytest.raises(UserError, match=told):
+        session(tmp_path).resume("")
+    again = session(tmp_path, data=data).resume("")
+    assert trials(again)["raises"]["attempt"] == 2
+
+
+def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    without = session(tmp_path).run_suite("")
+    (tmp_path / "cache" / "data").mkdir()
+    (tmp_path / "cache" / "data" / DATA_SET.file).write_bytes(SMALL)
+    session(tmp_path).resume(without.id)
+    assert trials(without)["raises"]["data"] is None
+    run = session(tmp_path).run_suite("with")
+    assert metrics(run, trials(run)["tells_what_was_asked"])["data_bytes"] == len(SMALL)
+    assert run.run()["arguments"]["data"] == ""
+
+
+def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok")
+    (tmp_path / DATA_SET.file).write_bytes(b"altered")
+    with pytest.raises(UserError, match=r"is not a small set: its sha256 is .*; give another --data$"):
+        session(tmp_path, data=tmp_path).run_suite("")
+    assert not (tmp_path / "results").exists()
+
+
 def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
     make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
     first = session(tmp_path).run_suite("")
@@ -290,5 +365,6 @@ def test_two_runs_at_once_would_disturb_each_other_and_are_refused(tmp_path: Pat
 def test_run_json_holds_the_plan(run: RunDirectory) -> None:
     recorded = json.loads((run.path / "run.json").read_text())
     assert recorded["schema_version"] == 1
-    assert len(recorded["plan"]) == 9
+    assert len(recorded["plan"]) == 10
+    assert recorded["data"] is None
     assert recorded["arguments"]["env"] == "host"

@@ -140,7 +140,7 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         ),
         (
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
-            "s.toml: groups[1].axes: key 'model': input should be 'cnn10', 'wrn28_10' or 'vgg_small'; given: 'cnn11'",
+            "s.toml: groups[1].axes: key 'model': input should be 'cnn10', 'wrn28_10', 'vgg_small' or 'mlp'; given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),
         (
@@ -151,7 +151,7 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
             HEAD + "[profiles.quick]\nsettings = { warmup_s = 1.0 }\n" + GROUP + "devices = 1 }",
             "s.toml: unknown key 'profiles.quick.settings.warmup_s'; did you mean 'warm_up_s'? known here: "
             "warm_up_steps, warm_up_s, block_s, min_blocks, measure_s, max_s, later_runs, epochs, train_images, "
-            "test_images, seed",
+            "test_images, learning_rate, momentum, min_epochs, stop_at, parts, seed",
         ),
         (
             HEAD + "[profiles.quick]\ntimeout_s = inf\n" + GROUP + "devices = 1 }",

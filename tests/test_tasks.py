@@ -87,6 +87,11 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
             "error: unknown variable 'INVOKE_TSUISHI_MIRROR'; did you mean 'INVOKE_TSUISHI_MIRRORS'? known: ",
         ),
         (
+            ["run-suite", "--env", "host", "--data", "/nowhere"],
+            {},
+            "error: --data: there is no file /nowhere: `invoke fetch-data` gets cifar-10-python.tar.gz",
+        ),
+        (
             ["run-suite", "--telemetry-interval", "0.01"],
             {},
             "error: settings: key 'telemetry_interval': input should be greater than or equal to 0.1; given: '0.01'",
@@ -101,6 +106,53 @@ def test_a_mistake_is_one_line_and_exit_code_1(
     assert result.stderr.startswith(message)
     assert result.stderr.count("\n") == 1
     assert "Traceback" not in result.stdout + result.stderr
+
+
+def write_impossible(root: Path, name: str) -> None:
+    """An environment that this machine could make, if only there were a wheel."""
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    (root / "images" / f"{name}.toml").write_text(
+        f"""
+        title = "t"
+        framework = "any"
+        accelerators = ["cpu"]
+        python = "{python}"
+        base = {{ reference = "docker.io/library/python:{python}" }}
+        promises = {{ pip = "1" }}
+        """
+    )
+    (root / "images" / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
+
+
+def test_an_environment_that_cannot_be_built_keeps_no_other_from_being_built(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    nowhere = {"DOCKER_HOST": "unix:///nowhere/docker.sock", "INVOKE_TSUISHI_FIND_LINKS": str(tmp_path)}
+    for name in ("first", "second"):
+        write_impossible(root, name)
+    result = invoke(root, "build", "--env", "first,host,second", **nowhere)
+    assert result.returncode == 1
+    assert result.stderr == "error: 2 environments could not be built: first, second; see above\n"
+    for name in ("first", "second"):
+        assert f"{name}: not built: {name}.lock: no pip==1 with sha256 aaaaaaaaaaaaaaaa…" in result.stdout
+    assert "host: ready in " in result.stdout
+    result = invoke(root, "build", "--env", "first,host", **nowhere)
+    assert result.returncode == 1
+    assert result.stderr.startswith("error: first.lock: no pip==1 with sha256 ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_fetch_data_says_where_it_looked_and_leaves_nothing_that_is_not_the_data_set(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    (tmp_path / "mirror").mkdir()
+    (tmp_path / "mirror" / "cifar-10-python.tar.gz").write_bytes(b"<html>")
+    for arguments, environ in (
+        (["--url", f"file://{tmp_path}/mirror/cifar-10-python.tar.gz"], {}),
+        ([], {"INVOKE_TSUISHI_DATA_URLS": f"file://{tmp_path}/mirror"}),
+    ):
+        result = invoke(root, "fetch-data", *arguments, **environ)
+        assert result.returncode == 1
+        assert result.stderr.startswith(f"error: file://{tmp_path}/mirror/cifar-10-python.tar.gz: sha256 is ")
+        assert [path.name for path in (root / "cache" / "data").iterdir()] == ["fetching.lock"]
 
 
 def test_a_broken_spec_is_one_line(tmp_path: Path) -> None:

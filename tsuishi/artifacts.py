@@ -115,9 +115,7 @@ class Fetcher:
 
     @cached_property
     def _client(self) -> "PyPIClient":
-        from unearth.fetchers.sync import PyPIClient
-
-        return PyPIClient(follow_redirects=True, timeout=_TIMEOUT_S)
+        return http_client()
 
     def fetch(self, environment: "Environment") -> list[Path]:
         """Every wheel and sdist of the lock, verified, in the lock's order.
@@ -142,8 +140,8 @@ class Fetcher:
         for finder in self._finders(sources):
             try:
                 packages = list(finder.find_matches(requirement, allow_yanked=True, allow_prereleases=True))
-            except _failures() as error:
-                problems.append(_first_line(error))
+            except failures() as error:
+                problems.append(first_line(error))
                 continue
             links = [package.link for package in packages if _may_be(package.link, pin, environment.python)]
             if links:
@@ -192,13 +190,18 @@ class Fetcher:
                 for chunk in response.iter_bytes(_CHUNK):
                     self.progress(len(chunk))
                     yield chunk
-        except _failures() as error:
-            raise UserError(
-                f"{url}: {_first_line(error)}; check the network, proxy and certificate settings"
-            ) from error
+        except failures() as error:
+            raise UserError(f"{url}: {first_line(error)}; check the network, proxy and certificate settings") from error
 
 
-def _failures() -> tuple[type[Exception], ...]:
+def http_client() -> "PyPIClient":
+    """A client for http, https and file URLs that follows redirects and does not wait for a dead server."""
+    from unearth.fetchers.sync import PyPIClient
+
+    return PyPIClient(follow_redirects=True, timeout=_TIMEOUT_S)
+
+
+def failures() -> tuple[type[Exception], ...]:
     """What can go wrong between here and a server."""
     from httpx2 import HTTPError, InvalidURL
     from unearth.errors import URLError
@@ -235,7 +238,8 @@ def _usable(file: str, python: str | None) -> bool:
     return not tags.isdisjoint(TargetPython(py_ver=version).supported_tags())
 
 
-def _first_line(error: Exception) -> str:
+def first_line(error: Exception) -> str:
+    """What an exception says, in one line."""
     return (str(error).splitlines() or [type(error).__name__])[0][:200]
 
 

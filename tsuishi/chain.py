@@ -46,7 +46,8 @@ class ChainExecutor(Executor):
         except OSError as error:
             raise Exit(f"error: {error.strerror or error}: {error.filename or ''}", code=EXIT_USER_ERROR) from None
         except KeyboardInterrupt:
-            raise Exit("interrupted; `invoke run-suite --resume latest` goes on", code=EXIT_INTERRUPTED) from None
+            goes_on = "`invoke run-suite --resume latest`" if "run-suite" in cls.tasks else "the same command"
+            raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if cls.trial_failed:
             raise Exit(code=EXIT_TRIAL_FAILED)

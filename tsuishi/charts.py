@@ -6,24 +6,24 @@ vision; shapes say it a second time.
 """
 
 import re
-from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import altair as alt
 import pandas as pd
 import vl_convert
 
-from tsuishi.published import QUANTITIES, Number
+from tsuishi.published import QUANTITIES
+from tsuishi.sweeps import SCIPY, Sweep, published_name
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
+# Of ours: by variant; SciPy has none.
+SCIPY_DASH = [3, 3]
+DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [12, 5], [5, 2, 2, 2, 2, 2])
 # Published numbers are grey and dashed: they are not ours.
 PUBLISHED_GREYS = ("#808080", "#A0A0A0", "#707070", "#909090")
 PUBLISHED_SHAPES = ("diamond", "cross", "triangle-left", "triangle-right")
 PUBLISHED_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
-
-# Added to the environment SciPy ran in: the same colour, dotted.
-SCIPY = ", SciPy"
 
 PANEL_WIDTH, PANEL_HEIGHT = 310, 230
 MOST_TICKS = 600
@@ -31,119 +31,31 @@ _STARTING = r"^(.*_)?(first_step|second_step|warm_up)$"
 _AXIS_TITLES = {"devices": "towers", "batch_size": "batch size, images", "filter_size": "filter size, pixels"}
 
 
-class Sweep(NamedTuple):
-    """A chart over one axis: a panel per quantity (in the same unit), a line per environment."""
-
-    title: str
-    axis: str
-    quantities: tuple[str, ...]
-
-
-# What is drawn of a suite that has these quantities at two or more values of the axis.
-SWEEPS = (
-    Sweep("First and later runs", "devices", ("first_run_s", "later_run_s")),
-    Sweep("Transfer and compute", "devices", ("host_to_device_s", "compute_s", "device_to_host_s")),
-    Sweep("Step", "batch_size", ("step_s",)),
-    Sweep("Throughput", "batch_size", ("throughput_images_per_s",)),
-    Sweep("Epoch of 50,000 images", "batch_size", ("first_epoch_s", "median_epoch_s")),
-)
-
-# Axes that tell one line of a chart from another, not one chart from another.
-_WITHIN_CHART = ("suite", "protocol", "implementation")
-
-
-def sweep_points(
-    cases: pd.DataFrame,
-    axes: dict[str, dict[str, Any]],
-    numbers: Iterable[Number],
-    titles: dict[str, str],
-    sweep: Sweep,
-) -> list[tuple[dict[str, Any], pd.DataFrame]]:
-    """The points of a sweep, one frame per variant: the axes that neither turn nor tell lines apart.
-
-    cases: of one suite and protocol, as estimates.case_estimates. axes: by case id. titles: of published hardware, by
-    Number.key. Columns of a frame: series, published, rule, panel, x, y, low, high. A rule is a level without x: SciPy
-    runs on one CPU, however many towers the others have, and is drawn with every variant that has all its axes. A
-    variant in which no line of ours turns is left out.
-    """
-    variants: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
-    rules: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    shared: dict[str, Any] = {}
-    for case in cases[cases["quantity"].isin(sweep.quantities)].to_dict("records"):
-        of = axes[case["case_id"]]
-        variant = {name: value for name, value in of.items() if name not in (*_WITHIN_CHART, sweep.axis)}
-        if of.get("implementation") == "scipy":
-            rules.append((variant, {**_point(case, None), "series": case["column"] + SCIPY, "rule": True}))
-        elif sweep.axis in of:
-            shared = {"suite": of["suite"], "protocol": of["protocol"]}
-            variants.setdefault(tuple(variant.items()), []).append(_point(case, of[sweep.axis]))
-    found = []
-    for key, points in sorted(variants.items(), key=str):
-        given = {**shared, **dict(key)}
-        points += [point for variant, point in rules if variant.items() <= given.items()]
-        points += [point for number in numbers for point in _published_points(number, given, titles, sweep)]
-        frame = pd.DataFrame(points).astype({"low": float, "high": float})
-        if _turns(frame):
-            found.append((dict(key), frame))
-    return found
-
-
-def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
-    """A point of ours at x, with its spread where it has one."""
-    low, high = (case["low"], case["high"]) if case["spread_kind"] else (None, None)
-    what = {"series": case["column"], "published": False, "rule": False, "panel": QUANTITIES[case["quantity"]].label}
-    return {**what, "x": x, "y": case["estimate"], "low": low, "high": high}
-
-
-def _published_points(
-    number: Number, variant: dict[str, Any], titles: dict[str, str], sweep: Sweep
-) -> Iterable[dict[str, Any]]:
-    """A published number as a point of every panel it belongs to."""
-    rule = number.axes.get("implementation") == "scipy"
-    fixed = {name: value for name, value in number.axes.items() if name not in (sweep.axis, "implementation")}
-    if number.quantity not in sweep.quantities or any(variant.get(name) != value for name, value in fixed.items()):
-        return
-    if rule or sweep.axis in number.axes:
-        # The source compares its SciPy figure with first runs too, so the level is drawn through every panel.
-        for quantity in sweep.quantities if rule else (number.quantity,):
-            series = _published_name(titles[number.key])
-            base = {"series": series, "published": True, "rule": rule, "panel": QUANTITIES[quantity].label}
-            yield {**base, "x": number.axes.get(sweep.axis), "y": number.value, "low": None, "high": None}
-
-
-def _published_name(hardware: str) -> str:
-    return f"{hardware} (published)"
-
-
-def _turns(points: pd.DataFrame) -> bool:
-    """Whether some line of ours has two points or more."""
-    ours = points[~points["published"] & ~points["rule"]]
-    return bool((ours.groupby(["series", "panel"])["x"].nunique() > 1).any())
-
-
 def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware: list[str]) -> alt.TopLevelMixin:
     """Panels side by side with one y scale.
 
-    `series` of ours and `hardware` of published ones: all there are, so that each looks the same on every chart.
+    `series`: the environments, and `hardware`: all there are, so that each looks the same on every chart.
     """
     unit = QUANTITIES[sweep.quantities[0]].unit
-    published = [name for name in map(_published_name, hardware) if name in set(points["series"])]
-    every = [*series, *(name + SCIPY for name in series)]
-    ours = [name for name in every if name in set(points["series"])]
+    measured = points[points["mark"] != "fit"]
     logarithmic = unit == "s"
     x = alt.X("x:Q").title(_AXIS_TITLES.get(sweep.axis, sweep.axis.replace("_", " ")))
-    x = x.axis(values=sorted({int(value) for value in points["x"].dropna()}), format="d")
+    x = x.axis(values=sorted({int(value) for value in measured["x"].dropna()}), format="d")
     scale: dict[str, Any] = {"type": "log", "base": 2} if sweep.axis == "batch_size" else {"zero": False}
     x = x.scale(nice=False, padding=12, **scale)
     y = alt.Y("y:Q").title(f"seconds{' (log scale)' if logarithmic else ''}" if unit == "s" else unit)
     y = y.scale(type="log", nice=True).axis(format="~g", tickCount=6) if logarithmic else y.scale(zero=True)
-    styles = _styles(series, ours, list(map(_published_name, hardware)), published)
+    styles = _styles(measured, series, list(map(published_name, hardware)))
     base = alt.Chart(points).encode(y=y, color=styles["color"])
     lines = base.transform_filter("!datum.rule")
     layers = [
-        lines.mark_line(strokeWidth=2).encode(x=x, strokeDash=styles["strokeDash"]),
+        lines.transform_filter("datum.mark != 'point'")
+        .mark_line(strokeWidth=2)
+        .encode(x=x, strokeDash=styles["strokeDash"]),
         lines.transform_filter("isValid(datum.low)").mark_rule(opacity=0.6).encode(x=x, y=_y2(y), y2="high"),
-        lines.mark_point(filled=True, opacity=1, size=55).encode(x=x, shape=styles["shape"]),
+        lines.transform_filter("datum.mark != 'fit'")
+        .mark_point(filled=True, opacity=1, size=55)
+        .encode(x=x, shape=styles["shape"]),
         base.transform_filter("datum.rule").mark_rule(strokeWidth=2).encode(strokeDash=styles["strokeDash"]),
     ]
     panels = [QUANTITIES[quantity].label for quantity in sweep.quantities]
@@ -161,23 +73,52 @@ def _y2(y: Any) -> Any:
     return bar
 
 
-def _styles(series: list[str], ours: list[str], hardware: list[str], published: list[str]) -> dict[str, Any]:
-    """Colour, shape and dash by series, merged into one legend; each by its place among all there are."""
+class Look(NamedTuple):
+    """How a series is drawn; series sort as in the legend."""
 
-    def scale(own: tuple[Any, ...], foreign: tuple[Any, ...]) -> alt.Scale:
-        values = [own[series.index(name.removesuffix(SCIPY)) % len(own)] for name in ours]
-        values += [foreign[hardware.index(name) % len(foreign)] for name in published]
-        return alt.Scale(domain=[*ours, *published], range=values)
+    published: bool
+    place: int
+    number: int
+    series: str
+    colour: str
+    shape: str
+    dash: list[int]
 
-    dashes = [[3, 3] if name.endswith(SCIPY) else [1, 0] for name in ours]
-    dashes += [PUBLISHED_DASHES[hardware.index(name) % len(PUBLISHED_DASHES)] for name in published]
+
+def _look(row: Any, places: list[str], variants: list[str]) -> Look:
+    """Colour says whose it is, by its place among all there are; dash says which variant, and shape does.
+
+    Where there is one variant, shape says a second time whose. SciPy is dotted. What is published is grey and dashed.
+    """
+    owner = row.whose.removesuffix(SCIPY)
+    place = places.index(owner)
+    number = variants.index(row.variant) if row.variant in variants else 0
+    if row.published:
+        either = place + number
+        shape, dash = PUBLISHED_SHAPES[either % len(PUBLISHED_SHAPES)], PUBLISHED_DASHES[either % len(PUBLISHED_DASHES)]
+        return Look(True, place, number, row.series, PUBLISHED_GREYS[place % len(PUBLISHED_GREYS)], shape, dash)
+    shape = SHAPES[(number if len(variants) > 1 else place) % len(SHAPES)]
+    dash = SCIPY_DASH if owner != row.whose else DASHES[number % len(DASHES)]
+    return Look(False, place, number, row.series, PALETTE[place % len(PALETTE)], shape, dash)
+
+
+def _styles(points: pd.DataFrame, environments: list[str], hardware: list[str]) -> dict[str, Any]:
+    """Colour, shape and dash by series, merged into one legend."""
+    looks = []
+    for published, places in ((False, environments), (True, hardware)):
+        rows = points[points["published"] == published].drop_duplicates("series")
+        variants = list(dict.fromkeys(rows.loc[~rows["rule"], "variant"]))
+        looks += [_look(row, places, variants) for row in rows.itertuples()]
+    looks.sort()
     legend = alt.Legend(title=None, orient="bottom", columns=2, labelLimit=0, symbolOpacity=1)
+
+    def scale(values: list[Any]) -> alt.Scale:
+        return alt.Scale(domain=[look.series for look in looks], range=values)
+
     return {
-        "color": alt.Color("series:N", scale=scale(PALETTE, PUBLISHED_GREYS), legend=legend),
-        "shape": alt.Shape("series:N", scale=scale(SHAPES, PUBLISHED_SHAPES), legend=legend),
-        "strokeDash": alt.StrokeDash(
-            "series:N", scale=alt.Scale(domain=[*ours, *published], range=dashes), legend=legend
-        ),
+        "color": alt.Color("series:N", scale=scale([look.colour for look in looks]), legend=legend),
+        "shape": alt.Shape("series:N", scale=scale([look.shape for look in looks]), legend=legend),
+        "strokeDash": alt.StrokeDash("series:N", scale=scale([look.dash for look in looks]), legend=legend),
     }
 
 

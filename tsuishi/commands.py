@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Mapping
 from typing import Any
 
-from tsuishi import store
+from tsuishi import datasets, store
 from tsuishi.chain import ChainExecutor
 from tsuishi.console import Screen
 from tsuishi.engines.docker import DockerEngine
@@ -17,7 +17,7 @@ from tsuishi.session import Session, failed, output_folder
 from tsuishi.settings import read_settings
 from tsuishi.suite import profile_name
 
-_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval")
+_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval", "data")
 # What a run is planned by, and --resume cannot change any more.
 _PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "seed", "name", "plan")
 _LATEST = "latest"
@@ -46,6 +46,12 @@ def build(work: Session) -> None:
     environments = work.plan(with_trials="run-suite" in ChainExecutor.tasks and not ChainExecutor.options.get("resume"))
     if not _plan_only():
         work.build(environments)
+
+
+def fetch_data(work: Session) -> None:
+    """Fetch the data set that training reads, and say where it is."""
+    path = work.fetch_data(ChainExecutor.options.get("url", ""))
+    work.screen.say(f"data: {path}")
 
 
 def run_suite(work: Session) -> None:
@@ -108,7 +114,7 @@ def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
             for name in docker.remove_images():
                 work.screen.say(f"removed image {name}")
     if cache:
-        folders.append(settings.cache / "artifacts")
+        folders += [settings.cache / "artifacts", datasets.folder(settings.cache)]
     if results:
         folders += store.known_runs(settings.results).values()
     for folder in folders:

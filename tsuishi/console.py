@@ -50,25 +50,30 @@ class Screen:
     def building(self, name: str) -> Iterator["BuildProgress"]:
         """Show one environment being built."""
         with _progress(self.console) as progress:
-            shown = BuildProgress(self, progress, name)
-            yield shown
+            yield BuildProgress(self, progress, f"building {name}", name)
 
     @contextmanager
-    def running(self, planned: Sequence[PlannedTrial]) -> Iterator["RunProgress"]:
-        """Show trials being run."""
+    def fetching(self, name: str) -> Iterator["BuildProgress"]:
+        """Show one file being fetched."""
         with _progress(self.console) as progress:
-            yield RunProgress(self, progress, planned)
+            yield BuildProgress(self, progress, f"fetching {name}", name)
+
+    @contextmanager
+    def running(self, left: Sequence[PlannedTrial], total: int) -> Iterator["RunProgress"]:
+        """Show trials being run: those left of so many."""
+        with _progress(self.console) as progress:
+            yield RunProgress(self, progress, left, total)
 
 
 class BuildProgress:
-    """One environment on its way: lines of the build, bytes of the downloads."""
+    """One environment or file on its way: lines of the build, bytes of the downloads."""
 
-    def __init__(self, screen: Screen, progress: Progress, name: str) -> None:
+    def __init__(self, screen: Screen, progress: Progress, doing: str, name: str) -> None:
         self._screen = screen
         self._progress = progress
         self._name = name
         self._bytes = 0
-        self._task: TaskID = progress.add_task(f"building {name}", total=None, note="")
+        self._task: TaskID = progress.add_task(doing, total=None, note="")
 
     def say(self, line: str) -> None:
         if self._screen.console.is_terminal:
@@ -84,12 +89,12 @@ class BuildProgress:
 class RunProgress:
     """A run on its way: one line for each finished trial, a live line for the one at hand."""
 
-    def __init__(self, screen: Screen, progress: Progress, planned: Sequence[PlannedTrial]) -> None:
+    def __init__(self, screen: Screen, progress: Progress, left: Sequence[PlannedTrial], total: int) -> None:
         self._screen = screen
         self._progress = progress
-        self._number = 0
-        self._total = len(planned)
-        self._left_s = sum(trial.expected_s for trial in planned)
+        self._number = total - len(left)
+        self._total = total
+        self._left_s = sum(trial.expected_s for trial in left)
         self._task: TaskID = progress.add_task("", total=max(self._left_s, 1e-9), note="")
 
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:

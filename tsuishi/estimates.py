@@ -21,6 +21,8 @@ _UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "
 _QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
 # What a workload calls it, where the published tables have another word.
 _QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
+# What the metrics `flops` and `bytes` are the work of one step of: of these phases, the first that a trial has.
+_WORKING = ("measure", "compute", "later_runs", "epoch")
 
 
 class Block(NamedTuple):
@@ -83,11 +85,45 @@ def _median_over(quantity: str, blocks: list[Block], of: Callable[[Block], float
 
 
 def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
-    """Images over seconds in total: averaging the blocks' rates would weigh the slow ones too little."""
-    images, seconds = sum(block.images for block in blocks), sum(block.seconds for block in blocks)
-    if images and seconds > 0 and all(block.seconds > 0 for block in blocks):
-        spread = _median_over("", blocks, lambda block: block.images / block.seconds)
-        yield spread._replace(quantity="throughput_images_per_s", value=images / seconds)
+    yield from _rate("throughput_images_per_s", blocks, lambda block: block.images)
+
+
+def _rate(
+    quantity: str, blocks: list[Block], of: Callable[[Block], float], times: float = 1.0, derived: bool = False
+) -> Iterator[Estimate]:
+    """`times` what `of` says was done, over seconds in total: averaging the blocks' rates weighs slow ones too little.
+
+    Nothing where nothing was done, or in no time.
+    """
+    done, seconds = times * sum(map(of, blocks)), sum(block.seconds for block in blocks)
+    if done and all(block.seconds > 0 for block in blocks):
+        spread = _median_over(quantity, blocks, lambda block: times * of(block) / block.seconds, derived)
+        yield spread._replace(value=done / seconds)
+
+
+def work_estimates(
+    phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None
+) -> Iterator[Estimate]:
+    """Rates that follow from what a workload says a step does, with the blocks' spread; all are derived.
+
+    flops_per_s and bytes_per_s: analytic work of one step (metrics `flops`, `bytes`) over its time. An epoch has as
+    many steps as its images fill batches: the last, smaller one does less.
+    distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step, as an image that several
+    devices get in one step is one image to the user (2-method.md, "towers").
+    """
+    phase = next((name for name in _WORKING if name in phases), None)
+    if phase is None:
+        return
+    blocks = phases[phase][1:] or phases[phase] if phase == "epoch" else phases[phase]
+
+    def steps(block: Block) -> float:
+        return block.images / batch_size if phase == "epoch" and batch_size else block.steps
+
+    for name in ("flops", "bytes"):
+        yield from _rate(f"{name}_per_s", blocks, steps, metrics.get(name, 0.0), derived=True)
+    if metrics.get("examples_per_step"):
+        share = metrics.get("distinct_images_per_step", 0.0) / metrics["examples_per_step"]
+        yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)
 
 
 def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
@@ -134,9 +170,10 @@ def trial_estimates(results: Results) -> pd.DataFrame:
         batch_size = None if pd.isna(trial["batch_size"]) else int(trial["batch_size"])
         phases = _blocks_by_phase(samples.get(key, []))
         timed = phase_estimates(phases, batch_size, training=trial["mode"] != "inference")
-        found = [(estimate, unit_of(estimate.quantity)) for estimate in timed]
         # A metric that is reported several times (accuracy after every epoch) ends with what it came to.
         last = {_QUANTITY_OF_METRIC.get(metric["name"], metric["name"]): metric for metric in metrics.get(key, [])}
+        worked = work_estimates(phases, {name: metric["value"] for name, metric in last.items()}, batch_size)
+        found = [(estimate, unit_of(estimate.quantity)) for estimate in (*timed, *worked)]
         found += [(Estimate(name, metric["value"], None, None, 1), metric["unit"]) for name, metric in last.items()]
         base = {name: trial[name] for name in names}
         rows += [{**base, **estimate._asdict(), "unit": unit} for estimate, unit in found]

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+import pandas as pd
+
+from tsuishi import limits
 from tsuishi.estimates import case_estimates, trial_estimates
 from tsuishi.frames import named_rows, outcomes, read_runs
 from tsuishi.published import Source
@@ -21,8 +24,13 @@ class Evidence:
         self.suites = sorted(set(self.outcomes["suite"]))
         self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
 
-        # What follows from it.
-        self.estimates = trial_estimates(self.results)
+        # What follows from it. `fractions` of limits: those too that cannot be told, as no limit was measured.
+        timed = trial_estimates(self.results)
+        rates = limits.with_axes(timed, self.results.trials)
+        self.limits = limits.measured_limits(rates)
+        self.fractions = limits.fractions(rates, self.limits)
+        told = [{name: row[name] for name in timed.columns} for row in self.fractions if row["value"] is not None]
+        self.estimates = pd.DataFrame([*timed.to_dict("records"), *told], columns=timed.columns)
         self.cases = case_estimates(self.estimates)
 
         # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.

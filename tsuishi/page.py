@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas as pd
 
-from tsuishi import records
+from tsuishi import limits, records
+from tsuishi.analyses import COLUMNS
 from tsuishi.estimates import unit_of
 from tsuishi.evidence import Evidence
 from tsuishi.frames import MISSING, STATUSES, named_rows
@@ -93,12 +94,31 @@ class Page:
         return {
             "cases": pd.DataFrame([row for part in parts for row in part.cases], dtype="object"),
             "ratios": pd.DataFrame([row for part in parts for row in part.ratios], columns=RATIO_COLUMNS),
+            **{name: pd.DataFrame(self._analysed(name), columns=columns) for name, columns in COLUMNS.items()},
+            "limits": pd.DataFrame(limits.rows(self._evidence.limits), columns=limits.COLUMNS),
+            "diagnosis": self._diagnosis(),
             "trials": self._evidence.results.trials,
             "estimates": self._evidence.estimates,
             "published": self._published(),
             "environments": _as_frame(self.environment_table, "field"),
             "packages": _as_frame(self.packages, "package"),
         }
+
+    def _analysed(self, name: str) -> list[dict[str, Any]]:
+        """The rows of a CSV file of analyses.py, of all suites."""
+        if name == "load":
+            return [row for section in self.sections for row in section.load.rows]
+        return [row for section in self.sections for part in section.parts for row in part.rows[name]]
+
+    def _diagnosis(self) -> pd.DataFrame:
+        """Every paragraph of every section."""
+        rows = [
+            {"suite": section.suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
+            for section in self.sections
+            for environment, paragraphs in section.paragraphs.items()
+            for paragraph in paragraphs
+        ]
+        return pd.DataFrame(rows, columns=["suite", "environment", "topic", "text"])
 
     def _published(self) -> pd.DataFrame:
         """Every number of every source, of suites that did not run too."""

@@ -15,6 +15,13 @@ from tsuishi.nvml import Nvml
 from tsuishi.rooms import Rooms
 from tsuishi.suite import Case, Profile, Suite, select_suites
 
+# What a trial's name says of its case, where it is not the usual.
+_TELLING_AXES = (
+    *("model", "implementation", "mode", "layout", "strategy", "precision", "execution"),
+    *("pipeline", "operation", "graph_optimizers", "search"),
+)
+_USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
+
 # An installed environment takes about this many times its wheels, and a build as much again on the way.
 _INSTALLED_PER_DOWNLOADED = 3.5
 
@@ -116,18 +123,24 @@ def plan_builds(builder: Builder, environments: Sequence[Environment]) -> list[P
 
 
 def plan_trials(
-    choice: Choice, rooms: Rooms, environments: Sequence[Environment], nvml: Nvml, history: Mapping[str, float]
+    choice: Choice,
+    rooms: Rooms,
+    environments: Sequence[Environment],
+    nvml: Nvml,
+    history: Mapping[str, float],
+    data: Mapping[str, str] | None = None,
 ) -> list[PlannedTrial]:
     """Every trial of the run in the order it will be run: repetition by repetition, shuffled within by the seed.
 
     Interleaving over cases and environments keeps a drift of the machine from looking like a difference between them.
+    `data` is the record of the data set at hand.
     """
     suites = select_suites(rooms.suites, choice.suites)
     repetitions: dict[int, list[PlannedTrial]] = {}
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
         for suite in suites:
-            for trial in _suite_trials(suite, environment, accelerator, choice, history):
+            for trial in _suite_trials(suite, environment, accelerator, choice, history, data, len(nvml)):
                 repetitions.setdefault(trial.repetition, []).append(trial)
     order = random.Random(choice.seed)  # noqa: S311
     for trials in repetitions.values():
@@ -171,27 +184,25 @@ def past_durations(results: Path, machine: str) -> dict[str, float]:
             try:
                 trial = store.read_json(trial_path)
                 if trial["status"] in store.FINDINGS and trial["machine_record"] == machine:
-                    key = history_key(trial["case_id"], trial["environment"], trial["settings"])
+                    key = history_key(trial["case_id"], trial["environment"], trial["settings"], trial.get("data"))
                     durations.setdefault(key, []).append(float(trial["duration_s"]))
             except (UserError, KeyError, TypeError, ValueError):
                 continue  # a damaged trial is no reason not to plan new ones
     return {key: statistics.median(values) for key, values in durations.items()}
 
 
-def history_key(case_id: str, environment: str, settings: Mapping[str, Any]) -> str:
+def history_key(
+    case_id: str, environment: str, settings: Mapping[str, Any], data: Mapping[str, str] | None = None
+) -> str:
     """What must be the same for an earlier trial's duration to say something about a later one's."""
-    return f"{case_id} {environment} {sorted(settings.items())}"
+    return f"{case_id} {environment} {sorted(settings.items())} {data['sha256'] if data else 'no data set'}"
 
 
 def trial_slug(case: Case) -> str:
     """A readable, unique name for a case: what varies most, and the beginning of its id."""
     axes = case.axes
     parts = [case.suite, case.protocol]
-    parts += [
-        str(axes[name])
-        for name in ("model", "implementation", "layout")
-        if axes.get(name) not in (None, "framework", "native")
-    ]
+    parts += [str(axes[name]) for name in _TELLING_AXES if axes.get(name) not in (None, *_USUAL_VALUES)]
     parts += [f"{letter}{axes[name]}" for name, letter in (("devices", "d"), ("batch_size", "b")) if name in axes]
     return "-".join([*parts, case.id[:6]])
 
@@ -242,12 +253,18 @@ def gpu_indices(trial: PlannedTrial, present: Sequence[int]) -> tuple[str, ...]:
 
 
 def _suite_trials(
-    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, history: Mapping[str, float]
+    suite: Suite,
+    environment: Environment,
+    accelerator: Accelerator,
+    choice: Choice,
+    history: Mapping[str, float],
+    data: Mapping[str, str] | None,
+    gpus: int,
 ) -> Iterable[PlannedTrial]:
     profile = suite.profile(choice.profile)
-    settings = profile.settings.model_dump()
-    for case, group in suite.cases(choice.profile, accelerator):
-        past = history.get(history_key(case.id, environment.name, settings))
+    settings = profile.settings_for(accelerator).model_dump()
+    for case, group in suite.cases(choice.profile, accelerator, gpus):
+        past = history.get(history_key(case.id, environment.name, settings, data))
         guess = environment.expect.startup_s + group.expected_s(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )

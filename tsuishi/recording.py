@@ -17,7 +17,7 @@ from tsuishi.store import RunDirectory
 from tsuishi.telemetry import Sampler, energy_j
 
 # Phases in which the measured work is done; energy is counted over these.
-_MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
+MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
 
 
 class Recording:
@@ -84,7 +84,7 @@ class Recording:
 
     def energy(self, phases: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
         """Joules over the measured phases, from the telemetry just written."""
-        spans = [(p["begin_s"], p["end_s"]) for p in phases if p["name"] in _MEASURED and p["end_s"] is not None]
+        spans = [(p["begin_s"], p["end_s"]) for p in phases if p["name"] in MEASURED and p["end_s"] is not None]
         path = self.folder / "telemetry.csv"
         if not spans or not path.exists():
             return None, ""

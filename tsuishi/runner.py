@@ -10,6 +10,7 @@ import psutil
 
 from tsuishi import provenance, spec, store
 from tsuishi.builder import WORKLOADS_INSIDE, Ready, framework_of
+from tsuishi.datasets import DataFile
 from tsuishi.engines.base import Ended, Launch, Limits, Process
 from tsuishi.errors import EngineLost, UserError
 from tsuishi.events import Event
@@ -21,6 +22,7 @@ from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 
+_DATA_INSIDE = "/data"
 # What the engine and this process need beside the trial.
 _MEMORY_FOR_TRIALS = 0.9
 
@@ -61,6 +63,7 @@ class Runner:
         rooms: Rooms,
         nvml: Nvml,
         audience: Audience,
+        data: DataFile | None,
     ) -> None:
         # For the whole run.
         self._run = run
@@ -69,6 +72,7 @@ class Runner:
         self._rooms = rooms
         self._nvml = nvml
         self._audience = audience
+        self._data = data
         self._machine = run.add_record("machine", provenance.machine_record(nvml))
         self._environments = {name: run.add_record("environment", one.record) for name, one in ready.items()}
         self._memory = int(
@@ -87,10 +91,8 @@ class Runner:
         self._bury_left_behind(planned)
         done = last_attempts(self._run)
         try:
-            for trial in planned:
-                earlier = done.get(trial.id)
-                if earlier is None or earlier["status"] in store.UNFINISHED:
-                    self._attempt(trial, earlier["attempt"] + 1 if earlier else 1)
+            for trial in unfinished(self._run, planned):
+                self._attempt(trial, done[trial.id]["attempt"] + 1 if trial.id in done else 1)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
                 self._gather()
@@ -142,12 +144,16 @@ class Runner:
     def _start(self, trial: PlannedTrial, ready: Ready, trial_id: str) -> Process:
         """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
         script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
+        mounts, data = {self._rooms.workloads: WORKLOADS_INSIDE}, None
+        if self._data:
+            mounts[self._data.path] = f"{_DATA_INSIDE}/{self._data.name}"
+            data = {**self._data.record, "file": ready.engine.inside(self._data.path, mounts[self._data.path])}
         try:
             return ready.engine.start(
                 ready.built,
                 Launch(
-                    arguments=("-u", script, spec.canonical_json(argument(trial, ready))),
-                    mounts={self._rooms.workloads: WORKLOADS_INSIDE},
+                    arguments=("-u", script, spec.canonical_json(argument(trial, ready, data))),
+                    mounts=mounts,
                     name=f"tsuishi-{self._run.id}-{trial_id}",
                     labels={"run": self._run.id},
                     limits=Limits(self._memory, self._settings.pids, gpu_indices(trial, self._nvml.indices)),
@@ -169,6 +175,8 @@ class Runner:
         phases = transcript.phases()
         joules, source = recording.energy(phases)
         workload = provenance.workload_record(self._rooms.workloads, trial.workload)
+        data = self._data.record if self._data else None
+        asked = spec.canonical_json(argument(trial, ready, data))
         return {
             "trial_id": recording.folder.name.partition("-")[2],
             "case_id": trial.case.id,
@@ -198,7 +206,8 @@ class Runner:
             "reported": reported,
             "settings": trial.settings,
             "timeout_s": trial.timeout_s,
-            "command": ["python", f"suites/workloads/{trial.workload}.py", spec.canonical_json(argument(trial, ready))],
+            "data": data,
+            "command": ["python", f"suites/workloads/{trial.workload}.py", asked],
         }
 
     def _sweep(self) -> None:
@@ -229,13 +238,15 @@ class Runner:
             ) from error
 
 
-def argument(trial: PlannedTrial, ready: Ready) -> dict[str, Any]:
-    """The one JSON argument a workload is started with."""
+def argument(trial: PlannedTrial, ready: Ready, data: Mapping[str, str] | None) -> dict[str, Any]:
+    """The one JSON argument a workload is started with; `data` is the file of a data set and its sha256."""
     return {
         "case": trial.case.axes,
         "framework": framework_of(ready.environment),
         "accelerator": trial.accelerator,
         "settings": trial.settings,
+        "budget_s": trial.timeout_s,
+        "data": data,
     }
 
 
@@ -247,6 +258,8 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int) -> Outco
         return Outcome("out_of_memory", f"the kernel ended it at its memory limit of {limit}", code)
     if transcript.failure is not None:
         kind = transcript.failure["kind"]
+        if kind == "skipped":
+            return Outcome("skipped", transcript.failure["text"], code)
         status = kind if kind in ("out_of_memory", "unsupported") else "failed"
         return Outcome(status, f"{transcript.failure['type']}: {transcript.failure['text']}", code)
     if not transcript.finished:
@@ -264,6 +277,12 @@ def last_attempts(run: RunDirectory) -> dict[str, dict[str, Any]]:
         if base not in latest or trial["attempt"] > latest[base]["attempt"]:
             latest[base] = trial
     return latest
+
+
+def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+    """The trials of the plan that have no finding yet."""
+    latest = last_attempts(run)
+    return [trial for trial in planned if trial.id not in latest or latest[trial.id]["status"] in store.UNFINISHED]
 
 
 def statuses(run: RunDirectory, planned: Sequence[PlannedTrial]) -> Counter[str]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
 from markupsafe import Markup
 
-from tsuishi import charts, frames, towers
+from tsuishi import analyses, charts, frames, limits, parity, sweeps, towers
 from tsuishi.comparison import Comparison
+from tsuishi.diagnosis import Paragraph, diagnose
 from tsuishi.evidence import Evidence
 from tsuishi.tables import NOT_PUBLISHED, Table, case_text, header, number_cell, status_cell, text_cell
 
@@ -19,10 +19,14 @@ FIRST_AND_LATER = "First and later runs"
 VIEWS = {
     FIRST_AND_LATER: towers.RUN_TIMES,
     "Transfer and compute": ("host_to_device_s", "compute_s", "device_to_host_s"),
-    "Steps": ("step_s", "throughput_images_per_s", "first_step_s", "second_step_s"),
+    "Steps": ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
     "Epochs of 50,000 images": ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
+    "Parity": parity.QUANTITIES,
+    "Work": ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
 }
 OTHER = "Other measurements"
+# Of one suite and protocol.
+MOST_CHARTS = 8
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,10 @@ class Chart:
 
 @dataclass(frozen=True)
 class Part:
-    """A suite under one protocol. `common`: what all cases share. `cases`, `ratios`: its rows of those CSV files."""
+    """A suite under one protocol. `common`: what all cases share. `cases`, `ratios`: its rows of those CSV files.
+
+    `rows`: its rows of the CSV files of analyses.py, by their names.
+    """
 
     protocol: str
     common: str
@@ -45,15 +52,22 @@ class Part:
     tables: list[Table]
     cases: list[dict[str, Any]]
     ratios: list[dict[str, Any]]
+    rows: analyses.Rows
 
 
 @dataclass(frozen=True)
 class Section:
-    """A suite. `telemetry`: its longest trial over time, where one was watched."""
+    """A suite. `telemetry`: its longest trial over time, where one was watched.
+
+    `paragraphs`: what its cases together say, by environment, for a suite that has something to explain. `load`: how
+    it was spread over GPUs.
+    """
 
     suite: str
     parts: list[Part]
     telemetry: Chart | None
+    paragraphs: dict[str, list[Paragraph]]
+    load: analyses.Loads
 
     @property
     def charts(self) -> list[Chart]:
@@ -65,30 +79,33 @@ def make_section(evidence: Evidence, suite: str) -> Section:
     """The section of a suite that ran."""
     protocols = sorted(set(evidence.outcomes.loc[evidence.outcomes["suite"] == suite, "protocol"]))
     parts = [_part(Comparison(evidence, suite, protocol)) for protocol in protocols]
-    return Section(suite, parts, _telemetry(evidence, suite))
+    load = analyses.gpu_loads(evidence, suite)
+    return Section(suite, parts, _telemetry(evidence, suite), diagnose(evidence, suite), load)
 
 
 def _part(comparison: Comparison) -> Part:
-    lines = towers.tower_lines(comparison)
+    by_towers = towers.Towers(comparison)
+    tables, rows = analyses.analyse(comparison)
     return Part(
         protocol=comparison.protocol,
         common=comparison.common,
         charts=list(_sweeps(comparison)),
-        tables=_tables(comparison, towers.tower_table(lines)),
+        tables=[*_tables(comparison, by_towers.tables()), *tables],
         cases=list(comparison.rows()),
-        ratios=towers.tower_ratios(comparison, lines),
+        ratios=by_towers.ratios(),
+        rows=rows,
     )
 
 
-def _tables(comparison: Comparison, by_towers: Table | None) -> list[Table]:
+def _tables(comparison: Comparison, by_towers: list[Table]) -> list[Table]:
     """Every view that has something to show; where nothing was measured, what became of the cases."""
-    measured = set(comparison.cases["quantity"])
+    measured = comparison.quantities
     views = {title: [name for name in names if name in measured] for title, names in VIEWS.items()}
     views[OTHER] = sorted(measured - {name for names in views.values() for name in names})
-    tables = [by_towers] if by_towers else []
+    tables = list(by_towers)
     for title, quantities in views.items():
         if quantities:
-            folded = title == OTHER or (title == FIRST_AND_LATER and by_towers is not None)
+            folded = title == OTHER or (title == FIRST_AND_LATER and bool(by_towers))
             tables.append(_view(comparison, title, quantities, folded))
     return tables or [_view(comparison, "Outcome", [], folded=False)]
 
@@ -111,37 +128,53 @@ def _view(comparison: Comparison, title: str, quantities: list[str], folded: boo
             row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
         row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
         rows.append(row)
-    return Table(columns, rows, title, groups, folded, _notes(comparison.cases, quantities))
+    return Table(columns, rows, title, groups, folded, _notes(comparison, quantities))
 
 
-def _notes(cases: pd.DataFrame, quantities: list[str]) -> list[str]:
+def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
     """What the marks under a table's numbers mean: only those that are there."""
-    rows = cases[cases["quantity"].isin(quantities)]
+    rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
     within = (rows["spread_kind"] == "blocks").any()
     notes = {
         "n: trials. Their median, and below it the smallest and the largest.": (rows["n"] > 1).any(),
         "n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.": within,
-        "† derived: no full epoch of 50,000 images (or not all 100 epochs) was run.": rows["derived"].any(),
+        "† derived: no full epoch of 50,000 images (or not all 100 epochs) was run.": (
+            rows["derived"] & (rows["unit"] == "s")
+        ).any(),
     }
-    return [note for note, holds in notes.items() if holds]
+    about_limits = (
+        limits.notes(comparison.fractions, comparison.evidence.limits) if "fraction_of_limit" in quantities else []
+    )
+    return [*about_limits, *(note for note, holds in notes.items() if holds)]
 
 
 def _sweeps(comparison: Comparison) -> Iterator[Chart]:
-    """A chart for every sweep and every variant of it that has a line."""
+    """A chart for every sweep and every variant of it that has a line, but not more than can be looked at."""
     evidence, cases = comparison.evidence, comparison.cases
     numbers = [number for number in evidence.numbers if number.axes["suite"] == comparison.suite]
     titles = {number.key: evidence.hardware[number.key].title for number in numbers}
     marks = {"simulated": "Some devices are simulated.", "synthetic": "Synthetic data."}
     flags = [text for flag, text in marks.items() if cases[flag].any()]
-    for sweep in charts.SWEEPS:
-        variants = charts.sweep_points(cases, evidence.axes, numbers, titles, sweep)
-        for count, (variant, points) in enumerate(variants, start=1):
-            name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
-            drawn = charts.sweep_chart(points, sweep, evidence.environments, sorted(titles.values()))
-            which = ", ".join(filter(None, [comparison.protocol, case_text(variant, comparison.varying)]))
-            bars = ["Bars: from smallest to largest trial, or the quartiles of the only one."]
-            bars = bars if points["low"].notna().any() else []
-            yield _chart(drawn, sweep.title, name, " ".join([f"{which}.", *bars, *flags]))
+    found = []
+    for sweep in sweeps.SWEEPS:
+        variants = sweeps.sweep_points(cases, evidence.axes, numbers, titles, sweep)
+        if sweep.title == FIRST_AND_LATER:
+            # What the source did not run has a table (towers.py); a chart for each would bury the source's own.
+            variants = [one for one in variants if (one[1]["published"] & ~one[1]["rule"]).any()] or variants
+        found += [(sweep, count, *one) for count, one in enumerate(variants, start=1)]
+    for sweep, count, variant, points in found[:MOST_CHARTS]:
+        name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
+        drawn = charts.sweep_chart(points, sweep, evidence.environments, sorted(titles.values()))
+        which = ", ".join(filter(None, [comparison.protocol, case_text(variant, comparison.varying)]))
+        remarks = {
+            "Bars: from smallest to largest trial, or the quartiles of the only one.": points["low"].notna().any(),
+            "Lines through points: the throughput model (see its table).": (points["mark"] == "fit").any(),
+            f"{len(found) - MOST_CHARTS} more such charts are not drawn: see the tables.": (
+                len(found) > MOST_CHARTS and (sweep, count) == found[MOST_CHARTS - 1][:2]
+            ),
+        }
+        texts = [f"{which}.", *(text for text, holds in remarks.items() if holds), *flags]
+        yield _chart(drawn, sweep.title, name, " ".join(texts))
 
 
 def _telemetry(evidence: Evidence, suite: str) -> Chart | None:

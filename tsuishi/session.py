@@ -6,13 +6,15 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsuishi import __version__, console, plan, provenance, runner, spec, store
+from tsuishi import __version__, console, datasets, plan, provenance, runner, spec, store
 from tsuishi.builder import Builder, Ready
+from tsuishi.datasets import DataFile, DataSet
 from tsuishi.environment import Environment, read_environment
-from tsuishi.errors import EngineLost, UserError
+from tsuishi.errors import BuildError, EngineLost, UserError
 from tsuishi.nvml import Nvml
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.rooms import Rooms
@@ -27,13 +29,32 @@ _FREE_DISK_MARGIN = 1.1
 class Session:
     """What one call of Invoke works with."""
 
-    def __init__(self, settings: Settings, choice: Choice, screen: console.Screen, rooms: Rooms | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        choice: Choice,
+        screen: console.Screen,
+        rooms: Rooms | None = None,
+        data_set: DataSet = datasets.CIFAR10,
+    ) -> None:
         self.settings = settings
         self.choice = choice
         self.screen = screen
         self.rooms = rooms or Rooms()
+        self.data_set = data_set
         self.builder = Builder(settings, self.rooms)
         self.nvml = Nvml()
+
+    @cached_property
+    def data(self) -> DataFile | None:
+        """The data set at hand, verified once. Raises UserError where it is not what it should be."""
+        return datasets.at_hand(self.settings.data, self.settings.cache, self.data_set)
+
+    def fetch_data(self, url: str) -> Path:
+        """Fetch the data set: from the URL given, else from the configured places, else from its publishers."""
+        asked = [url] if url else datasets.places(self.settings.data_urls, self.data_set)
+        with self.screen.fetching(self.data_set.file) as progress:
+            return datasets.fetch(self.settings.cache, asked, progress.say, progress.downloaded, self.data_set)
 
     def plan(self, with_trials: bool) -> tuple[Environment, ...]:
         """Print what would be done, and what is left out with the reason; the environments that can be used."""
@@ -47,6 +68,12 @@ class Session:
         if with_trials:
             trials = self.plan_trials(chosen.environments)
             console.print_trials(self.screen, trials)
+            self.screen.say(
+                f"data: {self.data.name}"
+                if self.data
+                else "data: made up; `invoke fetch-data` gets the real ones "
+                f"({console.megabytes(self.data_set.size_bytes)}), or give --data"
+            )
             expected += sum(trial.expected_s for trial in trials)
         fetch = sum(build.download_bytes for build in builds)
         disk = fetch + sum(build.disk_bytes for build in builds)
@@ -61,14 +88,25 @@ class Session:
         """The trials of this call, with what earlier runs on this machine say about their time."""
         machine = f"machine-{spec.digest(provenance.machine_record(self.nvml))}"
         history = plan.past_durations(self.settings.results, machine)
-        return plan.plan_trials(self.choice, self.rooms, environments, self.nvml, history)
+        data = self.data.record if self.data else None
+        return plan.plan_trials(self.choice, self.rooms, environments, self.nvml, history, data)
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
-        """Every environment, ready to be entered. Raises BuildError for the first that cannot be made."""
-        ready = {}
+        """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others."""
+        ready: dict[str, Ready] = {}
+        failures: dict[str, UserError] = {}
         with store.exclusive(self.settings.cache / "building.lock", "building environments"):
             for environment in environments:
-                ready[environment.name] = self._build_one(environment)
+                try:
+                    ready[environment.name] = self._build_one(environment)
+                except UserError as error:
+                    failures[environment.name] = error
+                    if len(environments) > 1:
+                        self.screen.say(f"{environment.name}: not built: {error}")
+        if len(failures) > 1:
+            raise BuildError(f"{len(failures)} environments could not be built: {', '.join(failures)}; see above")
+        for failure in failures.values():
+            raise failure
         return ready
 
     def _build_one(self, environment: Environment) -> Ready:
@@ -117,11 +155,23 @@ class Session:
         ready = self.build([read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)])
         _refuse_other_environments(run, ready)
         planned = plan.planned_again(recorded, names)
+        self._refuse_other_data(run, recorded)
         if self.choice.timeout_s is not None:
             planned = [replace(trial, timeout_s=self.choice.timeout_s) for trial in planned]
         with self._measuring():
             self._run(run, ready, planned)
         return run
+
+    def _refuse_other_data(self, run: RunDirectory, recorded: Mapping[str, Any]) -> None:
+        """Go on with the data a run began with: raise UserError where they are not at hand; none stay none."""
+        then = recorded.get("data")
+        if then is None:
+            self.data = None
+        elif self.data is None or self.data.record != then:
+            raise UserError(
+                f"run {run.id} began with {then['file']} (sha256 {then['sha256'][:12]}…), which is not at hand: "
+                "get it with `invoke fetch-data`, give --data, or start a new run"
+            )
 
     def _as_in(self, recorded: Mapping[str, Any]) -> None:
         """Take over what decides which environments are found from a run's own arguments."""
@@ -149,6 +199,7 @@ class Session:
                 "seed": self.choice.seed,
                 "engine": self.settings.engine,
                 "arguments": self._arguments(),
+                "data": self.data.record if self.data else None,
                 "plan": plan.describe_plan(planned),
                 "left_out": [{"environment": name, "reason": reason} for name, reason in left_out.items()],
             },
@@ -169,14 +220,16 @@ class Session:
             "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.mirrors.items())),
             "host_python": Path(settings.host_python).name,
             "telemetry_interval": settings.telemetry_interval,
+            "data": self.data.name if settings.data and self.data else "",
         }
 
     def _run(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
-        expected = sum(trial.expected_s for trial in planned)
-        self.screen.say(f"run {run.id}: {len(planned)} trials, about {console.duration(expected)}, in {run.path}")
+        left = runner.unfinished(run, planned)
+        expected = sum(trial.expected_s for trial in left)
+        self.screen.say(f"run {run.id}: {len(left)} trials, about {console.duration(expected)}, in {run.path}")
         begun = time.monotonic()
-        with self.screen.running(planned) as audience:
-            work = runner.Runner(run, ready, self.settings, self.rooms, self.nvml, audience)
+        with self.screen.running(left, len(planned)) as audience:
+            work = runner.Runner(run, ready, self.settings, self.rooms, self.nvml, audience, self.data)
             counts = work.run(planned)
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         self.screen.say(

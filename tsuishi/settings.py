@@ -54,6 +54,10 @@ class Settings(spec.Spec):
     reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
     # Base references replaced at an air-gapped site: the reference asked for (or its repository) -> the one used.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
+    # Where data sets are fetched from, each under its own file name; empty means from where they were published.
+    data_urls: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    # A data set given by hand: its file, or a folder with it.
+    data: Annotated[Path, AfterValidator(_absolute)] | None = None
     # Package indexes and wheel folders; empty means those pip is configured with.
     indexes: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     find_links: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()

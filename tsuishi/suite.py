@@ -1,6 +1,7 @@
 """Suites: what is measured. Axes, the cases they span, and how each is timed, from suites/<name>.toml."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
@@ -99,7 +100,9 @@ class Settings(spec.Spec):
     # Of SGD.
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    # Stop measuring once the mean is known this well (relative standard error over blocks); 0: never.
+    # After the first one: the least an early stop needs.
+    min_epochs: PositiveInt = 3
+    # Stop measuring once the mean is known this well (relative standard error over blocks or epochs); 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # Time forward pass and gradients on their own as well.
     parts: bool = False
@@ -123,6 +126,12 @@ class ProfileSettings(spec.Spec):
     repetitions: dict[Accelerator, PositiveInt] = {"cpu": 1, "cuda": 3}
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     settings: Settings = Settings()
+    # On GPUs, where something else is quick than on CPUs; without it the same.
+    settings_on_cuda: Settings | None = None
+
+    def settings_for(self, accelerator: Accelerator) -> Settings:
+        """How a case is timed on an accelerator."""
+        return (self.settings_on_cuda if accelerator == "cuda" else None) or self.settings
 
 
 class Expect(spec.Spec):
@@ -139,6 +148,8 @@ class Group(spec.Spec):
     profiles: tuple[Profile, ...] = PROFILES
     # Where it runs; None means everywhere.
     accelerator: Accelerator | None = None
+    # Leave out cases with more devices than the machine has GPUs, instead of sharing or refusing them.
+    only_present: bool = False
     axes: dict[str, Values]
     expect: dict[Profile, Expect] = {}
 
@@ -163,13 +174,19 @@ class Suite(spec.Spec):
         """How a profile is timed; one the file does not mention has the defaults."""
         return self.profiles.get(name, ProfileSettings())
 
-    def cases(self, profile: Profile, accelerator: Accelerator) -> Iterator[tuple[Case, Group]]:
-        """Every case of a profile on an accelerator, once each, with the group it comes from."""
+    def cases(
+        self, profile: Profile, accelerator: Accelerator, gpus: int | None = None
+    ) -> Iterator[tuple[Case, Group]]:
+        """Every case of a profile on an accelerator, once each, with the group it comes from.
+
+        gpus: how many there are, for the groups that are for those present only; None: as many as they like.
+        """
         seen = set()
         for group in self.groups:
             if profile in group.profiles and group.accelerator in (None, accelerator):
+                most = gpus if group.only_present and gpus is not None else math.inf
                 for case in group_cases(self.name, group):
-                    if case.id not in seen:
+                    if case.id not in seen and (case.devices or 1) <= most:
                         seen.add(case.id)
                         yield case, group
 

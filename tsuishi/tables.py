@@ -19,6 +19,9 @@ _AXIS_TEXT = {
     "model": "{}",
     "batch_size": "batch {}",
     "precision": "{}",
+    "operation": "{}",
+    "matrix_size": "{0}×{0}",
+    "buffer_mib": "{} MiB",
     "images": "{} images",
     "filter_size": "filter {0}×{0}",
     "data": "{} data",
@@ -84,7 +87,13 @@ def status_cell(word: str) -> Cell:
 
 
 def digits(value: float, unit: str = "") -> str:
-    """A number as people read it: four significant digits; counts (whole, of unit 1) and thousands in full."""
+    """A number as people read it: four significant digits; counts (whole, of unit 1) and thousands in full.
+
+    Large rates of work have an SI prefix, for the unit in the header: "210.0 G".
+    """
+    if unit in ("FLOP/s", "B/s"):
+        prefix, factor = next(one for one in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("", 0.0)) if abs(value) >= one[1])
+        return f"{value / (factor or 1):#.4g}".removesuffix(".") + f"\u00a0{prefix}".rstrip("\u00a0")
     if abs(value) >= 1000 or (unit == "1" and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:#.4g}".removesuffix(".")

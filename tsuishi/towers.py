@@ -23,52 +23,89 @@ from tsuishi.tables import (
 RATIO_COLUMNS = ["suite", "protocol", "series", "quantity", "ratio_3_to_4_devices"]
 RUN_TIMES = ("first_run_s", "later_run_s")
 
+_SCIPY = {"scipy": "SciPy", "scipy_all_cores": "SciPy on all cores"}
+_NOT_TELLING = ("devices", "implementation")
+
 Lines = dict[tuple[str, str], dict[int, Cell]]
 
 
-def tower_lines(comparison: Comparison) -> Lines:
-    """By series and quantity: a cell for every number of devices. None where devices do not turn, or nothing ran.
+class Towers:
+    """The lines of one suite and protocol: `own`, of the case the source ran, ours first; `others`, ours of all others.
 
-    Ours come first, then the published ones.
+    What the source ran are the cases that its published numbers match; where none do, all of ours are own. Both are
+    empty where no line has two numbers of devices, or nothing ran.
     """
-    measured = set(comparison.cases["quantity"])
-    quantities = [name for name in RUN_TIMES if name in measured]
-    lines = _our_lines(comparison, quantities)
-    if not any(len(line) > 1 for line in lines.values()):
-        return {}
-    lines = {key: line for key, line in lines.items() if any(cell.value for cell in line.values())}
-    for number in comparison.evidence.numbers if lines else []:
-        if number.quantity in quantities and number.axes["suite"] == comparison.suite:
-            series = f"{comparison.evidence.hardware[number.key].title} (published)"
-            # SciPy's own row of a source has no devices: one CPU.
-            devices = int(number.axes.get("devices", 1))
-            lines.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
-    return lines
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._numbers = [one for one in comparison.evidence.numbers if one.axes["suite"] == comparison.suite]
+        measured = set(comparison.cases["quantity"])
+        self._quantities = [name for name in RUN_TIMES if name in measured]
+        # A search has runs of its own on both sides of what it finds.
+        cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
+        own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
+        self.own, self.others = self._lines(own), {}
+        if not any(len(line) > 1 for line in self.own.values()):
+            self.own = {}
+            return
+        self.others = self._lines([case_id for case_id in cases if case_id not in own], besides=own)
+        for number in self._numbers:
+            if number.quantity in self._quantities:
+                series = f"{comparison.evidence.hardware[number.key].title} (published)"
+                # SciPy's own row of a source has no devices: one CPU.
+                devices = int(number.axes.get("devices", 1))
+                self.own.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
+
+    def tables(self) -> list[Table]:
+        """What the source ran; and folded away, as there are many of them, all other cases."""
+        titles = {
+            "First and later runs against the number of towers": (self.own, False),
+            "First and later runs of what the source did not run": (self.others, True),
+        }
+        return [_table(title, lines, folded) for title, (lines, folded) in titles.items() if lines]
+
+    def ratios(self) -> list[dict[str, Any]]:
+        """For ratios.csv: every line that has three devices and four, with RATIO_COLUMNS."""
+        where = {"suite": self._comparison.suite, "protocol": self._comparison.protocol}
+        return [
+            {**where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
+            for (series, quantity), line in {**self.own, **self.others}.items()
+            if (ratio := _ratio(line))
+        ]
+
+    def _ran_by_source(self, axes: dict[str, Any]) -> bool:
+        """Whether a published number matches; SciPy on all cores stands with SciPy as the source ran it."""
+        axes = {**axes, "implementation": "scipy"} if _is_scipy(axes) else axes
+        return any(number.matches(axes) for number in self._numbers)
+
+    def _lines(self, case_ids: list[str], besides: list[str] | None = None) -> Lines:
+        """A line is named by its environment and by the axes in which it differs from the others, or from `besides`."""
+        comparison, lines = self._comparison, Lines()
+        every = [comparison.axes[case_id] for case_id in besides or case_ids if not _is_scipy(comparison.axes[case_id])]
+        common = {axis: value for axis, value in (every or [{}])[0].items() if all(o.get(axis) == value for o in every)}
+        for environment in comparison.environments:
+            for case_id in case_ids:
+                axes = comparison.axes[case_id]
+                telling = [axis for axis in axes if axes[axis] != common.get(axis) and axis not in _NOT_TELLING]
+                what = [environment, _SCIPY.get(axes.get("implementation", "")), case_text(axes, telling)]
+                for quantity in self._quantities:
+                    cell = comparison.cell(case_id, environment, quantity)
+                    spread = tuple(note for note in cell.notes if "–" in note)
+                    line = lines.setdefault((", ".join(filter(None, what)), quantity), {})
+                    line[axes["devices"]] = replace(cell, notes=spread)
+        return {key: line for key, line in lines.items() if any(cell.value for cell in line.values())}
 
 
-def _our_lines(comparison: Comparison, quantities: list[str]) -> Lines:
-    lines: Lines = {}
-    telling = [axis for axis in comparison.varying if axis not in ("devices", "implementation")]
-    for environment in comparison.environments:
-        for case_id in comparison.case_ids:
-            axes = comparison.axes[case_id]
-            if "devices" not in axes:
-                continue
-            text = case_text(axes, telling)
-            scipy = axes.get("implementation") == "scipy"
-            series = f"{environment}, SciPy" if scipy else f"{environment}: {text}".removesuffix(": ")
-            for quantity in quantities:
-                cell = comparison.cell(case_id, environment, quantity)
-                spread = tuple(note for note in cell.notes if "–" in note)
-                lines.setdefault((series, quantity), {})[axes["devices"]] = replace(cell, notes=spread)
-    return lines
+def _is_scipy(axes: dict[str, Any]) -> bool:
+    return axes.get("implementation") in _SCIPY
 
 
-def tower_table(lines: Lines) -> Table | None:
-    """The lines as a table; None where there is at most one number of devices."""
+def _has_towers(axes: dict[str, Any]) -> bool:
+    return "devices" in axes and "search" not in axes
+
+
+def _table(title: str, lines: Lines, folded: bool) -> Table:
     counts = sorted({count for line in lines.values() for count in line})
-    if len(counts) < 2:
-        return None
     rows = []
     for (series, quantity), line in lines.items():
         # SciPy has one CPU and no towers.
@@ -78,17 +115,7 @@ def tower_table(lines: Lines) -> Table | None:
         row = [text_cell(series), text_cell(header(quantity), "label"), *cells]
         rows.append([*row, number_cell(ratio) if ratio else status_cell(NOTHING)])
     columns = ["", "", *[f"{count} tower{'s' if count > 1 else ''}" for count in counts], "3 ÷ 4 towers"]
-    return Table(columns, rows, "First and later runs against the number of towers")
-
-
-def tower_ratios(comparison: Comparison, lines: Lines) -> list[dict[str, Any]]:
-    """For ratios.csv: every line that has three devices and four, with RATIO_COLUMNS."""
-    where = {"suite": comparison.suite, "protocol": comparison.protocol}
-    return [
-        {**where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
-        for (series, quantity), line in lines.items()
-        if (ratio := _ratio(line))
-    ]
+    return Table(columns, rows, title, folded=folded)
 
 
 def _ratio(line: dict[int, Cell]) -> float | None:

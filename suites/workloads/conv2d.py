@@ -1,11 +1,13 @@
 """Source conv2d-gce: one 2-D convolution over many images, split over N devices (towers) and summed on the CPU.
 
 Axes. protocol: `literal` times one cold run as the source did, then later runs; `steady` times transfer, compute and
-transfer back apart, warm. implementation: framework or scipy. devices: towers. images, height, width, channels: the
-input; the filter has filter_size x filter_size x channels x channels weights, as the source's had as many channels out
-as in (1). data: `ones` as the source, or `random` (input and filter). feed: where a run's input comes from, `constant`
-in the program, `fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers:
-TensorFlow's `default`, `no_folding` (of constants) or `none`.
+transfer back apart, warm. implementation: framework, or SciPy as the source ran it (one image over and over on one CPU)
+or on all cores (every image once). devices: towers. images, height, width, channels: the input; the filter has
+filter_size x filter_size x channels x channels weights, as the source's had as many channels out as in (1). data:
+`ones` as the source, or `random` (input and filter). feed: where a run's input comes from, `constant` in the program,
+`fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers: TensorFlow's
+`default`, `no_folding` (of constants) or `none`. search: `folding_edge` looks for the largest number of images, up to
+`images`, that is folded; without it a case is timed as it is.
 """
 
 import events  # noqa: I001  first, as its import starts the clock of `t`
@@ -14,10 +16,13 @@ import importlib
 
 import numpy as np
 
+import conv2d_work
 import frameworks
+import timing
 from events import Unsupported
 
 try:
+    import conv2d_all_cores
     import conv2d_reference
     import conv2d_scipy
 except ImportError:  # no SciPy: said by conv2d(), as an event
@@ -29,15 +34,15 @@ TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products di
 
 # images: (N, height, width, channels) float32; kernel: (size, size, channels, channels) float32, as TensorFlow lays
 # them out; places: for each tower a GPU index, or None for the CPU.
-Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings")
+Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings budget")
 
 
 def conv2d(request, emitter):
     if conv2d_scipy is None:
         raise Unsupported("SciPy is not installed in this environment, and every output is checked against it")
     case = request.case
-    runner = {"framework": run_framework, "scipy": run_scipy}[case.one_of("implementation", ("framework", "scipy"))]
-    outputs, expected = runner(request, emitter)
+    runners = {"framework": run_framework, "scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
+    outputs, expected = runners[case.one_of("implementation", sorted(runners))](request, emitter)
     error = conv2d_reference.relative_error(outputs, expected)
     emitter.metric("outputs_checked", len(expected), "1")
     emitter.metric("max_relative_error", error, "1")
@@ -59,7 +64,7 @@ def check_axes(case, axes):
 
 
 def check_framework_axes(case):
-    check_axes(case, FRAMEWORK_AXES)
+    check_axes(case, FRAMEWORK_AXES + (("search",) if "search" in case else ()))
     case.one_of("feed", ("constant", "fed", "resident"))
     case.one_of("graph_optimizers", ("default", "no_folding", "none"))
     if case["images"] % case["devices"]:
@@ -68,9 +73,14 @@ def check_framework_axes(case):
         raise Unsupported("strategy {!r}: conv2d knows 'towers'".format(case["strategy"]))
     if case["protocol"] == "steady" and case["feed"] != "resident":
         raise Unsupported("protocol 'steady' measures feed 'resident'; asked for {!r}".format(case["feed"]))
+    if "search" in case:
+        case.one_of("search", ("folding_edge",))
+        if (case["protocol"], case["devices"], case["feed"]) != ("literal", 1, "constant"):
+            raise Unsupported("search 'folding_edge' is for protocol 'literal', 1 device and feed 'constant'")
 
 
-def make_problem(case, settings, places, feed=None, graph_optimizers=None):
+def make_problem(request, places):
+    case, settings = request.case, request.settings
     shape = [case[axis] for axis in ("images", "height", "width", "channels")]
     kernel_shape = [case["filter_size"]] * 2 + [case["channels"]] * 2
     if case["data"] == "ones":
@@ -79,28 +89,47 @@ def make_problem(case, settings, places, feed=None, graph_optimizers=None):
         random = np.random.RandomState(settings["seed"])
         images = random.uniform(-1, 1, shape).astype(np.float32)
         kernel = random.uniform(-1, 1, kernel_shape).astype(np.float32)
-    return Problem(images, kernel, places, feed, graph_optimizers, settings)
+    budget = timing.Budget(request.budget_s)
+    return Problem(images, kernel, places, case.get("feed"), case.get("graph_optimizers"), settings, budget)
 
 
 def run_scipy(request, emitter):
-    """(outputs, expected). SciPy has one way to run, whatever the protocol: on one CPU, from host memory."""
+    """(outputs, expected). SciPy has one way to run, whatever the protocol: from host memory."""
+    problem = scipy_problem(request, emitter, processes=1)
+    conv2d_work.report_one_image(problem, emitter)
+    return conv2d_scipy.run(problem, emitter), conv2d_scipy.expected(problem)
+
+
+def run_scipy_on_all_cores(request, emitter):
+    """(outputs, expected), of the images that are checked. Nothing imports a framework: the processes are forked."""
+    problem = scipy_problem(request, emitter, processes=conv2d_all_cores.cores())
+    conv2d_work.report(problem, emitter)
+    outputs = conv2d_all_cores.run(problem, emitter)
+    chosen = conv2d_reference.chosen_images(problem)
+    return [outputs[chosen]], conv2d_scipy.expected_of_all_channels(problem, chosen)
+
+
+def scipy_problem(request, emitter, processes):
     case = request.case
     check_axes(case, SCIPY_AXES)
     if case["devices"] != 1:
-        raise Unsupported("implementation 'scipy' runs on 1 device; asked for {}".format(case["devices"]))
-    problem = make_problem(case, request.settings, [None])
+        raise Unsupported(
+            "implementation {!r} runs on 1 device, the CPU; asked for {}".format(
+                case["implementation"], case["devices"]
+            )
+        )
     emitter.environment(
         framework=None,
         python=frameworks.python_version(),
         cuda=None,
         cudnn=None,
-        flags={"threads": 1},
+        flags={"threads": 1, "processes": processes},
         versions=frameworks.versions("numpy", "scipy"),
         devices=frameworks.devices("cpu"),
         simulated=False,
         synthetic=False,
     )
-    return conv2d_scipy.run(problem, emitter), conv2d_scipy.expected(problem)
+    return make_problem(request, [None])
 
 
 def run_framework(request, emitter):
@@ -113,10 +142,13 @@ def run_framework(request, emitter):
     frameworks.report(emitter, name, module, request, transfers="copies in host memory" if None in places else "bus")
     # Nothing here stands in for data the source had: its own input was made of ones.
     emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
-    problem = make_problem(case, request.settings, places, case["feed"], case["graph_optimizers"])
+    problem = make_problem(request, places)
     implementation = importlib.import_module("conv2d_" + name)
-    protocol = implementation.literal if case["protocol"] == "literal" else implementation.steady
-    outputs = protocol(problem, emitter)
+    if "search" in case:
+        outputs = implementation.folding_edge(problem, emitter)
+    else:
+        protocol = implementation.literal if case["protocol"] == "literal" else implementation.steady
+        outputs = protocol(problem, emitter)
     chosen = conv2d_reference.chosen_images(problem)
     return [output[chosen] for output in outputs], conv2d_reference.expected_sum(problem, chosen)
 

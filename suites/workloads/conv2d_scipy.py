@@ -19,22 +19,34 @@ def run(problem, emitter):
     def loop():
         return [convolve2d(image, kernel, "same") for _ in range(count)][-1:]
 
-    return timing.first_and_later(emitter, loop, problem.settings["later_runs"], len(problem.images))
+    return timing.first_and_later(emitter, loop, problem.settings["later_runs"], len(problem.images), problem.budget)
 
 
 def expected(problem):
-    """(1, height, width) float64: the same without SciPy, by shifting the image once for each weight of the filter."""
-    image, kernel = problem.images[0, :, :, 0].astype(np.float64), problem.kernel[:, :, 0, 0]
-    after, before = same_padding(len(kernel))  # a convolution looks the other way than a correlation
-    padded = np.pad(image, (before, after), "constant")
-    height, width = image.shape
-    size = len(kernel)
-    return np.array(
+    """(1, height, width) float64: the same without SciPy."""
+    return shifted(problem.images[:1, :, :, 0], problem.kernel[:, :, 0, 0])
+
+
+def expected_of_all_channels(problem, chosen):
+    """(len(chosen), height, width, channels) float64: the chosen images' convolutions, summed over their channels."""
+    images, kernel = problem.images[chosen], problem.kernel
+    return np.stack(
         [
-            sum(
-                kernel[size - 1 - y, size - 1 - x] * padded[y : y + height, x : x + width]
-                for y in range(size)
-                for x in range(size)
-            )
-        ]
+            sum(shifted(images[:, :, :, i], kernel[:, :, i, o]) for i in range(kernel.shape[2]))
+            for o in range(kernel.shape[3])
+        ],
+        axis=-1,
+    )
+
+
+def shifted(images, kernel):
+    """images (count, height, width) and kernel (size, size): SciPy's 'same', by shifting once for each weight."""
+    size = len(kernel)
+    after, before = same_padding(size)  # a convolution looks the other way than a correlation
+    padded = np.pad(images.astype(np.float64), ((0, 0), (before, after), (before, after)), "constant")
+    height, width = images.shape[1:]
+    return sum(
+        kernel[size - 1 - y, size - 1 - x] * padded[:, y : y + height, x : x + width]
+        for y in range(size)
+        for x in range(size)
     )

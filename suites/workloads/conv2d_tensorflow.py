@@ -1,7 +1,10 @@
 """conv2d in TensorFlow's graph mode, through tensorflow.compat.v1: the same file runs on 1.13 and on 2.x."""
 
+import contextlib
+
 import numpy as np
 
+import conv2d_folding
 import timing
 
 
@@ -15,19 +18,44 @@ def literal(problem, emitter):
     import tensorflow.compat.v1 as tf
 
     with tf.Graph().as_default():
-        inputs, load, feed = _inputs(tf, problem)
-        convolved = []
-        for place, images in zip(problem.places, inputs):
-            with tf.device(_device(place)):
-                convolved.append(_convolution(tf, images, problem.kernel))
-        with tf.device("/cpu:0"):
-            total = tf.add_n(convolved)
+        total, load, feed = _towers(tf, problem)
         with tf.Session(config=session_config(tf, problem.graph_optimizers)) as session:
             for operation, values in load:
                 session.run(operation, values)
-            return timing.first_and_later(
-                emitter, lambda: session.run(total, feed), problem.settings["later_runs"], len(problem.images)
+            outputs = timing.first_and_later(
+                emitter,
+                lambda: session.run(total, feed),
+                problem.settings["later_runs"],
+                len(problem.images),
+                problem.budget,
             )
+            conv2d_folding.report(tf, emitter, problem, session, total, feed)
+            return outputs
+
+
+def folding_edge(problem, emitter):
+    """Searches for where constant folding stops; returns an output for every number of images tried."""
+    import tensorflow.compat.v1 as tf
+
+    @contextlib.contextmanager
+    def open_session(part):
+        with tf.Graph().as_default():
+            total, _, _ = _towers(tf, part)
+            with tf.Session(config=session_config(tf, part.graph_optimizers)) as session:
+                yield session, total
+
+    return conv2d_folding.search_edge(tf, problem, emitter, open_session)
+
+
+def _towers(tf, problem):
+    """The sum of all towers; the (operation, feed) pairs to run beforehand; the feed of every run."""
+    inputs, load, feed = _inputs(tf, problem)
+    convolved = []
+    for place, images in zip(problem.places, inputs):
+        with tf.device(_device(place)):
+            convolved.append(_convolution(tf, images, problem.kernel))
+    with tf.device("/cpu:0"):
+        return tf.add_n(convolved), load, feed
 
 
 def _inputs(tf, problem):
@@ -71,7 +99,8 @@ def steady(problem, emitter):
                 ("device_to_host", lambda: session.run(fetches)),
             )
             for phase, step in steps:
-                timing.steady(emitter, step, _done, len(problem.images), problem.settings, phase)
+                timing.steady(emitter, step, _done, len(problem.images), problem.settings, phase, budget=problem.budget)
+            conv2d_folding.report(tf, emitter, problem, session, compute)
             return [np.sum(session.run(fetches), axis=0)]
 
 

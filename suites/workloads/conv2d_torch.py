@@ -4,6 +4,7 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
+import conv2d_work
 import timing
 from conv2d_reference import same_padding
 from events import Unsupported
@@ -29,7 +30,9 @@ def literal(problem, emitter):
         return sum(images.to("cpu") for images in convolved)
 
     with torch.no_grad():
-        outputs = timing.first_and_later(emitter, run, problem.settings["later_runs"], len(problem.images))
+        runs = problem.settings["later_runs"]
+        outputs = timing.first_and_later(emitter, run, runs, len(problem.images), problem.budget)
+    conv2d_work.report(problem, emitter)
     return [_nhwc(output) for output in outputs]
 
 
@@ -63,8 +66,15 @@ def steady(problem, emitter):
     )
     with torch.no_grad():
         for phase, step in steps:
-            timing.steady(emitter, step, synchronise, len(problem.images), problem.settings, phase)
+            timing.steady(
+                emitter, step, synchronise, len(problem.images), problem.settings, phase, budget=problem.budget
+            )
+    conv2d_work.report(problem, emitter)
     return [_nhwc(sum(returned))]
+
+
+def folding_edge(problem, emitter):
+    raise Unsupported("search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one")
 
 
 def _require_default_optimizers(problem):

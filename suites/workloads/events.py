@@ -26,6 +26,10 @@ class Unsupported(Exception):
     """The case cannot exist in this environment: a finding, not a failure. The text says why and what would work."""
 
 
+class Skipped(Exception):
+    """The case would not fit into its time budget, by what its first steps took: a finding. See timing.Budget."""
+
+
 class Events:
     """Writes events to one file descriptor, one os.write each.
 
@@ -109,12 +113,14 @@ def _encode(body):
 
 
 def failure_kind(error):
-    """`unsupported`, `out_of_memory` or `error`, for the exception `error`.
+    """`unsupported`, `skipped`, `out_of_memory` or `error`, for the exception `error`.
 
     Frameworks' exceptions are known by class name, so that none has to be imported here.
     """
     if isinstance(error, Unsupported):
         return "unsupported"
+    if isinstance(error, Skipped):
+        return "skipped"
     if OUT_OF_MEMORY_CLASSES & {base.__name__ for base in type(error).__mro__}:
         return "out_of_memory"
     if isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
@@ -125,8 +131,8 @@ def failure_kind(error):
 def main(workload):
     """Runs workload(request, events) on the JSON argument of the command line, then exits.
 
-    Exit code 0 when it finished, and when it ran out of memory or is unsupported (findings); 1 for any other exception,
-    whose traceback goes to stderr.
+    Exit code 0 when it finished, and when it ran out of memory, is unsupported or skipped (findings); 1 for any other
+    exception, whose traceback goes to stderr.
     """
     faulthandler.enable()
     # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
@@ -136,7 +142,7 @@ def main(workload):
         events.finished()
     except Exception as error:
         kind = failure_kind(error)
-        if kind != "unsupported":
+        if kind not in ("unsupported", "skipped"):
             traceback.print_exc()
         events.failed(kind, type(error).__name__, str(error))
         sys.exit(1 if kind == "error" else 0)

@@ -132,10 +132,27 @@ def _loaded_library(name):
 
 def without_tf32(name, module):
     """Computes in FP32 as the sources did; GPUs since 2020 otherwise round the factors to 10 bits (TF32)."""
+    _set_tf32(name, module, False)
+
+
+def set_tf32(name, module, wanted, accelerator):
+    """TF32 on, or off. Raises Unsupported where it is wanted and there is none."""
+    if wanted and accelerator == "cpu":
+        raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
+    if not _set_tf32(name, module, wanted) and wanted:
+        raise Unsupported("precision 'tf32': {} {} has no such mode; 'fp32' would run".format(name, module.__version__))
+
+
+def _set_tf32(name, module, wanted):
+    """Whether the framework has the mode."""
     if name == "tensorflow":
         experimental = getattr(getattr(module, "config", None), "experimental", None)
-        if hasattr(experimental, "enable_tensor_float_32_execution"):
-            experimental.enable_tensor_float_32_execution(False)
-    elif hasattr(module.backends.cudnn, "allow_tf32"):
-        module.backends.cudnn.allow_tf32 = False
-        module.backends.cuda.matmul.allow_tf32 = False
+        if not hasattr(experimental, "enable_tensor_float_32_execution"):
+            return False
+        experimental.enable_tensor_float_32_execution(wanted)
+        return True
+    if not hasattr(module.backends.cudnn, "allow_tf32"):
+        return False
+    module.backends.cudnn.allow_tf32 = wanted
+    module.backends.cuda.matmul.allow_tf32 = wanted
+    return True

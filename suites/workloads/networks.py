@@ -161,7 +161,7 @@ def multiply_adds(network):
     total = 0
     for layer, before, shape in walk(network.layers, network.shape):
         if isinstance(layer, Conv):
-            total += shape[0] * shape[1] * layer.size ** 2 * before[-1] * layer.width
+            total += shape[0] * shape[1] * layer.size**2 * before[-1] * layer.width
         elif isinstance(layer, Dense):
             total += before[-1] * layer.width
     return total

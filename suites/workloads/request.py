@@ -44,7 +44,8 @@ class Request:
     """What the host asks for.
 
     case: the axes. framework: "torch", "tensorflow" or None for whichever imports. accelerator: "cpu" or "cuda".
-    settings: how long and how often (seconds, steps, counts).
+    settings: how long and how often (seconds, steps, counts). budget_s: seconds after which the host would stop it, or
+    None. data: `file` (path) and `sha256` of a data set at hand, or None.
     """
 
     def __init__(self, values):
@@ -54,6 +55,8 @@ class Request:
         self.framework = values.one_of("framework", ("torch", "tensorflow", None))
         self.accelerator = values.one_of("accelerator", ("cpu", "cuda"))
         self.settings = Fields("settings", values["settings"])
+        self.budget_s = _seconds(values, "budget_s")
+        self.data = None if values.get("data") is None else Fields("data", values["data"])
 
     @classmethod
     def parse(cls, arguments):
@@ -61,3 +64,13 @@ class Request:
         if len(arguments) != 1:
             raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
         return cls(json.loads(arguments[0]))
+
+
+def _seconds(values, key):
+    """The value of an optional key, as float or None; ValueError unless it is above 0."""
+    value = values.get(key)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value <= 0:
+        raise ValueError("{} '{}' is {!r}; it must be seconds above 0".format(values.what, key, value))
+    return float(value)

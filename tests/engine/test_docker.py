@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from tests.engine.conftest import add_to_cache, tiny_rooms
-from tests.test_runner import samples_written, trials, wait_for
+from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
 from tsuishi.console import Screen
@@ -57,6 +57,23 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
     assert measured["capabilities"] == 0
     assert measured["no_new_privileges"] == 1
     assert measured["user"] != 0
+
+
+def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_told(
+    tmp_path: Path, settings: Settings
+) -> None:
+    rooms = tiny_rooms(tmp_path, "tells_what_was_asked")
+    file = tmp_path / "of-ada" / "mine.tgz"
+    file.parent.mkdir()
+    file.write_bytes(SMALL)
+    given = Settings(**{**settings.model_dump(), "results": tmp_path / "results", "data": file})
+    run = Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET).run_suite("")
+    trial = trials(run)["tells_what_was_asked"]
+    assert trial["status"] == "ok", trial["reason"]
+    assert metrics(run, trial)["data_bytes"] == len(SMALL)
+    log = log_of(run, trial).decode()
+    assert f'"file":"/data/{DATA_SET.file}"' in log
+    assert "of-ada" not in log
 
 
 def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:

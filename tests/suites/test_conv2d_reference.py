@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 pytest.importorskip("scipy", reason="conv2d is checked against SciPy, which the host does not need otherwise")
+import scipy.signal
+
 import conv2d_reference
 import conv2d_scipy
 
@@ -31,6 +33,15 @@ def by_hand(image, kernel):
 def test_correlate_same_is_the_sum_over_the_window(size, channels):
     image, kernel = RANDOM.randn(7, 6, channels), RANDOM.randn(size, size, channels, channels)
     np.testing.assert_allclose(conv2d_reference.correlate_same(image, kernel), by_hand(image, kernel), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 10])
+def test_where_the_filter_lies_within_the_image_same_padding_is_no_padding(size):
+    image, kernel = RANDOM.randn(12, 13, 1), RANDOM.randn(size, size, 1, 1)
+    before, after = conv2d_reference.same_padding(size)
+    valid = scipy.signal.correlate2d(image[:, :, 0], kernel[:, :, 0, 0], "valid")
+    same = conv2d_reference.correlate_same(image, kernel)[:, :, 0]
+    np.testing.assert_allclose(same[before : 12 - after, before : 13 - after], valid, atol=1e-12)
 
 
 def test_the_expected_sum_is_the_sum_of_the_towers_convolutions():
@@ -59,8 +70,6 @@ def test_an_output_that_is_wrong_in_one_place_shows(wrong):
 
 @pytest.mark.parametrize("size", [3, 4, 10])
 def test_scipys_own_loop_is_what_shifting_the_image_gives(size):
-    from scipy.signal import convolve2d
-
     problem = Problem(RANDOM.randn(1, 12, 11, 1), RANDOM.randn(size, size, 1, 1), [None])
-    output = convolve2d(problem.images[0, :, :, 0], problem.kernel[:, :, 0, 0], "same")
+    output = scipy.signal.convolve2d(problem.images[0, :, :, 0], problem.kernel[:, :, 0, 0], "same")
     np.testing.assert_allclose(conv2d_scipy.expected(problem)[0], output, atol=1e-12)

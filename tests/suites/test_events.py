@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import events
+from request import Request
 
 WORKLOADS = pathlib.Path(events.__file__).parent
 
@@ -117,6 +118,10 @@ def test_the_text_of_failed_is_cut_to_fit_and_marked(text, filler, count):
 REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu", "settings": {"seed": 1}})
 
 
+def with_request(**values):
+    return json.dumps({**json.loads(REQUEST), **values})
+
+
 def run_workload(tmp_path, body, *arguments):
     """(exit code, events, stderr) of a workload whose function has `body`."""
     script = tmp_path / "workload.py"
@@ -139,6 +144,19 @@ def test_a_workload_that_returns_is_finished(tmp_path):
     assert [event["event"] for event in texts] == ["metric", "finished"]
 
 
+@pytest.mark.parametrize(
+    ("request_text", "expected"),
+    [
+        (REQUEST, (None, None)),
+        (with_request(budget_s=None, data=None), (None, None)),
+        (with_request(budget_s=600, data={"file": "/data/c.tar.gz"}), (600.0, {"file": "/data/c.tar.gz"})),
+    ],
+)
+def test_budget_and_data_are_optional(request_text, expected):
+    asked = Request.parse([request_text])
+    assert (asked.budget_s, asked.data) == expected
+
+
 def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
     body = "print('no newline', end='', flush=True); os.close(1); os.open('/dev/null', 1)"
     code, texts, _ = run_workload(tmp_path, body)
@@ -150,6 +168,7 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
     ("raised", "kind", "type_name", "code"),
     [
         ("events.Unsupported('no such device')", "unsupported", "Unsupported", 0),
+        ("events.Skipped('100 steps would take 1 h')", "skipped", "Skipped", 0),
         ("MemoryError('Unable to allocate')", "out_of_memory", "MemoryError", 0),
         ("RuntimeError('CUDA out of memory. Tried to allocate 2.00 GiB')", "out_of_memory", "RuntimeError", 0),
         ('RuntimeError("DefaultCPUAllocator: can\'t allocate memory")', "out_of_memory", "RuntimeError", 0),
@@ -164,7 +183,7 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
 def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code):
     got, texts, stderr = run_workload(tmp_path, "raise " + raised)
     assert (got, texts[-1]["event"], texts[-1]["kind"], texts[-1]["type"]) == (code, "failed", kind, type_name)
-    assert ("Traceback" in stderr) == (kind != "unsupported")
+    assert ("Traceback" in stderr) == (kind not in ("unsupported", "skipped"))
 
 
 @pytest.mark.parametrize(
@@ -178,6 +197,10 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
         ("request.case.positive('b')", [], "case lacks 'b'; given: a"),
         ("pass", ["{}"], "request lacks 'case'; given: nothing"),
         ("pass", ["{}", "{}"], "one JSON argument expected, got 2"),
+        ("pass", [with_request(budget_s=0)], "request 'budget_s' is 0; it must be seconds above 0"),
+        ("pass", [with_request(budget_s=True)], "request 'budget_s' is True; it must be seconds above 0"),
+        ("pass", [with_request(data="cifar")], "data must be a JSON object, got 'cifar'"),
+        ("request.data['sha256']", [with_request(data={"file": "/data/x"})], "data lacks 'sha256'; given: file"),
         (
             "pass",
             [REQUEST.replace("null", '"caffe"')],

@@ -1,14 +1,26 @@
 """The steady protocol against a clock that only steps move."""
 
 import contextlib
+import math
+import re
+import statistics
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import timing
+from events import Skipped
 
-SETTINGS = {"warm_up_steps": 5, "warm_up_s": 100, "block_s": 1, "min_blocks": 8, "measure_s": 0, "max_s": 1000}
+SETTINGS = {
+    "warm_up_steps": 5,
+    "warm_up_s": 100,
+    "block_s": 1,
+    "min_blocks": 8,
+    "measure_s": 0,
+    "max_s": 1000,
+    "stop_at": 0,
+}
 
 
 class Machine:
@@ -52,10 +64,25 @@ class Recorder:
         return [sample for sample in self.samples if sample[0] == phase]
 
 
-def run(machine, images=16, phase="measure", **settings):
+def run(machine, images=16, phase="measure", budget=None, announce=None, **settings):
     recorder = Recorder()
-    timing.steady(recorder, machine.step, machine.synchronise, images, dict(SETTINGS, **settings), phase, machine.clock)
+    timing.steady(
+        recorder,
+        machine.step,
+        machine.synchronise,
+        images,
+        dict(SETTINGS, **settings),
+        phase,
+        machine.clock,
+        budget,
+        announce,
+    )
     return recorder
+
+
+def budget_of(machine, budget_s):
+    """A budget on the machine's own clock."""
+    return timing.Budget(budget_s, machine.clock, 0.0)
 
 
 def test_the_first_two_steps_are_samples_of_their_own():
@@ -149,3 +176,168 @@ def test_first_and_later_times_each_run_and_returns_the_first_and_the_last_resul
 
 def test_without_later_runs_the_first_result_is_the_last():
     assert timing.first_and_later(Recorder(), lambda: "a", 0, 840) == ("a", "a")
+
+
+def test_every_block_is_announced_outside_its_clock_with_its_steps():
+    machine = Machine(30, 4, 0.25)
+    announced = []
+
+    def announce(steps):
+        announced.append((machine.steps, steps))
+        machine.now += 100  # what a helper takes to hear of it is not measured
+
+    recorder = run(machine, announce=announce, min_blocks=3, max_s=0, warm_up_steps=3)
+    assert announced == [(0, 1), (1, 1), (2, 1), (3, 4), (7, 4), (11, 4)]
+    assert [sample[4] for sample in recorder.samples] == [30, 4, 1, 1, 1]
+
+
+class Noise:
+    """Steps that take the same seconds over and over, in blocks of one."""
+
+    def __init__(self, *seconds):
+        self.seconds = seconds
+
+    def machine(self):
+        return Machine(1, 1, 1, *(self.seconds * 100))
+
+
+@pytest.mark.parametrize(
+    ("noise", "stop_at", "blocks"),
+    [
+        (Noise(1.0), 0.01, 8),  # known at once, and yet not before min_blocks
+        (Noise(1.0), 0, 100),  # 0: never early
+        (Noise(0.9, 1.1), 0.01, 100),  # 1 % takes 111 of these
+        (Noise(0.9, 1.1), 0.02, 27),
+        (Noise(0.5, 1.5), 0.01, 100),
+    ],
+)
+def test_it_stops_early_once_the_mean_over_blocks_is_known(noise, stop_at, blocks):
+    recorder = run(noise.machine(), stop_at=stop_at, measure_s=100, warm_up_steps=3)
+    seconds = [block[4] for block in recorder.blocks()]
+    assert len(seconds) == blocks
+    if 8 < blocks < 100:  # known at the last block, by the textbook's formula, and not at the one before
+        before, at_the_end = [
+            statistics.stdev(some) / math.sqrt(len(some)) / statistics.mean(some) for some in (seconds[:-1], seconds)
+        ]
+        assert at_the_end <= stop_at < before
+
+
+def test_an_early_stop_never_outlasts_max_s():
+    assert len(run(Noise(0.5, 1.5).machine(), stop_at=0.001, measure_s=100, max_s=50, warm_up_steps=3).blocks()) == 51
+
+
+@pytest.mark.parametrize(
+    ("settings", "least_s"),
+    [
+        ({}, 2 + 8),  # two more steps of warm-up, 8 blocks of one step
+        ({"measure_s": 20}, 2 + 20),
+        ({"measure_s": 20, "stop_at": 0.01}, 2 + 8),  # it might stop early
+        ({"measure_s": 20, "max_s": 4}, 2 + 5),  # over time
+        ({"warm_up_s": 2}, 1 + 8),
+        ({"warm_up_steps": 3, "min_blocks": 2}, 2),
+    ],
+)
+def test_a_case_is_skipped_after_its_third_step_when_the_least_to_come_does_not_fit(settings, least_s):
+    machine = Machine(30, 4, 1)
+    run(machine, budget=budget_of(machine, 35 + least_s), **settings)
+    machine = Machine(30, 4, 1)
+    with pytest.raises(Skipped, match=re.escape(f"; its budget is {34.9 + least_s:g} s")):
+        run(machine, budget=budget_of(machine, 34.9 + least_s), **settings)
+    assert machine.steps == 3
+
+
+def test_what_is_to_come_is_what_comes():
+    for step_s in (0.07, 0.31, 1.1, 2.6):
+        machine = Machine(step_s)
+        run(machine, warm_up_steps=7, warm_up_s=4, block_s=0.9, measure_s=9)
+        told, _ = timing._least_to_come(step_s, dict(SETTINGS, warm_up_steps=7, warm_up_s=4, block_s=0.9, measure_s=9))
+        assert machine.now - 3 * step_s == pytest.approx(told)
+
+
+def test_a_skip_names_the_pace_the_time_and_the_remedies():
+    machine = Machine(30, 4, 7.5)
+    with pytest.raises(Skipped) as skipped:
+        run(machine, budget=budget_of(machine, 60))
+    assert str(skipped.value) == (
+        "2 more steps of warm-up and 8 blocks of 1 at 7.5 s a step (the third) would take 75 s, after 41.5 s so far; "
+        "its budget is 60 s: allow more with --timeout, or take --profile quick"
+    )
+
+
+def test_without_a_budget_nothing_is_skipped():
+    machine = Machine(1e6)
+    assert len(run(machine, budget=timing.Budget(None, machine.clock, 0.0)).blocks()) == 3  # over max_s
+
+
+def test_the_budget_counts_from_the_start_of_the_workload():
+    timing.Budget(10, clock=lambda: 107.0, start=100.0).require(3, "it")
+    with pytest.raises(Skipped, match=r"^it would take 3.1 s, after 7 s so far; its budget is 10 s: "):
+        timing.Budget(10, clock=lambda: 107.0, start=100.0).require(3.1, "it")
+
+
+@pytest.mark.parametrize(("budget_s", "runs"), [(1000, 11), (1e-9, 3), (None, 11)])
+def test_later_runs_are_skipped_after_the_third_run(budget_s, runs):
+    recorder = Recorder()
+    budget = timing.Budget(budget_s)
+    if runs == 11:
+        timing.first_and_later(recorder, lambda: None, 10, 840, budget)
+    else:
+        with pytest.raises(Skipped, match=r"^8 more runs at \S+ s a run \(the third\) would take "):
+            timing.first_and_later(recorder, lambda: None, 10, 840, budget)
+    assert len(recorder.samples) == runs
+
+
+class Epochs:
+    """Ends of steps, told to a probe; the device is behind until it is synchronised."""
+
+    def __init__(self, budget_s, steps, *durations):
+        self.machine = Machine(*durations)
+        self.probe = timing.EpochProbe(
+            budget_of(self.machine, budget_s), steps, self.machine.synchronise, self.machine.clock
+        )
+
+    def run(self, steps):
+        for _ in range(steps):
+            self.machine.step()
+            self.probe.step_ended()
+
+
+def test_a_training_that_fits_is_synchronised_three_times():
+    epochs = Epochs(30 + 99 * 0.25, 100, 30, 0.2, 0.3, 0.25)
+    epochs.run(100)
+    assert epochs.machine.synchronised_after == [1, 2, 3]
+
+
+def test_a_training_that_does_not_fit_is_skipped_after_its_third_step():
+    epochs = Epochs(55, 107, 30, 0.2, 0.3, 0.25)
+    with pytest.raises(Skipped) as skipped:
+        epochs.run(107)
+    assert epochs.machine.steps == 3
+    told = "104 more steps at 0.25 s a step (the second and third) would take 26 s, after 30.5 s so far; "
+    assert str(skipped.value).startswith(told + "its budget is 55 s: ")
+
+
+EPOCHS = {"epochs": 100, "min_epochs": 3, "stop_at": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "settings", "enough"),
+    [
+        ([9, 1, 1, 1], {}, True),  # the first epoch does not count
+        ([9, 1, 1], {}, False),
+        ([9, 1, 1, 1, 1], {"min_epochs": 5}, False),
+        ([9, 1, 1, 1], {"stop_at": 0}, False),
+        ([9, 1.0, 1.1, 1.0], {}, False),
+        ([9, 1.0, 1.01, 1.0], {}, True),
+        ([9, 1.0], {"min_epochs": 1}, False),  # one epoch has no spread
+    ],
+)
+def test_literal_training_stops_early_only_when_later_epochs_are_known(seconds, settings, enough):
+    assert timing.epochs_enough(seconds, dict(EPOCHS, **settings)) is enough
+
+
+@pytest.mark.parametrize(
+    ("settings", "least"), [({}, 4), ({"stop_at": 0}, 100), ({"epochs": 2}, 2), ({"min_epochs": 200}, 100)]
+)
+def test_the_least_epochs_of_a_literal_training(settings, least):
+    assert timing.least_epochs(dict(EPOCHS, **settings)) == least

@@ -1,6 +1,7 @@
 """A workload for tests that does, by the number of devices it is asked for, what BEHAVIOURS lists."""
 
 import ctypes
+import json
 import os
 import socket
 import sys
@@ -125,6 +126,18 @@ def write_mount():
         file.write("x")
 
 
+def skipped(emitter):
+    raise events.Skipped("100 epochs would take 3e+04 s")
+
+
+def tells_what_was_asked(emitter):
+    """Prints its argument, and emits the budget and the size of the data set it was given (-1: none)."""
+    print("asked", sys.argv[1])
+    asked = json.loads(sys.argv[1])
+    emitter.metric("budget_s", asked["budget_s"], "s")
+    emitter.metric("data_bytes", os.path.getsize(asked["data"]["file"]) if asked["data"] else -1, "B")
+
+
 BEHAVIOURS = (
     ok,
     unsupported,
@@ -141,6 +154,8 @@ BEHAVIOURS = (
     short_sleep,
     escapes,
     silent_for_long,
+    skipped,
+    tells_what_was_asked,
 )
 
 

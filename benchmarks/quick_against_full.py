@@ -1,0 +1,164 @@
+"""What a trial that stops early says of a full one: `python -m benchmarks.quick_against_full`, with .venv active.
+
+Literal training for all of the source's 100 epochs, and stopped early as `quick` does, in turns, by the real runner in
+virtual environments (`invoke build --engine venv` makes them). A reduced data set makes a full trial take a minute or
+two. Nothing else should run on the machine meanwhile.
+
+A row is a pair of trials. Totals are sums of epochs, in s; predictions are first + 99 x mean of the later epochs
+(2-method.md, "Steady protocol" 3).
+
+- error: of what the early one predicts, against what the full one took
+- own tenth: the same from the full trial's own first ten epochs: drift of the machine, and no other process
+- epochs: that the early one ran
+- share: duration of the early trial over that of the full one, start-up in both
+"""
+
+import csv
+import statistics
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.bench import link_rooms
+from tsuishi.console import Screen
+from tsuishi.estimates import EPOCHS
+from tsuishi.plan import Choice
+from tsuishi.rooms import Rooms
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+from tsuishi.suite import Profile
+
+ROUNDS = 2
+TENTH = EPOCHS // 10
+# However unsteady the machine, start-up and these must stay within a tenth of a full trial.
+MOST_EARLY_EPOCHS = 7
+SUITE = """
+title = "literal training on a reduced data set"
+workload = "training"
+[profiles.full]
+repetitions = {{ cpu = 1 }}
+timeout_s = 3600.0
+settings = {{ epochs = {epochs}, train_images = {images}, test_images = 16 }}
+[profiles.quick]
+repetitions = {{ cpu = 1 }}
+timeout_s = 3600.0
+settings = {{ epochs = {early}, stop_at = 0.005, min_epochs = 4, train_images = {images}, test_images = 16 }}
+[[groups]]
+[groups.axes]
+protocol = "literal"
+mode = "training"
+model = "{model}"
+layout = "native"
+strategy = "none"
+devices = 1
+nodes = 1
+batch_size = {batch_size}
+precision = "fp32"
+execution = "native"
+"""
+
+
+class Subject(NamedTuple):
+    """What is trained where, on so many images that an epoch takes about a second on two CPU cores."""
+
+    environment: str
+    model: str
+    batch_size: int
+    images: int
+
+    @property
+    def suite(self) -> str:
+        return f"{self.model}_{self.environment.partition('-')[0].replace('.', '_')}"
+
+
+SUBJECTS = (
+    Subject("torch2-cpu", "cnn10", 16, 64),
+    Subject("tf2-cpu", "cnn10", 16, 64),
+    Subject("torch1.1-cu90", "mlp", 128, 30_000),
+)
+
+
+class Trial(NamedTuple):
+    """Seconds of every epoch of one trial, and of all of it."""
+
+    epochs: list[float]
+    duration_s: float
+
+
+class Row(NamedTuple):
+    """A pair of trials, compared; its fields are the columns of the table."""
+
+    case: str
+    full_s: float
+    predicted_s: float
+    error_percent: float
+    own_tenth_percent: float
+    epochs: int
+    share_percent: float
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        rooms = make_rooms(Path(folder))
+        rows = [
+            compared(subject, run(rooms, subject, "quick"), run(rooms, subject, "full"))
+            for _ in range(ROUNDS)
+            for subject in SUBJECTS
+        ]
+    screen = Screen()
+    screen.table("Early against full", [name.replace("_", " ") for name in Row._fields], rows)
+    for what, errors in (
+        ("error", [abs(row.error_percent) for row in rows]),
+        ("own tenth", [abs(row.own_tenth_percent) for row in rows]),
+    ):
+        screen.say(f"{what}: median {statistics.median(errors):.2f} %, worst {max(errors):.2f} %")
+
+
+def make_rooms(root: Path) -> Rooms:
+    """A checkout under `root` with the real workloads and environments, and a suite for each subject."""
+    rooms = link_rooms(root)
+    for subject in SUBJECTS:
+        text = SUITE.format(**subject._asdict(), epochs=EPOCHS, early=MOST_EARLY_EPOCHS)
+        (rooms.suites / f"{subject.suite}.toml").write_text(text, encoding="utf-8")
+    return rooms
+
+
+def run(rooms: Rooms, subject: Subject, profile: Profile) -> Trial:
+    """One trial, run as `invoke run-suite` does."""
+    choice = Choice(environments=(subject.environment,), suites=(subject.suite,), profile=profile)
+    settings = Settings(engine="venv", results=rooms.root / "results")
+    name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
+    directory = Session(settings, choice, Screen(), rooms).run_suite(name)
+    ((path, trial),) = directory.finished()
+    if trial["status"] != "ok":
+        raise SystemExit(f"{path.name}: {trial['status']}: {trial['reason']}")
+    return Trial(epochs_of(directory), trial["duration_s"])
+
+
+def epochs_of(directory: RunDirectory) -> list[float]:
+    with (directory.path / "samples.csv").open(encoding="utf-8", newline="") as file:
+        return [float(sample["seconds"]) for sample in csv.DictReader(file) if sample["phase"] == "epoch"]
+
+
+def predicted_s(epochs: list[float]) -> float:
+    """What 100 epochs take, going by these: the first is not like the others."""
+    return epochs[0] + (EPOCHS - 1) * statistics.fmean(epochs[1:])
+
+
+def compared(subject: Subject, early: Trial, full: Trial) -> Row:
+    taken_s = sum(full.epochs)
+    error, own = (100 * (predicted_s(epochs) / taken_s - 1) for epochs in (early.epochs, full.epochs[:TENTH]))
+    return Row(
+        case=f"{subject.model}, batch {subject.batch_size}, {subject.environment}",
+        full_s=round(taken_s, 2),
+        predicted_s=round(predicted_s(early.epochs), 2),
+        error_percent=round(error, 2),
+        own_tenth_percent=round(own, 2),
+        epochs=len(early.epochs),
+        share_percent=round(100 * early.duration_s / full.duration_s, 1),
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,155 @@
+"""What a device can do at most: the denominators of the fractions in a report.
+
+Axes. protocol: steady. operation: what is done, and in a step how much:
+    matmul          C = A B of square matrices of matrix_size n, in a precision; 2 n^3 floating-point operations
+    memory_copy     buffer_mib to another place in the device's memory; counted twice, as it is read and written
+    host_to_device  buffer_mib from host memory, pinned where there is a GPU; counted once
+    device_to_host  the same the other way
+    device_to_device  buffer_mib from the first device to the second; counted once
+    all_reduce      the float32 sum of buffer_mib over all devices, left on each; counted as the bus carries it
+    kernel_launch   one operation on one number: what the framework and the launch take
+The "device" of accelerator cpu is the CPU with its memory: there, every copy is one in host memory.
+"""
+
+import events  # noqa: I001  first, as its import starts the clock of `t`
+import collections
+import importlib
+
+import numpy as np
+
+import frameworks
+import timing
+from events import Unsupported
+
+BUFFER_AXES = ("protocol", "operation", "devices", "buffer_mib")
+AXES = {
+    "matmul": ("protocol", "operation", "devices", "precision", "matrix_size"),
+    "memory_copy": BUFFER_AXES,
+    "host_to_device": BUFFER_AXES,
+    "device_to_host": BUFFER_AXES,
+    "device_to_device": BUFFER_AXES,
+    "all_reduce": BUFFER_AXES,
+    "kernel_launch": ("protocol", "operation", "devices"),
+}
+ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
+# Largest error, of the largest value of the product: some unit roundoffs of what factors or product are rounded to. In
+# fp16 a few more: on a CPU, TensorFlow 1.13 also adds up in it.
+TOLERANCE = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-2, "bf16": 2e-2}
+CHECKED_ROWS = 4
+LAUNCHES = 1000  # in one step, so that the call around them does not count
+
+# places: for each device a GPU index, or None for the CPU; matrices: two (n, n) float32 of a matmul; rows: of the
+# product, which are checked; values: float32 numbers of a buffer; settings: of the request. None where it has none.
+Problem = collections.namedtuple("Problem", "operation places precision matrices rows values settings")
+
+
+class PerLaunch:
+    """Events as they come, but every launch counted as a step: a step's time is then a launch's."""
+
+    def __init__(self, emitter):
+        self._emitter = emitter
+
+    def __getattr__(self, name):
+        return getattr(self._emitter, name)
+
+    def sample(self, phase, index, steps, images, seconds):
+        self._emitter.sample(phase, index, steps * LAUNCHES, images, seconds)
+
+
+def device_limits(request, emitter):
+    case = request.case
+    check_axes(case)
+    operation = case["operation"]
+    places = frameworks.placement(request, case["devices"])
+    if len(places) > 1 and frameworks.simulated(places) and None not in places:
+        raise Unsupported(
+            "operation {!r} between {} devices: there is 1 GPU for several of them; accelerator 'cpu' would "
+            "simulate them".format(operation, len(places))
+        )
+    name, module = frameworks.load(request)
+    implementation = importlib.import_module("limits_" + name)
+    implementation.prepare(case.get("precision", "fp32"), places)
+    transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
+    frameworks.report(emitter, name, module, request, **transfers)
+    emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
+    problem = make_problem(case, request.settings, places)
+    counting = PerLaunch(emitter) if operation == "kernel_launch" else emitter
+
+    def measure(step, synchronise, announce=None):
+        budget = timing.Budget(request.budget_s)
+        timing.steady(counting, step, synchronise, 0, problem.settings, budget=budget, announce=announce)
+
+    checked = getattr(implementation, operation)(problem, measure)
+    emit_work(case, emitter)
+    if operation == "matmul":
+        check_product(checked, case["precision"], emitter)
+    if operation == "all_reduce" and checked != len(places):
+        raise ArithmeticError("{} ones add up to {}".format(len(places), checked))
+
+
+def check_axes(case):
+    """ValueError for a case that says what this workload does not know, Unsupported for what it cannot do."""
+    axes = AXES[case.one_of("operation", sorted(AXES))]
+    case.require_only(axes)
+    case.one_of("protocol", ("steady",))
+    for axis in ("devices", "matrix_size", "buffer_mib"):
+        if axis in axes:
+            case.positive(axis)
+    if "precision" in axes:
+        case.one_of("precision", sorted(ELEMENT_BYTES))
+    operation, devices = case["operation"], case["devices"]
+    fits = {"device_to_device": devices == 2, "all_reduce": devices > 1}.get(operation, devices == 1)
+    if not fits:
+        needed = {"device_to_device": "2 devices", "all_reduce": "2 devices or more"}.get(operation, "1 device")
+        raise Unsupported("operation {!r} is one of {}; asked for {}".format(operation, needed, devices))
+
+
+def make_problem(case, settings, places):
+    """Random numbers, as a GPU that multiplies zeros takes less power and is faster."""
+    matrices, rows, values = None, None, None
+    if case["operation"] == "matmul":
+        size, random = case["matrix_size"], np.random.RandomState(settings["seed"])
+        matrices = [random.uniform(-1, 1, (size, size)).astype(np.float32) for _ in range(2)]
+        rows = np.unique(np.linspace(0, size - 1, CHECKED_ROWS).astype(int))
+    elif "buffer_mib" in case:
+        values = case["buffer_mib"] * 2**20 // 4
+    return Problem(case["operation"], places, case.get("precision"), matrices, rows, values, settings)
+
+
+def emit_work(case, emitter):
+    """Metrics flops and bytes of one step.
+
+    A product reads two matrices and writes one. The bytes of an all-reduce are those NCCL's tests call bus bandwidth,
+    2 (n - 1) / n of the buffer: what each of n devices has to send at least, so that the figure can be held against
+    that of the link (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+    """
+    operation, devices = case["operation"], case["devices"]
+    if operation == "matmul":
+        size = case["matrix_size"]
+        emitter.metric("flops", 2 * size**3, "1")
+        emitter.metric("bytes", 3 * size**2 * ELEMENT_BYTES[case["precision"]], "B")
+    elif "buffer_mib" in case:
+        times = {"memory_copy": 2, "all_reduce": 2.0 * (devices - 1) / devices}.get(operation, 1)
+        emitter.metric("bytes", times * case["buffer_mib"] * 2**20, "B")
+
+
+def check_product(checked, precision, emitter):
+    """Metric max_relative_error; ArithmeticError where it is too large.
+
+    checked: rows of the left factor, the right factor and those rows of the product, float32 arrays, the factors as
+    they were multiplied: what is checked is the product, not how factors are rounded.
+    """
+    left, right, product = [np.asarray(array, np.float64) for array in checked]
+    expected = left.dot(right)
+    error = float(np.abs(product - expected).max() / np.abs(expected).max())
+    emitter.metric("max_relative_error", error, "1")
+    if not error <= TOLERANCE[precision]:
+        raise ArithmeticError(
+            "product differs from NumPy's by {:.3g} of the largest value; at most {:g} is rounding in {}".format(
+                error, TOLERANCE[precision], precision
+            )
+        )
+
+
+if __name__ == "__main__":
+    events.main(device_limits)

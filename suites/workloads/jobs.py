@@ -1,0 +1,112 @@
+"""What is to be trained: a case, checked, with its data and the module that does it."""
+
+import collections
+import importlib
+
+import data
+import frameworks
+import networks
+from events import Unsupported
+
+AXES = (
+    "protocol",
+    "mode",
+    "model",
+    "layout",
+    "strategy",
+    "devices",
+    "nodes",
+    "batch_size",
+    "precision",
+    "execution",
+)
+STRATEGIES = ("none", "data_parallel", "distributed_data_parallel", "multi_gpu_model", "mirrored", "towers")
+NATIVE_LAYOUT = {"torch": "channels_first", "tensorflow": "channels_last"}
+# Which module knows a strategy; what is missing here, no program of that framework does.
+MODULES = {
+    ("torch", "none"): "training_torch",
+    ("torch", "data_parallel"): "training_torch",
+    ("torch", "distributed_data_parallel"): "training_distributed",
+    ("tensorflow", "none"): "training_keras",
+    ("tensorflow", "multi_gpu_model"): "training_keras",
+    ("tensorflow", "mirrored"): "training_keras",
+    ("tensorflow", "towers"): "training_towers",
+}
+
+# network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
+# device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), images
+# (N, height, width, channels) float32 whatever the layout, labels (N,) int64; settings: of the request.
+Job = collections.namedtuple(
+    "Job", "network mode layout strategy places batch_size precision execution train test settings"
+)
+
+
+def check(case, axes=AXES):
+    """ValueError for a case that says what the workloads do not know, Unsupported for what none of them can do."""
+    case.require_only(axes)
+    case.one_of("protocol", ("literal", "steady"))
+    case.one_of("mode", ("training", "inference"))
+    case.one_of("model", sorted(networks.NETWORKS))
+    case.one_of("layout", ("native", "channels_first", "channels_last"))
+    case.one_of("strategy", STRATEGIES)
+    case.one_of("precision", ("fp32", "tf32", "amp_fp16", "amp_bf16"))
+    case.one_of("execution", ("native", "compiled", "cuda_graph"))
+    for axis in ("devices", "nodes", "batch_size"):
+        case.positive(axis)
+    if case["nodes"] > 1:
+        raise Unsupported("{} nodes: this runs on 1".format(case["nodes"]))
+    if (case["devices"] > 1) == (case["strategy"] == "none"):
+        raise Unsupported(
+            "strategy {!r} with {} device(s): 'none' is for one device, the others for several".format(
+                case["strategy"], case["devices"]
+            )
+        )
+    if case["batch_size"] % case["devices"]:
+        raise ValueError(
+            "a batch of {} cannot be split evenly over {} devices".format(case["batch_size"], case["devices"])
+        )
+
+
+def module_for(name, case):
+    """The module that does a case's strategy in a framework. Raises Unsupported where there is none."""
+    strategy = case["strategy"]
+    if (name, strategy) not in MODULES:
+        able = ", ".join(sorted(known for framework, known in MODULES if framework == name and known != "none"))
+        raise Unsupported("strategy {!r} is none of {}'s; these are: {}".format(strategy, name, able))
+    module = MODULES[name, strategy]
+    if case["protocol"] == "literal" and module in ("training_distributed", "training_towers"):
+        raise Unsupported(
+            "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(strategy)
+        )
+    return importlib.import_module(module)
+
+
+def make(request, name):
+    """(Job, whether its data are made up) of a request, for the framework `name`."""
+    case, settings = request.case, request.settings
+    network = networks.NETWORKS[case["model"]]
+    steady = case["protocol"] == "steady"
+    train_images = case["batch_size"] if steady else settings.positive("train_images")
+    test_images = 0 if steady else settings.positive("test_images")
+    train, test, synthetic = data.data_set(request.data, train_images, test_images, settings["seed"], network.shape)
+    job = Job(
+        network,
+        case["mode"],
+        NATIVE_LAYOUT[name] if case["layout"] == "native" else case["layout"],
+        case["strategy"],
+        frameworks.placement(request, case["devices"]),
+        case["batch_size"],
+        case["precision"],
+        case["execution"],
+        (data.normalise(train[0]), train[1]),
+        (data.normalise(test[0]), test[1]),
+        settings,
+    )
+    return job, synthetic
+
+
+def shards(job):
+    """(images, labels) of each device's share of the batch, in the order of `places`."""
+    size = job.batch_size // len(job.places)
+    images, labels = job.train
+    return [(images[i * size : (i + 1) * size], labels[i * size : (i + 1) * size]) for i in range(len(job.places))]

@@ -1,0 +1,99 @@
+"""The networks in Keras layers, for TensorFlow 1.13 to Keras 3."""
+
+import numpy as np
+import tensorflow as tf
+
+import networks
+
+
+def build(network, inputs, data_format):
+    """Keras tensor (N, height, width, channels), or (N, channels, height, width) with "channels_first", to a Model."""
+    return tf.keras.Model(inputs, _sequence(network.layers, inputs, data_format))
+
+
+def _sequence(layers, x, data_format):
+    for layer in layers:
+        if isinstance(layer, networks.Residual):
+            branches = [_sequence(branch, x, data_format) for branch in (layer.body, layer.shortcut)]
+            x = tf.keras.layers.Add()(branches)
+        elif isinstance(layer, networks.Conv):
+            x = _convolution(layer, x, data_format)
+        else:
+            x = _layer(layer, data_format)(x)
+    return x
+
+
+def _convolution(layer, x, data_format):
+    padding = "same"
+    if layer.stride > 1:
+        if layer.size > 1:
+            x = tf.keras.layers.ZeroPadding2D((layer.size - 1) // 2, data_format=data_format)(x)
+        padding = "valid"
+    convolution = tf.keras.layers.Conv2D(
+        layer.width, layer.size, layer.stride, padding=padding, use_bias=layer.bias, data_format=data_format
+    )
+    return convolution(x)
+
+
+def _layer(layer, data_format):
+    layers = tf.keras.layers
+    if isinstance(layer, networks.Norm):
+        axis = 1 if data_format == "channels_first" else -1
+        return layers.BatchNormalization(axis, networks.NORM_MOMENTUM, networks.NORM_EPSILON)
+    if isinstance(layer, networks.Relu):
+        return layers.ReLU()
+    if isinstance(layer, networks.AveragePool):
+        return layers.AveragePooling2D(layer.size, data_format=data_format)
+    if isinstance(layer, networks.MaxPool):
+        return layers.MaxPooling2D(layer.size, data_format=data_format)
+    if isinstance(layer, networks.GlobalAveragePool):
+        return layers.GlobalAveragePooling2D(data_format=data_format)
+    if isinstance(layer, networks.Flatten):
+        return layers.Flatten(data_format=data_format)
+    return layers.Dense(layer.width, dtype="float32")  # logits and loss in FP32, also under mixed precision
+
+
+def trained_layers(network, model):
+    """The layers of `model` that have weights, in canonical order.
+
+    Keras sorts its layers by depth, which puts those of a shortcut elsewhere; their names count up as they are built.
+    """
+    kinds = (tf.keras.layers.Conv2D, tf.keras.layers.BatchNormalization, tf.keras.layers.Dense)
+    built = {}
+    for kind in kinds:
+        found = [layer for layer in model.layers if isinstance(layer, kind)]
+        built[kind] = iter(sorted(found, key=lambda layer: _number(layer.name)))
+    wanted = {networks.Conv: kinds[0], networks.Norm: kinds[1], networks.Dense: kinds[2]}
+    return [
+        next(built[wanted[type(layer)]])
+        for layer, _, _ in networks.walk(network.layers, network.shape)
+        if type(layer) in wanted
+    ]
+
+
+def _number(name):
+    """conv2d_12 to 12; the first of its kind has none."""
+    last = name.rpartition("_")[2]
+    return int(last) if last.isdigit() else -1
+
+
+def set_weights(network, model, weights):
+    """Fills the trainable weights from a canonical list; moving statistics stay as they are."""
+    left = list(weights)
+    for layer in trained_layers(network, model):
+        trainable = len(layer.trainable_weights)
+        own, left = left[:trainable], left[trainable:]
+        layer.set_weights(own + layer.get_weights()[trainable:])
+
+
+def get_weights(network, model):
+    """The trainable weights as a canonical list of numpy arrays."""
+    return [
+        array
+        for layer in trained_layers(network, model)
+        for array in layer.get_weights()[: len(layer.trainable_weights)]
+    ]
+
+
+def parameter_count(model):
+    return int(sum(np.prod([int(size) for size in weights.shape]) for weights in model.trainable_weights))

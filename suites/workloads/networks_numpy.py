@@ -1,0 +1,67 @@
+"""The networks in NumPy and float64: slow, plain, and what every framework's logits and loss are held to."""
+
+import numpy as np
+
+import networks
+
+
+def logits(network, weights, images, training):
+    """(N, height, width, channels) to (N, classes) float64, with the statistics of the batch when `training`.
+
+    Otherwise with those batch normalisation starts from: mean 0, variance 1.
+    """
+    return _sequence(network.layers, images.astype(np.float64), iter(weights), training)
+
+
+def loss(logits, labels):
+    """Mean softmax cross-entropy of (N, classes) against (N,) integers."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return float(np.mean(np.log(np.exp(shifted).sum(axis=1)) - shifted[np.arange(len(labels)), labels]))
+
+
+def _sequence(layers, x, weights, training):
+    for layer in layers:
+        if isinstance(layer, networks.Residual):
+            body = _sequence(layer.body, x, weights, training)
+            x = body + _sequence(layer.shortcut, x, weights, training)
+        else:
+            x = _layer(layer, x, weights, training)
+    return x
+
+
+def _layer(layer, x, weights, training):
+    if isinstance(layer, networks.Conv):
+        kernel = next(weights).astype(np.float64)
+        return _convolution(x, kernel, layer.stride) + (next(weights) if layer.bias else 0)
+    if isinstance(layer, networks.Norm):
+        return _normalised(x, next(weights), next(weights), training)
+    if isinstance(layer, networks.Relu):
+        return np.maximum(x, 0)
+    if isinstance(layer, (networks.AveragePool, networks.MaxPool)):
+        count, height, width, channels = x.shape
+        windows = x.reshape(count, height // layer.size, layer.size, width // layer.size, layer.size, channels)
+        return (np.mean if isinstance(layer, networks.AveragePool) else np.max)(windows, axis=(2, 4))
+    if isinstance(layer, networks.GlobalAveragePool):
+        return x.mean(axis=(1, 2))
+    if isinstance(layer, networks.Flatten):
+        return x.reshape(len(x), -1)
+    return x.dot(next(weights).astype(np.float64)) + next(weights)
+
+
+def _convolution(x, kernel, stride):
+    """A sum over the kernel's positions of shifted images times a matrix."""
+    size = len(kernel)
+    before = (size - 1) // 2
+    padded = np.pad(x, ((0, 0), (before, before), (before, before), (0, 0)), "constant")
+    height, width = -(-x.shape[1] // stride), -(-x.shape[2] // stride)
+    total = 0
+    for a in range(size):
+        for b in range(size):
+            shifted = padded[:, a : a + stride * height : stride, b : b + stride * width : stride]
+            total = total + shifted.reshape(-1, x.shape[3]).dot(kernel[a, b])  # of two dimensions: BLAS
+    return total.reshape(len(x), height, width, kernel.shape[3])
+
+
+def _normalised(x, scale, offset, training):
+    mean, variance = (x.mean(axis=(0, 1, 2)), x.var(axis=(0, 1, 2))) if training else (0.0, 1.0)
+    return (x - mean) / np.sqrt(variance + networks.NORM_EPSILON) * scale + offset

@@ -1,0 +1,131 @@
+"""Processes that train together: this one is rank 0, and starts a process for every other rank.
+
+Rank 0 tells the others over their standard input what to do, a command a line, so that no collective is spent on it;
+when that closes, because rank 0 is done or dead, they end.
+"""
+
+import contextlib
+import datetime
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import torch
+import torch.distributed as distributed
+
+# A rank that died is noticed at once by gloo, and by NCCL after this; starting up takes seconds.
+PATIENCE = datetime.timedelta(minutes=5)
+JOB = "job.pickle"
+
+
+class Replicas:
+    """The processes of the ranks from 1 on, each running `script`, which calls `follow`; joins them as rank 0.
+
+    job: what they do; it has `places`, for each rank a GPU index, or None for the CPU.
+    """
+
+    def __init__(self, script, job):
+        self._folder = tempfile.mkdtemp()
+        with open(os.path.join(self._folder, JOB), "wb") as file:
+            pickle.dump(job, file)
+        self._others = []
+        for rank in range(1, len(job.places)):
+            command = [sys.executable, "-u", script, self._folder, str(rank)]
+            # Their standard output is log: only rank 0 emits events.
+            self._others.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr))
+        with self.failing_as_they_do():
+            join(self._folder, 0, job.places)
+
+    def tell(self, *command):
+        """Sends a command and its numbers to every other rank."""
+        line = " ".join(map(str, command)) + "\n"
+        with self.failing_as_they_do():
+            for other in self._others:
+                other.stdin.write(line.encode("ascii"))
+                other.stdin.flush()
+
+    @contextlib.contextmanager
+    def failing_as_they_do(self):
+        """Whatever fails here because another rank failed, fails as that one did."""
+        try:
+            yield
+        except Exception as error:
+            self._raise_theirs(error)
+            raise
+
+    def _raise_theirs(self, error):
+        for other in self._others:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                other.wait(timeout=5)
+        for rank, other in enumerate(self._others, start=1):
+            told = os.path.join(self._folder, "failed-%d" % rank)
+            if os.path.exists(told):
+                with open(told) as file:
+                    failure = json.load(file)
+                kind = MemoryError if failure["kind"] == "out_of_memory" else RuntimeError
+                raise kind("rank {}: {}: {}".format(rank, failure["type"], failure["text"])) from error
+            if other.returncode == -9:
+                raise MemoryError("rank {} was killed, most likely for want of memory".format(rank)) from error
+            if other.returncode:
+                raise RuntimeError("rank {} ended with code {}".format(rank, other.returncode)) from error
+
+    def close(self):
+        """Ends all ranks, this one's part of the group included."""
+        for other in self._others:
+            with contextlib.suppress(OSError):
+                other.stdin.close()
+        for other in self._others:
+            try:
+                other.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                other.kill()
+                other.wait()
+        distributed.destroy_process_group()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+def join(folder, rank, places):
+    """Joins the group of all ranks, which meet in a file of `folder`: NCCL where every rank has a GPU of its own.
+
+    All are on this machine, which may have no other network than its own loopback.
+    """
+    for library in ("GLOO", "NCCL"):
+        os.environ.setdefault(library + "_SOCKET_IFNAME", "lo")
+    own_gpus = None not in places and len(set(places)) == len(places)
+    if places[rank] is not None:
+        torch.cuda.set_device(places[rank])
+    distributed.init_process_group(
+        "nccl" if own_gpus else "gloo",
+        init_method="file://" + os.path.join(folder, "meeting"),
+        rank=rank,
+        world_size=len(places),
+        timeout=PATIENCE,
+    )
+
+
+def follow(make, failure_kind):
+    """What a process of another rank does: make(job, rank) gives its trainer, a method of which every command is.
+
+    failure_kind: see events.py. How it failed is left for rank 0 to read.
+    """
+    folder, rank = sys.argv[1], int(sys.argv[2])
+    try:
+        with open(os.path.join(folder, JOB), "rb") as file:
+            job = pickle.load(file)  # noqa: S301  written by rank 0, a moment ago
+        trainer = make(job, rank)
+        join(folder, rank, job.places)
+        trainer.begin()
+        for line in sys.stdin:
+            name, *numbers = line.split()
+            getattr(trainer, name)(*map(int, numbers))
+    except Exception as error:
+        failure = {"kind": failure_kind(error), "type": type(error).__name__, "text": str(error)[:2000]}
+        with open(os.path.join(folder, "failed-%d" % rank), "w") as file:
+            json.dump(failure, file)
+        raise
+    # Not destroyed: rank 0 may be gone already, and the process ends here.
+    os._exit(0)

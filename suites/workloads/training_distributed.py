@@ -1,0 +1,116 @@
+"""Training and inference by DistributedDataParallel: a process for each device. As a script, a rank from 1 on."""
+
+import torch
+import torch.distributed as distributed
+
+import frameworks
+import jobs
+import replicas
+import training_torch
+from events import failure_kind
+
+
+def prepare(job, protocol):
+    training_torch.prepare(job, protocol)
+
+
+class Rank(training_torch.Steady):
+    """One rank: its share of the batch on its device, gradients averaged with the others' in every step."""
+
+    def __init__(self, job, rank):
+        self.rank = rank
+        super().__init__(job, job.places[rank], jobs.shards(job)[rank])
+
+    def _parallel(self, network):
+        """Wrapped by begin(), once the ranks have met."""
+        return network
+
+    def begin(self):
+        if self.job.mode == "training":
+            devices = None if self.place is None else [self.place]
+            self.model = torch.nn.parallel.DistributedDataParallel(self.network, device_ids=devices)
+            if self.job.execution == "compiled":
+                self.model = torch.compile(self.model)
+        self.first_loss = self.last_loss = None
+
+    def step(self):
+        """Returns the loss before the step, of this rank's share."""
+        self.last_loss = super().step()
+        if self.first_loss is None:
+            self.first_loss = self.last_loss
+        return self.last_loss
+
+    def steps(self, count):
+        """A block, as rank 0 times it."""
+        for _ in range(count):
+            self.step()
+        self.synchronise()
+
+    def synchronise(self):
+        """Waits for this rank's device, then for the other ranks: inference has no gradients that would."""
+        if self.place is not None:
+            torch.cuda.synchronize(self.place)
+        self.sum(torch.zeros(1))
+
+    def sum(self, values):
+        """The sum over ranks of a tensor."""
+        values = values.to(self.device)
+        distributed.all_reduce(values)
+        return values
+
+    def losses(self):
+        """Mean over ranks of the first and the last loss."""
+        own = torch.stack([self.first_loss, self.last_loss]).float()
+        return self.sum(own) / len(self.job.places)
+
+    def count(self):
+        """How many ranks took part in a sum of ones."""
+        return int(self.sum(torch.ones(1)).item())
+
+
+class Steady(Rank):
+    """Rank 0, which the workload drives, and the processes of the others."""
+
+    def __init__(self, job):
+        super().__init__(job, 0)
+        self.others = replicas.Replicas(__file__, job)
+        with self.others.failing_as_they_do():
+            self.begin()
+
+    def announce(self, steps):
+        self.others.tell("steps", steps)
+
+    def step(self):
+        with self.others.failing_as_they_do():
+            return super().step()
+
+    def synchronise(self):
+        with self.others.failing_as_they_do():
+            super().synchronise()
+
+    def mean_losses(self, losses):
+        """The first and the last loss, of the whole batch."""
+        self.others.tell("losses")
+        return self.losses().tolist()
+
+    def parts(self):
+        """None: without an update there is nothing to average, and ranks would not wait for each other."""
+        return ()
+
+    def replicas(self):
+        self.others.tell("count")
+        return self.count()
+
+    def close(self):
+        self.others.close()
+
+
+def other_rank(job, rank):
+    """The trainer of a rank from 1 on, in a process of its own."""
+    frameworks.set_tf32("torch", torch, job.precision == "tf32", "cpu" if None in job.places else "cuda")
+    training_torch.prepare(job, "steady")
+    return Rank(job, rank)
+
+
+if __name__ == "__main__":
+    replicas.follow(other_rank, failure_kind)

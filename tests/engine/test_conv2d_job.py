@@ -1,0 +1,139 @@
+"""Suite conv2d in containers, smoke profile: what folds, what does not, and what the report makes of it.
+
+`done` is the main job: its folder, and what it printed.
+"""
+
+import csv
+import json
+import os
+from collections import defaultdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.engine.test_main_job import rows
+from tsuishi.environment import known_environments, read_environment
+from tsuishi.rooms import Rooms
+
+pytestmark = pytest.mark.engine
+
+REAL = Rooms()
+PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]
+TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
+TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
+
+Trial = dict[str, Any]
+
+
+def trials(folder: Path, environment: str, **axes: str) -> list[Trial]:
+    """The trials of conv2d in an environment that have these axes, each with its `metrics` and `seconds` by phase."""
+    metrics: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows(folder, "metrics"):
+        metrics[row["trial_id"]][row["name"]] = float(row["value"])
+    seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows(folder, "samples"):
+        seconds[row["trial_id"]][row["phase"]].append(float(row["seconds"]))
+    return [
+        {**trial, "metrics": metrics[trial["trial_id"]], "seconds": seconds[trial["trial_id"]]}
+        for trial in rows(folder, "trials")
+        if trial["suite"] == "conv2d"
+        and trial["environment"] == environment
+        and all(trial[axis] == value for axis, value in axes.items())
+    ]
+
+
+def towers(folder: Path, environment: str, devices: str, graph_optimizers: str = "default") -> Trial:
+    axes = {"devices": devices, "graph_optimizers": graph_optimizers, "search": ""}
+    (trial,) = trials(folder, environment, protocol="literal", implementation="framework", **axes)
+    return trial
+
+
+def later_s(trial: Trial) -> float:
+    return median(trial["seconds"]["later_runs"])
+
+
+def test_the_graph_that_ran_is_folded_from_four_towers_on_in_tensorflow_1_13(done: tuple[Path, str]) -> None:
+    """840 images of 40 kB on 4 towers are 8.0 MiB each, on 3 towers 10.7 MiB; ones are the same in all towers."""
+    three, four = (towers(done[0], "tf1.13-cpu", devices) for devices in ("3", "4"))
+    assert four["metrics"]["convolutions_in_graph"] == 4
+    assert four["metrics"]["convolutions_left_in_graph"] == 0
+    assert three["metrics"]["convolutions_in_graph"] == 3
+    assert three["metrics"]["convolutions_left_in_graph"] == 1
+    assert later_s(three) > 20 * later_s(four)
+
+
+def test_tensorflow_2_folds_three_towers_as_it_does_four(done: tuple[Path, str]) -> None:
+    for devices in ("3", "4"):
+        assert towers(done[0], "tf2-cpu", devices)["metrics"]["convolutions_left_in_graph"] == 0
+
+
+@pytest.mark.parametrize("environment", TENSORFLOW)
+def test_with_folding_switched_off_every_run_convolves(done: tuple[Path, str], environment: str) -> None:
+    on, off = (towers(done[0], environment, "4", switch) for switch in ("default", "no_folding"))
+    assert off["metrics"]["convolutions_left_in_graph"] == 4
+    assert off["metrics"]["flops"] == 2 * 840 * 100 * 100 * 9
+    assert on["metrics"]["flops"] == 0
+    assert later_s(off) > 5 * later_s(on)
+
+
+def test_the_edge_of_one_tower_is_at_10_mib_in_tensorflow_1_13(done: tuple[Path, str]) -> None:
+    (search,) = trials(done[0], "tf1.13-cpu", search="folding_edge")
+    assert search["metrics"]["largest_folded_images"] == 262
+    assert search["metrics"]["smallest_unfolded_images"] == 263
+    assert search["metrics"]["largest_folded_input_mib"] < 10 < search["metrics"]["smallest_unfolded_input_mib"]
+    folded, unfolded = (median(search["seconds"][f"{side}_run"]) for side in ("largest_folded", "smallest_unfolded"))
+    assert unfolded > 5 * folded
+
+
+def test_tensorflow_2_has_no_edge_up_to_the_bound(done: tuple[Path, str]) -> None:
+    (search,) = trials(done[0], "tf2-cpu", search="folding_edge")
+    assert search["metrics"]["largest_folded_images"] == float(search["images"])
+    assert "smallest_unfolded_images" not in search["metrics"]
+
+
+@pytest.mark.parametrize("environment", TORCH)
+def test_pytorch_has_no_graph_to_fold_and_says_so(done: tuple[Path, str], environment: str) -> None:
+    found = trials(done[0], environment)
+    without = {trial["trial_id"] for trial in found if trial["status"] == "unsupported"}
+    expected = {one["trial_id"] for one in found if one["search"] or one["graph_optimizers"] == "no_folding"}
+    assert without == expected
+    assert len(without) == 2
+    assert all("PyTorch" in trial["reason"] for trial in found if trial["trial_id"] in without)
+    assert not [trial for trial in found if "convolutions_in_graph" in trial["metrics"]]
+
+
+def test_scipy_on_all_cores_takes_a_process_for_each_and_convolves_every_image(done: tuple[Path, str]) -> None:
+    for environment in PINNED:
+        (trial,) = trials(done[0], environment.name, implementation="scipy_all_cores")
+        assert trial["status"] == "ok"
+        assert trial["metrics"]["outputs_checked"] == 840
+        assert trial["metrics"]["max_relative_error"] < 1e-6
+
+
+def test_every_trial_that_convolves_says_how_much_work_it_is(done: tuple[Path, str]) -> None:
+    for environment in PINNED:
+        for trial in trials(done[0], environment.name, status="ok", search=""):
+            assert {"flops", "bytes"} <= set(trial["metrics"]), trial["trial_id"]
+
+
+def test_the_report_names_folding_in_tensorflow_1_13_and_nowhere_else(done: tuple[Path, str]) -> None:
+    index = Path(done[1].splitlines()[-1].removeprefix("report: "))
+    with (index.parent / "tables" / "diagnosis.csv").open(encoding="utf-8", newline="") as file:
+        told = {(row["environment"], row["topic"]): row["text"] for row in csv.DictReader(file)}
+    assert "This is constant folding" in told["tf1.13-cpu", "In short"]
+    assert "262" in told["tf1.13-cpu", "Where folding stops"]
+    assert "where the step is" in told["tf1.13-cpu", "Where folding stops"]
+    assert "the convolutions were folded away with 3 and 4 towers alike" in told["tf2-cpu", "In short"]
+    for environment in TORCH:
+        assert "constant folding: the graph" not in told[environment, "In short"]
+        assert told[environment, "The graph that ran"] == "No graph was reported, so none was folded."
+
+
+def test_the_cores_of_this_machine_are_those_a_container_may_use(done: tuple[Path, str]) -> None:
+    """Or SciPy on all cores would be on fewer than the frameworks use."""
+    (trial,) = trials(done[0], "torch2-cpu", implementation="scipy_all_cores")
+    run = next((done[0] / "results").glob("*/trials/" + trial["trial_id"] + "/trial.json"))
+    flags = json.loads(run.read_text(encoding="utf-8"))["reported"]["flags"]
+    assert flags["processes"] == len(os.sched_getaffinity(0))

@@ -1,0 +1,71 @@
+"""Runs inside an environment: conv2d's own functions against SciPy, over filters, channels and towers at once.
+
+Arguments: the folder of the workloads, and the framework. Prints a JSON object: "<size>x<size>, <channels>" to the
+largest error over the largest value, of both protocols. Keeps to Python 3.6, as the workloads do.
+"""
+
+import importlib
+import json
+import sys
+
+sys.path.insert(0, sys.argv[1])
+
+import numpy as np
+
+import conv2d
+import conv2d_reference
+import timing
+
+SETTINGS = {
+    "later_runs": 1,
+    "warm_up_steps": 1,
+    "warm_up_s": 0,
+    "block_s": 0,
+    "min_blocks": 3,
+    "measure_s": 0,
+    "max_s": 0,
+    "stop_at": 0,
+}
+
+
+class Nobody:
+    """An emitter nobody listens to."""
+
+    def phase(self, phase):
+        return self
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *exception):
+        pass
+
+    def sample(self, *values):
+        pass
+
+    def metric(self, *values):
+        pass
+
+
+def error(implementation, size, channels, towers, feed):
+    random = np.random.RandomState(size)
+    images = random.uniform(-1, 1, (6, 12, 11, channels)).astype(np.float32)
+    kernel = random.uniform(-1, 1, (size, size, channels, channels)).astype(np.float32)
+    problem = conv2d.Problem(images, kernel, [None] * towers, feed, "default", SETTINGS, timing.Budget(None))
+    run = implementation.steady if feed == "resident" else implementation.literal
+    expected = conv2d_reference.expected_sum(problem, range(6 // towers))
+    return conv2d_reference.relative_error(run(problem, Nobody()), expected)
+
+
+def main():
+    implementation = importlib.import_module("conv2d_" + sys.argv[2])
+    found = {}
+    for size in (1, 2, 3, 4, 5, 10):
+        for channels, towers, feed in ((1, 1, "constant"), (3, 2, "fed"), (2, 3, "resident")):
+            name = f"{size}x{size}, {channels} channels, {towers} towers, {feed}"
+            found[name] = error(implementation, size, channels, towers, feed)
+    print("found: " + json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,334 @@
+"""The diagnosis of conv2d says what was measured: made-up evidence with different truths gives different texts."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
+from tsuishi.diagnosis import ONE_TRIAL, diagnose
+from tsuishi.evidence import Evidence
+
+# Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
+Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]
+COUNTS = (1, 2, 3, 4, 8)
+INTERVENTIONS: list[dict[str, Any]] = [
+    {}, {"graph_optimizers": "no_folding"}, {"graph_optimizers": "none"}, {"data": "random"}, {"feed": "fed"},
+]  # fmt: skip
+SCIPY = {"strategy": None, "feed": None, "graph_optimizers": None}
+
+
+def folding_makes_it(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+    """Folded from 4 towers on, unless that is switched off or the input is fed; identical towers are merged."""
+    optimised = axes["graph_optimizers"] == "default"
+    if optimised and axes["feed"] == "constant" and towers >= 4:
+        return 0.4, 0.0004, 0
+    merged = optimised and axes["feed"] == "constant" and axes["data"] == "ones"
+    running = 0.36 / towers if merged else 0.36
+    return running + (2.0 / towers if optimised else 0.05), running, 1 if merged else towers
+
+
+def memory_makes_it(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+    """Slow up to 3 towers whatever is done to the graph, which keeps all its convolutions."""
+    running = 4.0 if towers <= 3 else 0.4
+    return running + 0.1, running, towers
+
+
+def folding_and_memory(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+    """Folded from 4 towers on; but without folding these are far faster all the same."""
+    first, later, left = memory_makes_it(towers, axes)
+    return first, later, 0 if towers >= 4 and axes["graph_optimizers"] == "default" else left
+
+
+def always_folded(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+    folded = axes["graph_optimizers"] == "default" and axes["feed"] == "constant"
+    return (1.0, 0.001, 0) if folded else (0.2, 0.05, towers)
+
+
+def eager(towers: int, axes: dict[str, Any]) -> tuple[float, float, None]:
+    return 0.06, 0.05, None
+
+
+def add(run: SyntheticRun, environment: str, truth: Truth, counts: tuple[int, ...], *interventions: Any) -> None:
+    for changes in interventions:
+        for count in counts:
+            case = conv2d_case(devices=count, **changes)
+            first, later, left = truth(count, case.axes)
+            samples = [("first_run", 0, 1, 840, first), *[("later_runs", index, 1, 840, later) for index in range(3)]]
+            asked = [("convolutions_in_graph", count, "1"), ("convolutions_left_in_graph", left, "1")]
+            metrics = asked if left is not None else []
+            run.add(case, environment, samples, metrics=metrics, simulated=count > 1)
+
+
+def told(run: SyntheticRun, environment: str = TF) -> dict[str, str]:
+    """The paragraphs by topic."""
+    found = diagnose(Evidence([run.finish()], ()), "conv2d")
+    return {paragraph.topic: paragraph.text.removesuffix(ONE_TRIAL) for paragraph in found[environment]}
+
+
+def full(tmp_path: Path, truth: Truth) -> dict[str, str]:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, truth, COUNTS, *INTERVENTIONS)
+    return told(run)
+
+
+def test_a_step_that_folding_makes(tmp_path: Path) -> None:
+    text = full(tmp_path, folding_makes_it)
+    assert text["In short"] == (
+        "Later runs step from 3 to 4 towers, 0.1200 and 0.0004000 s: 300 times (first runs, all that the source timed: "
+        "0.7867 and 0.4000 s). This is constant folding: the graph that ran was folded on the fast side and not on the "
+        "slow one, and with folding switched off the fast side is as slow. It makes first runs longer also where "
+        "nothing is folded in the end: by 1.950, 0.7700 and 0.3767 s with 1 to 3 towers."
+    )
+    assert text["The graph that ran"] == (
+        "Looked at after it had run, no convolution was left with 4 and 8 towers: they had been computed before, as "
+        "constants; all of them were left with 1 tower; 1 of 2 was left with 2 towers; 1 of 3 was left with 3 towers."
+    )
+    assert "later runs take 0.3600, 0.3600, 0.3600, 0.3600 and 0.3600 s, instead of" in text["Folding switched off"]
+    assert (
+        "The step is gone: from 3 to 4 towers, 0.3600 and 0.3600 s: 1.0 times, where it was 300 times."
+        in text["Folding switched off"]
+    )
+    assert "The step is gone" in text["All graph optimisers switched off"]
+    assert "0.05000 s longer than later runs: start-up" in text["All graph optimisers switched off"]
+    assert text["Towers that are not alike"].endswith(
+        "Towers full of ones had been merged, being the same: with 2 and 3 towers 1 instead of 2 and 1 instead of 3 "
+        "were left."
+    )
+    assert text["Input fed in every run"].endswith("the graph that ran had convolutions to do every time.")
+    assert "85 %, 85 %, 85 %, 99.9 % and 99.9 %" in text["First run and running"]
+
+
+def test_a_step_that_something_else_makes(tmp_path: Path) -> None:
+    text = full(tmp_path, memory_makes_it)
+    assert text["In short"] == (
+        "Later runs step from 3 to 4 towers, 4.000 and 0.4000 s: 10 times (first runs, all that the source timed: "
+        "4.100 and 0.5000 s). This is not, or not only, constant folding: it is not so that the graph that ran was "
+        "folded on the fast side and not on the slow one and with folding switched off the fast side is as slow."
+    )
+    assert "First runs step from 3 to 4 towers, 4.100 and 0.5000 s: 8.2 times." in text["The step"]
+    assert (
+        "The step is still there: from 3 to 4 towers, 4.000 and 0.4000 s: 10 times, where it was 10 times."
+        in text["Folding switched off"]
+    )
+    assert text["Towers that are not alike"].endswith("No towers were merged: as many convolutions were left.")
+
+
+def test_folding_that_is_not_the_cause_is_not_called_so(tmp_path: Path) -> None:
+    text = full(tmp_path, folding_and_memory)
+    assert text["In short"].endswith(
+        "This is not, or not only, constant folding: it is not so that with folding switched off the fast side is as "
+        "slow."
+    )
+
+
+def test_no_step_where_everything_is_folded(tmp_path: Path) -> None:
+    text = full(tmp_path, always_folded)
+    assert text["In short"] == (
+        "There is no step here to explain: the convolutions were folded away with 1, 2, 3, 4 and 8 towers alike."
+    )
+    assert text["The step"].endswith(
+        "There is no step in first or later runs: none that parts slow ones from fast ones and saves 1.5 times what "
+        "sharing the work would."
+    )
+    assert "The step is" not in text["Folding switched off"]
+
+
+def test_no_step_where_there_is_no_graph(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TORCH, eager, (3, 4), {}, {"feed": "fed"})
+    reason = "Unsupported: graph_optimizers 'no_folding': PyTorch has no graph to optimise"
+    run.add(conv2d_case(devices=4, graph_optimizers="no_folding"), TORCH, status="unsupported", reason=reason)
+    text = told(run, TORCH)
+    assert text["In short"] == (
+        "There is no step here to explain: no graph was reported in which anything could have been folded."
+    )
+    assert text["The graph that ran"] == "No graph was reported, so none was folded."
+    assert (
+        "Folding switched off: unsupported: graph_optimizers 'no_folding': PyTorch has no graph to optimise."
+        in text["Not tested here"]
+    )
+    assert "Folding switched off" not in text
+
+
+def test_what_is_missing_leaves_the_cause_open(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (3, 4), {})
+    text = told(run)
+    assert text["In short"].endswith(
+        "Why is open: it was not tested whether with folding switched off the fast side is as slow."
+    )
+    for topic in ("Folding switched off", "Towers that are not alike", "Input fed in every run", "Where folding stops"):
+        assert f"{topic}: no such case was planned." in text["Not tested here"]
+
+
+def test_folding_off_on_the_fast_side_alone_is_enough_to_tell(tmp_path: Path) -> None:
+    """As in profile smoke."""
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (3, 4), {})
+    add(run, TF, folding_makes_it, (4,), {"graph_optimizers": "no_folding"})
+    text = told(run)
+    assert "This is constant folding" in text["In short"]
+    assert text["Folding switched off"].endswith("With 4 towers a run is as slow as below the step.")
+
+
+def test_a_single_number_of_towers_explains_nothing(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (4,), {})
+    assert told(run)["In short"].startswith("Fewer than two numbers of towers were measured as the source ran them")
+
+
+def test_one_trial_a_case_is_marked_and_two_are_not(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for repetition, marked in ((1, True), (2, False)):
+        for count in (3, 4):
+            run.add(conv2d_case(devices=count), TF, [("first_run", 0, 1, 840, 1.0 / count)], repetition)
+        found = diagnose(Evidence([run.finish()], ()), "conv2d")[TF][0]
+        assert (found.topic, found.text.endswith(ONE_TRIAL)) == ("In short", marked)
+
+
+def test_a_step_without_a_graph_is_not_folding(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TORCH, lambda towers, axes: (*memory_makes_it(towers, axes)[:2], None), COUNTS, {})
+    assert told(run, TORCH)["In short"].endswith(
+        "This is not constant folding: no graph was reported in which anything could be folded."
+    )
+
+
+def test_one_slow_run_among_fast_ones_is_no_step(tmp_path: Path) -> None:
+    def disturbed(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+        return 1.0, 2.0 if towers == 3 else 0.05, 0
+
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, disturbed, COUNTS, {})
+    assert told(run)["In short"].startswith("There is no step here to explain")
+
+
+def test_runs_of_a_millisecond_make_no_step(tmp_path: Path) -> None:
+    def noisy(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+        return 1.0, 0.004 if towers < 4 else 0.001, 0
+
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, noisy, COUNTS, {})
+    assert told(run)["In short"].startswith("There is no step here to explain")
+
+
+def test_runs_that_scatter_as_much_as_they_differ_make_no_step(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for count, later_s in ((3, (0.01, 0.4, 0.4, 0.01, 0.5)), (4, (0.1, 0.01, 0.2, 0.1, 0.01))):
+        later = [("later_runs", index, 1, 840, seconds) for index, seconds in enumerate(later_s)]
+        run.add(conv2d_case(devices=count), TF, [("first_run", 0, 1, 840, 1.0), *later])
+    assert told(run)["The step"].endswith(
+        "There is no step in first or later runs: none that parts slow ones from fast ones and saves 1.5 times what "
+        "sharing the work would."
+    )
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (
+            {"largest_folded": 262, "smallest_unfolded": 263},
+            "One tower is not folded with 263 images (10.03 MiB) and is with 262 (9.995 MiB), where later runs take "
+            "0.001000 s instead of 0.3000 s. 840 images are that few a tower from 4 towers on, where the step is.",
+        ),
+        (
+            {"largest_folded": 130, "smallest_unfolded": 131},
+            "One tower is not folded with 131 images (4.997 MiB) and is with 130 (4.959 MiB), where later runs take "
+            "0.001000 s instead of 0.3000 s. 840 images are that few a tower from 7 towers on; the step is elsewhere.",
+        ),
+        ({"largest_folded": 840}, "One tower is folded with 840 images (32.04 MiB), the most that was tried."),
+        ({"smallest_unfolded": 2}, "One tower is not folded with 2 images (0.07629 MiB), and not with fewer."),
+    ],
+)
+def test_the_edge_is_told_in_images_and_mib_and_held_against_the_step(
+    tmp_path: Path, found: dict[str, int], text: str
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, COUNTS, {})
+    seconds = {"largest_folded": 0.001, "smallest_unfolded": 0.3}
+    samples = [(f"{side}_run", index, 1, count, seconds[side]) for side, count in found.items() for index in range(2)]
+    metrics = [(f"{side}_images", count, "1") for side, count in found.items()]
+    metrics += [(f"{side}_input_mib", count * 40_000 / 2**20, "MiB") for side, count in found.items()]  # type: ignore[misc]
+    run.add(conv2d_case(search="folding_edge", data="random"), TF, samples, metrics=metrics)
+    assert told(run)["Where folding stops"] == text
+
+
+def steady(run: SyntheticRun, environment: str, phases: tuple[float, float, float], **axes: Any) -> None:
+    names = ("host_to_device", "compute", "device_to_host")
+    samples = [(name, i, 1, 840, s) for name, s in zip(names, phases, strict=True) for i in range(3)]
+    run.add(conv2d_case(protocol="steady", feed="resident", data="random", **axes), environment, samples)
+
+
+def scipy(run: SyntheticRun, environment: str, implementation: str, seconds: float, **axes: Any) -> None:
+    samples = [("first_run", 0, 1, 840, seconds), ("later_runs", 0, 1, 840, seconds)]
+    run.add(conv2d_case(implementation=implementation, **SCIPY, **axes), environment, samples)
+
+
+def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (1,), {}, {"feed": "fed"})
+    steady(run, TF, (0.1, 0.3, 0.1))
+    steady(run, TORCH, (0.1, 0.03, 0.1))
+    steady(run, TF, (0.1, 1.0, 0.1), filter_size=10)
+    steady(run, TF, (0.1, 0.5, 0.1), channels=10, images=84)
+    scipy(run, TF, "scipy", 0.2)
+    scipy(run, TF, "scipy_all_cores", 0.1)
+    scipy(run, TF, "scipy_all_cores", 1.0, filter_size=10)
+    scipy(run, TF, "scipy_all_cores", 0.1, channels=10, images=84)
+    text = told(run)
+    assert text["Transfer and compute"] == (
+        "Warm, each timed on its own: with 1 tower host to device 20 %, compute 60 % and device to host 20 % of "
+        "0.5000 s. The copies are within host memory."
+    )
+    assert text["SciPy on equal terms"] == (
+        "The source's SciPy loop convolves one image of 40 kB 840 times on one core: 0.2000 s; the towers read 33.6 MB "
+        "and write as much. On all 840 images and all cores SciPy takes 0.1000 s; the framework, fed the same images "
+        "in one tower, 0.3600 s: the framework takes 3.6 times as long as SciPy."
+    )
+    assert text["Guess: TensorFlow is not made for this, others are"] == (
+        "Computing alone takes 0.3000 s here, 0.03000 s in torch2-cpu: this environment takes 10 times as long as "
+        "torch2-cpu."
+    )
+    assert text["Guess: a larger filter favours the GPU"] == (
+        "SciPy on all cores takes 0.33 times as long as the framework with 3×3 and 1 channel, 1.0 times with 10×10 and "
+        "1 channel: a larger filter favours the framework, on this CPU; a GPU was not tested."
+    )
+    assert text["Guess: more channels favour the GPU"].endswith(
+        "0.20 times with 3×3 and 10 channels: more channels favour SciPy, on this CPU; a GPU was not tested."
+    )
+    assert text["Guess: copying results back is the bottleneck"].startswith(
+        "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is; but device and host"
+    )
+    assert text["Guess: staying on the device hides the overhead"] == (
+        "Warm, all 840 images on 1 tower, computing takes 0.3000 s; a first run, as the source timed it, 2.360 s. "
+        "Beside the source's SciPy loop: the framework takes 1.5 times as long as SciPy."
+    )
+    assert (
+        "GPU memory is too small for 1 to 3 GPUs: there was no GPU (input and output are 64 MiB together)."
+        in (text["Not tested here"])
+    )
+
+
+def test_on_a_gpu_it_says_what_a_gpu_adds_and_on_a_cpu_that_none_was_there(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (3, 4), {})
+    assert told(run)["What this does not explain"].startswith(
+        "Nothing about GPUs was measured: the towers are simulated: all are the CPU."
+    )
+    gpu = SyntheticRun(tmp_path / "gpu")
+    samples = [(name, i, 1, 840, 0.01) for name in ("host_to_device", "compute", "device_to_host") for i in range(3)]
+    case = conv2d_case(protocol="steady", feed="resident", data="random")
+    gpu.add(case, TF, samples, device="Tesla V100")
+    text = told(gpu)
+    assert text["What this does not explain"].startswith("On a GPU a first run also starts the device")
+    assert text["Guess: GPU memory is too small for 1 to 3 GPUs"] == (
+        "One GPU held it all (input and output are 64 MiB together) and convolved it in 0.01000 s: nothing was swapped."
+    )
+
+
+def test_only_conv2d_is_diagnosed(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (3, 4), {})
+    assert diagnose(Evidence([run.finish()], ()), "multi_gpu_scaling") == {}

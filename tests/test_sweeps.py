@@ -1,0 +1,119 @@
+"""Sweeps: which charts there are, and what is a line in each."""
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tsuishi.charts import sweep_chart, to_svg
+from tsuishi.evidence import Evidence
+from tsuishi.published import read_sources
+from tsuishi.sections import MOST_CHARTS, make_section
+from tsuishi.sweeps import MOST_VARIANTS, SWEEPS, sweep_points
+
+PUBLISHED = Path(__file__).parent.parent / "reports" / "published"
+STEP, THROUGHPUT, EPOCH = SWEEPS[2:]
+
+STRATEGIES = [("none", 1), ("data_parallel", 2), ("distributed_data_parallel", 2)]
+PRECISIONS = ["fp32", "tf32", "amp_fp16", "amp_bf16"]
+
+
+def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01, **axes: Any) -> None:
+    for batch_size in (16, 32, 64):
+        samples = steady_samples(batch_size, [batch_size / 1000 + t_cost] * 4)
+        run.add(training_case(batch_size, **axes), environment, samples)
+
+
+def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
+    evidence = Evidence([run.finish()], read_sources(PUBLISHED) if published else ())
+    titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
+    return sweep_points(evidence.cases, evidence.axes, evidence.numbers, titles, sweep)
+
+
+def test_strategies_and_precisions_are_lines_of_one_chart_and_models_are_charts(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for strategy, devices in STRATEGIES:
+        add_sweep(run, strategy=strategy, devices=devices)
+    add_sweep(run, precision="tf32")
+    add_sweep(run, TF)
+    add_sweep(run, model="wrn28_10")
+    (cnn10, points), (wrn28_10, others) = drawn(run, THROUGHPUT)
+    assert (cnn10["model"], wrn28_10["model"]) == ("cnn10", "wrn28_10")
+    assert "strategy" not in cnn10
+    assert set(points["series"]) == {
+        "tf1.13-cpu, strategy none, 1 device, fp32",
+        "torch2-cpu, strategy none, 1 device, fp32",
+        "torch2-cpu, strategy none, 1 device, tf32",
+        "torch2-cpu, strategy data_parallel, 2 devices, fp32",
+        "torch2-cpu, strategy distributed_data_parallel, 2 devices, fp32",
+    }
+    # What lines share is not in their names.
+    assert set(others["series"]) == {"torch2-cpu"}
+
+
+def test_more_lines_than_can_be_told_apart_are_spread_over_charts_by_strategy(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for strategy, devices in STRATEGIES:
+        for precision in PRECISIONS:
+            add_sweep(run, strategy=strategy, devices=devices, precision=precision)
+    found = drawn(run, THROUGHPUT)
+    assert [variant["strategy"] for variant, _ in found] == [strategy for strategy, _ in STRATEGIES]
+    assert all(points["variant"].nunique() == len(PRECISIONS) <= MOST_VARIANTS for _, points in found)
+
+
+def test_published_lines_are_there_once_each_with_the_case_they_belong_to(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_sweep(run)
+    add_sweep(run, execution="compiled")
+    add_sweep(run, strategy="data_parallel", devices=2)
+    ((_, points),) = drawn(run, EPOCH, published=True)
+    published = points[points["published"]]
+    assert set(published["series"]) == {
+        "RTX 2080 Ti (published), strategy none, 1 device, execution native",
+        "RTX 2080 Ti (published), strategy data_parallel, 2 devices, execution native",
+    }
+    assert not published.duplicated(["series", "panel", "x"]).any()
+
+
+def test_the_line_of_a_step_is_the_models_and_its_points_lie_about_it(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_sweep(run)
+    ((_, points),) = drawn(run, STEP)
+    line, measured = points[points["mark"] == "fit"], points[points["mark"] == "point"]
+    assert sorted(measured["x"]) == [16, 32, 64]
+    assert (line["x"].min(), line["x"].max()) == (16, pytest.approx(64))
+    assert line["y"].tolist() == pytest.approx((line["x"] / 1000 + 0.01).tolist())
+
+
+def test_two_batch_sizes_are_joined_and_not_fitted(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in (16, 32):
+        run.add(training_case(batch_size), TF, steady_samples(batch_size, [batch_size / 1000] * 4))
+    ((_, points),) = drawn(run, STEP)
+    assert set(points["mark"]) == {""}
+
+
+def test_every_series_of_a_chart_looks_different(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for environment in (TF, TORCH):
+        for precision in PRECISIONS:
+            add_sweep(run, environment, precision=precision)
+    ((_, points),) = drawn(run, THROUGHPUT)
+    specification = sweep_chart(points, THROUGHPUT, [TF, TORCH], []).to_dict()
+    encoding = specification["spec"]["layer"][0]["encoding"]
+    colours, dashes = encoding["color"]["scale"]["range"], encoding["strokeDash"]["scale"]["range"]
+    assert len(set(zip(colours, map(tuple, dashes), strict=True))) == 2 * len(PRECISIONS)
+    assert "fp32" in to_svg(sweep_chart(points, THROUGHPUT, [TF, TORCH], []), "x")
+
+
+def test_a_suite_has_no_more_charts_than_can_be_looked_at_and_says_so(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for strategy, devices in STRATEGIES:
+        for precision in PRECISIONS:
+            add_sweep(run, strategy=strategy, devices=devices, precision=precision)
+    charts = make_section(Evidence([run.finish()], ()), "multi_gpu_scaling").charts
+    assert len(charts) == MOST_CHARTS
+    assert "1 more such charts are not drawn: see the tables." in charts[-1].caption
+    assert not any("not drawn" in chart.caption for chart in charts[:-1])
