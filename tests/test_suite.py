@@ -140,7 +140,8 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         ),
         (
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
-            "s.toml: groups[1].axes: key 'model': input should be 'cnn10', 'wrn28_10', 'vgg_small' or 'mlp'; given: 'cnn11'",
+            "s.toml: groups[1].axes: key 'model': "
+            "input should be 'cnn10', 'wrn28_10', 'vgg_small' or 'mlp'; given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),
         (

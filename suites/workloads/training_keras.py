@@ -3,7 +3,6 @@
 import math
 import time
 
-import numpy as np
 import tensorflow as tf
 
 import jobs
@@ -146,7 +145,7 @@ class SteadyGraph(Trainer):
         self._run = self.session.make_callable(self.fetches)
 
     def _replicated(self):
-        """The model itself, or by multi_gpu_model copies of it that share its weights, each with a slice of the batch."""
+        """The model itself, or copies that share its weights, each with a slice of the batch."""
         if self.job.strategy != "multi_gpu_model":
             return self.model
         try:
