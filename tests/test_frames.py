@@ -15,8 +15,8 @@ from tsuishi.estimates import Block, case_estimates, phase_estimates, trial_esti
 from tsuishi.frames import outcomes, read_runs
 
 
-def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100, training: bool = True) -> Any:
-    return {one.quantity: one for one in phase_estimates(phases, batch_size, training)}[quantity]
+def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:
+    return {one.quantity: one for one in phase_estimates(phases, batch_size, epochs=True)}[quantity]
 
 
 # Three blocks of 10 steps of 100 images at 0.1, 0.2 and 0.6 s a step.
@@ -47,7 +47,7 @@ def test_the_last_partial_batch_counts_as_a_step() -> None:
 
 
 def test_inference_has_no_epochs() -> None:
-    assert not {one.quantity for one in phase_estimates(MEASURE, 100, training=False)} & {"median_epoch_s"}
+    assert not {one.quantity for one in phase_estimates(MEASURE, 100, epochs=False)} & {"median_epoch_s"}
 
 
 def test_whole_epochs_are_taken_as_they_are() -> None:

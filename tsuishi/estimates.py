@@ -22,7 +22,7 @@ _QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
 # What a workload calls it, where the published tables have another word.
 _QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
 # What the metrics `flops` and `bytes` are the work of one step of: of these phases, the first that a trial has.
-_WORKING = ("measure", "compute", "later_runs", "epoch")
+_WORKING = ("measure", "compute", "later_runs", "step", "epoch")
 
 
 class Block(NamedTuple):
@@ -59,8 +59,10 @@ def unit_of(quantity: str) -> str:
     return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
 
 
-def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, training: bool) -> Iterator[Estimate]:
+def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epochs: bool) -> Iterator[Estimate]:
     """What one trial says, from its blocks by phase. Times in seconds, throughput in images/s.
+
+    epochs: whether an epoch of CIFAR-10 can be derived from its steps.
 
     Per phase: the median over blocks of the seconds per step (2-method.md, "Steady protocol" 4).
     """
@@ -69,9 +71,9 @@ def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, trai
             yield from _epochs_timed(blocks, batch_size)
         else:
             yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
-        if phase in ("measure", "epoch"):
+        if phase in ("measure", "step", "epoch"):
             yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
-    if training and batch_size and "measure" in phases:
+    if epochs and batch_size and "measure" in phases:
         yield from _epochs_derived(phases, batch_size)
 
 
@@ -169,15 +171,22 @@ def trial_estimates(results: Results) -> pd.DataFrame:
         key = (trial["run_id"], trial["trial_id"])
         batch_size = None if pd.isna(trial["batch_size"]) else int(trial["batch_size"])
         phases = _blocks_by_phase(samples.get(key, []))
-        timed = phase_estimates(phases, batch_size, training=trial["mode"] != "inference")
         # A metric that is reported several times (accuracy after every epoch) ends with what it came to.
         last = {_QUANTITY_OF_METRIC.get(metric["name"], metric["name"]): metric for metric in metrics.get(key, [])}
-        worked = work_estimates(phases, {name: metric["value"] for name, metric in last.items()}, batch_size)
+        values = {name: metric["value"] for name, metric in last.items()}
+        timed = phase_estimates(phases, batch_size, epochs=_trains_on_cifar10(trial, values))
+        worked = work_estimates(phases, values, batch_size)
         found = [(estimate, unit_of(estimate.quantity)) for estimate in (*timed, *worked)]
         found += [(Estimate(name, metric["value"], None, None, 1), metric["unit"]) for name, metric in last.items()]
         base = {name: trial[name] for name in names}
         rows += [{**base, **estimate._asdict(), "unit": unit} for estimate, unit in found]
     return pd.DataFrame(rows, columns=[*names, "quantity", "value", "unit", "low", "high", "blocks", "derived"])
+
+
+def _trains_on_cifar10(trial: dict[Any, Any], metrics: dict[str, float]) -> bool:
+    """Not so: inference, the network for MNIST, and towers that all get the same batch, whose epoch is another."""
+    every_image_once = metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
+    return trial["mode"] != "inference" and trial["model"] != "mlp" and every_image_once
 
 
 def _by_trial(frame: pd.DataFrame) -> dict[tuple[str, str], list[dict[Any, Any]]]:

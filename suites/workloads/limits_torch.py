@@ -3,20 +3,15 @@
 Every operation takes (problem, measure); measure(step, synchronise) times. As a script, one process of an all-reduce.
 """
 
-import contextlib
-import json
-import os
+import collections
 import re
-import shutil
-import subprocess
-import sys
-import tempfile
 
 import torch
 import torch.distributed as distributed
 
 import device_limits
-from events import Unsupported
+import replicas
+from events import Unsupported, failure_kind
 
 # torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
@@ -94,79 +89,47 @@ def _buffer(problem, place, pinned=False):
     return buffer.pin_memory() if pinned and place is None else buffer
 
 
+# What every process of an all-reduce needs to know; values: float32 numbers in the buffer.
+Reduction = collections.namedtuple("Reduction", "places values")
+
+
+class Rank:
+    """One process of an all-reduce."""
+
+    def __init__(self, reduction, rank):
+        self.buffer = torch.ones(reduction.values, device=_device(reduction.places[rank]))
+
+    def begin(self):
+        """Nothing to do once the ranks have met."""
+
+    def ones(self):
+        """Of the sum of ones, a value: the number of ranks. What is added up again and again then does not overflow."""
+        self.reduce(1)
+        total = self.buffer[0].item()
+        self.buffer.zero_()
+        return total
+
+    def reduce(self, steps):
+        for _ in range(steps):
+            distributed.all_reduce(self.buffer)
+
+
 def all_reduce(problem, measure):
     """Returns a value of the sum: of ones, the number of devices. This process has the first of them."""
-    with _others(problem) as meeting, _joined(meeting, 0, problem.places):
-        buffer = _buffer(problem, problem.places[0])
-        _announce(1, problem.places[0])
-        distributed.all_reduce(buffer)
-        checked = buffer[0].item()
+    reduction = Reduction(problem.places, problem.values)
+    own, others = Rank(reduction, 0), replicas.Replicas(__file__, reduction)
+    try:
+        others.tell("ones")
+        checked = own.ones()
 
-        def announce(steps):
-            buffer.zero_()  # what is added up again and again does not fit a float for long
-            _announce(steps, problem.places[0])
+        def step():
+            with others.failing_as_they_do():
+                own.reduce(1)
 
-        measure(lambda: distributed.all_reduce(buffer), _synchronise(problem), announce)
-        _announce(0, problem.places[0])
+        measure(step, _synchronise(problem), lambda steps: others.tell("reduce", steps))
+    finally:
+        others.close()
     return checked
-
-
-@contextlib.contextmanager
-def _others(problem):
-    """Starts a process for every device but the first; gives the file in which they meet. They end when told to."""
-    folder = tempfile.mkdtemp()
-    meeting = os.path.join(folder, "meeting")
-    others = []
-    try:
-        for rank in range(1, len(problem.places)):
-            argument = {"meeting": meeting, "rank": rank, "places": problem.places, "values": problem.values}
-            others.append(subprocess.Popen([sys.executable, __file__, json.dumps(argument)]))
-        yield meeting
-        for other in others:
-            if other.wait():
-                raise RuntimeError("a process of the all-reduce ended with code {}".format(other.returncode))
-    finally:
-        for other in others:
-            other.kill()
-            other.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _follow(meeting, rank, places, values):
-    """What a process does that has another device than the first: as many steps as are announced, until there are 0."""
-    with _joined(meeting, rank, places):
-        buffer = torch.ones(values, device=_device(places[rank]))
-        steps = _announce(0, places[rank])
-        while steps:
-            for _ in range(steps):
-                distributed.all_reduce(buffer)
-            buffer.zero_()
-            steps = _announce(0, places[rank])
-
-
-@contextlib.contextmanager
-def _joined(meeting, rank, places):
-    """All are on this machine, which may have no other network than its own loopback.
-
-    Left while the file they met in is there: PyTorch 1.1 looks for it when its process ends, and waits.
-    """
-    for library in ("GLOO", "NCCL"):
-        os.environ.setdefault(library + "_SOCKET_IFNAME", "lo")
-    if places[rank] is not None:
-        torch.cuda.set_device(places[rank])
-    backend = "gloo" if None in places else "nccl"
-    distributed.init_process_group(backend, init_method="file://" + meeting, rank=rank, world_size=len(places))
-    try:
-        yield
-    finally:
-        distributed.destroy_process_group()
-
-
-def _announce(steps, place):
-    """The first process's number of steps, told to all; what the others give is not looked at."""
-    told = torch.tensor([steps], device=_device(place))
-    distributed.broadcast(told, 0)
-    return told.item()
 
 
 def kernel_launch(problem, measure):
@@ -192,4 +155,4 @@ def _device(place):
 
 
 if __name__ == "__main__":
-    _follow(**json.loads(sys.argv[1]))
+    replicas.follow(Rank, failure_kind)

@@ -115,8 +115,9 @@ def after(trainer, job, emitter):
     transposes = trainer.transposes()
     if transposes is not None:
         emitter.metric("transposes_in_step", transposes, "1")
-    if len(job.places) > 1:
-        emitter.metric("replicas", trainer.replicas(), "1")
+    replicas = trainer.replicas() if len(job.places) > 1 else None
+    if replicas is not None:
+        emitter.metric("replicas", replicas, "1")
 
 
 def emit_parameters(trainer, job, emitter):

@@ -175,10 +175,17 @@ def executed_towers(session, fetches):
 
     Not in the graph that was built: towers that compute the same are merged, what nobody needs is dropped.
     """
-    graphs = graphs_that_ran(session, fetches)
-    nodes = [node for graph in graphs for node in graph.node if HEAVY.search(node.op)]
-    found = [(TOWER.search(node.name), node.device) for node in nodes]
+    found = [(TOWER.search(node.name), node.device) for node in heavy_nodes(session, fetches)]
     return {int(tower.group(1)): device for tower, device in found if tower}
+
+
+def working_devices(session, fetches):
+    """The devices that compute convolutions or matrix products in the graph that ran."""
+    return {node.device for node in heavy_nodes(session, fetches)}
+
+
+def heavy_nodes(session, fetches):
+    return [node for graph in graphs_that_ran(session, fetches) for node in graph.node if HEAVY.search(node.op)]
 
 
 def graphs_that_ran(session, fetches):

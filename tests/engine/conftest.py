@@ -10,13 +10,12 @@ import pytest
 
 from tests.bench import make_rooms
 from tests.conftest import missing
+from tests.engine.job import REAL, invoke
 from tsuishi.artifacts import Cache
 from tsuishi.builder import Builder
 from tsuishi.environment import read_environment
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings, read_settings
-
-REAL = Rooms()
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +26,15 @@ def settings() -> Settings:
     if not answer.usable:
         missing(f"no container engine: {answer.reason}")
     return given
+
+
+@pytest.fixture(scope="session")
+def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tuple[Path, str]:
+    """The main job in containers, smoke profile, once for all tests: its folder and what it printed."""
+    folder = tmp_path_factory.mktemp("job")
+    result = invoke(folder, "build", "--engine", "docker", "run-suite", "--profile", "smoke", "report")
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
+    return folder, result.stdout
 
 
 def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:

@@ -6,42 +6,19 @@
 import csv
 import json
 import os
-from collections import defaultdict
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import pytest
 
-from tests.engine.test_main_job import rows
-from tsuishi.environment import known_environments, read_environment
-from tsuishi.rooms import Rooms
+from tests.engine import job
+from tests.engine.job import PINNED, TENSORFLOW, TORCH, Trial
 
 pytestmark = pytest.mark.engine
 
-REAL = Rooms()
-PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]
-TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
-TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
-
-Trial = dict[str, Any]
-
-
 def trials(folder: Path, environment: str, **axes: str) -> list[Trial]:
-    """The trials of conv2d in an environment that have these axes, each with its `metrics` and `seconds` by phase."""
-    metrics: dict[str, dict[str, float]] = defaultdict(dict)
-    for row in rows(folder, "metrics"):
-        metrics[row["trial_id"]][row["name"]] = float(row["value"])
-    seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for row in rows(folder, "samples"):
-        seconds[row["trial_id"]][row["phase"]].append(float(row["seconds"]))
-    return [
-        {**trial, "metrics": metrics[trial["trial_id"]], "seconds": seconds[trial["trial_id"]]}
-        for trial in rows(folder, "trials")
-        if trial["suite"] == "conv2d"
-        and trial["environment"] == environment
-        and all(trial[axis] == value for axis, value in axes.items())
-    ]
+    """The trials of conv2d in an environment that have these axes."""
+    return job.trials(folder, suite="conv2d", environment=environment, **axes)
 
 
 def towers(folder: Path, environment: str, devices: str, graph_optimizers: str = "default") -> Trial:

@@ -4,22 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.test_main_job import rows
+from tests.engine import job
+from tests.engine.job import Trial
 
 CASES = 6
 WITHOUT_TOWERS = {"loader", "resident"}
 
 
-def trials(folder: Path) -> list[dict[str, str]]:
-    return [row for row in rows(folder, "trials") if row["suite"] == "input_pipeline"]
-
-
-def metrics(folder: Path) -> dict[str, dict[str, float]]:
-    """By trial: its last value of every metric."""
-    found: dict[str, dict[str, float]] = {}
-    for row in rows(folder, "metrics"):
-        found.setdefault(row["trial_id"], {})[row["name"]] = float(row["value"])
-    return found
+def trials(folder: Path, **axes: str) -> list[Trial]:
+    return job.trials(folder, suite="input_pipeline", **axes)
 
 
 @pytest.mark.engine

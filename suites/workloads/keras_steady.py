@@ -1,0 +1,173 @@
+"""One batch on its devices in tf.keras: a graph and a session in 1.x, a tf.function in 2.x."""
+
+import tensorflow as tf
+
+import jobs
+import training_towers
+from keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
+
+
+def transposes(graphs):
+    """How many Transpose operations GraphDefs have, in functions too."""
+    nodes = [node for graph in graphs for node in graph.node]
+    nodes += [node for graph in graphs for function in graph.library.function for node in function.node_def]
+    return sum(node.op == "Transpose" for node in nodes)
+
+
+class SteadyGraph(Trainer):
+    """TensorFlow 1.x: one batch in variables (a constant would be folded), by session.run."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        training = job.mode == "training"
+        tf.keras.backend.set_learning_phase(int(training))
+        self.session = tf.keras.backend.get_session()
+        images, labels = [_variable(self.session, array) for array in (self.laid_out(job.train[0]), job.train[1])]
+        self.model = self.build(tf.keras.Input(tensor=images.read_value()))
+        self.replicated = self.replicated_model()
+        self.loss = loss_function(labels, self.replicated.output)
+        self.fetches = [self.loss]
+        if training:
+            settings = job.settings
+            optimizer = tf.train.MomentumOptimizer(settings["learning_rate"], settings["momentum"])
+            gradients = optimizer.compute_gradients(self.loss, self.model.trainable_weights)
+            with tf.control_dependencies(self.model.updates):  # the moving statistics of batch normalisation
+                self.fetches = [self.loss, optimizer.apply_gradients(gradients)]
+            self.gradients = [gradient for gradient, _ in gradients]
+            self.session.run(tf.variables_initializer(optimizer.variables()))
+        self._run = self.session.make_callable(self.fetches)
+
+    def step(self):
+        """Returns the loss before the step."""
+        return self._run()[0]
+
+    def synchronise(self):
+        """Nothing to wait for: a session's run returns when its device is done."""
+
+    def parts(self):
+        """(name of a phase, callable): forward pass, and forward with backward pass, each without an update."""
+        yield "forward", self.session.make_callable(self.loss)
+        # Only run, not fetched: their values stay on the device.
+        yield "forward_backward", self.session.make_callable(tf.group(self.loss, *self.gradients))
+
+    def logits(self, images):
+        """With the moving statistics: as the model's own input is a variable, its layers are applied once more."""
+        arrays = self.laid_out(images)
+        inputs = tf.placeholder(tf.float32, arrays.shape)
+        tf.keras.backend.set_learning_phase(0)
+        logits = self.model(inputs)
+        tf.keras.backend.set_learning_phase(int(self.job.mode == "training"))
+        return self.session.run(logits, {inputs: arrays})
+
+    def transposes(self):
+        return transposes(training_towers.graphs_that_ran(self.session, self.fetches))
+
+    def replicas(self):
+        """How many devices compute convolutions or products in the graph that ran."""
+        return len(training_towers.working_devices(self.session, self.fetches))
+
+
+class SteadyFunction(Trainer):
+    """TensorFlow 2.x: one batch in tensors on the devices, by one tf.function, mirrored or on one device."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        self.strategy = tf.distribute.MirroredStrategy(self.devices) if job.strategy == "mirrored" else None
+        with self.strategy.scope() if self.strategy else tf.device(self.devices[0]):
+            self.model = self.build(tf.keras.Input(self.laid_out(job.train[0][:1]).shape[1:]))
+            self.sgd = self.optimizer()
+            self.sgd.build(self.model.trainable_variables)
+        self.batch = self._batch()
+        self.step = self._function(self._train if job.mode == "training" else self._infer)
+
+    def _batch(self):
+        """(images, labels) on their device; with a strategy, a share of the batch on each."""
+        shares = []
+        for (images, labels), device in zip(jobs.shards(self.job), self.devices):
+            with tf.device(device):
+                shares.append((tf.identity(self.laid_out(images)), tf.identity(labels)))
+        if not self.strategy:
+            return shares[0]
+        return self.strategy.experimental_distribute_values_from_function(
+            lambda context: shares[context.replica_id_in_sync_group]
+        )
+
+    def _function(self, one_replica):
+        """A tf.function of one step on the batch: the mean loss over replicas."""
+
+        @tf.function(jit_compile=self.job.execution == "compiled")
+        def step():
+            if not self.strategy:
+                return one_replica(self.batch)
+            losses = self.strategy.run(one_replica, (self.batch,))
+            return self.strategy.reduce("MEAN", losses, axis=None)
+
+        return step
+
+    def _infer(self, batch):
+        images, labels = batch
+        return loss_function(labels, self.model(images, training=False))
+
+    def _gradients(self, batch):
+        """(loss, gradients) of a replica; the optimizer sums them over replicas, and their mean is wanted."""
+        images, labels = batch
+        weights = self.model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss = loss_function(labels, self.model(images, training=True))
+            share = loss / len(self.job.places)
+            scaled = self.sgd.scale_loss(share) if self.job.precision == "amp_fp16" else share
+        return loss, tape.gradient(scaled, weights)
+
+    def _train(self, batch):
+        loss, gradients = self._gradients(batch)
+        self.sgd.apply_gradients(zip(gradients, self.model.trainable_variables))
+        return loss
+
+    def parts(self):
+        """(name of a phase, callable): forward pass, and forward with backward pass, each without an update."""
+        yield "forward", self._function(lambda batch: loss_function(batch[1], self.model(batch[0], training=True)))
+        yield "forward_backward", self._function(self._summed_gradients)
+
+    def _summed_gradients(self, batch):
+        """A number that needs every gradient, so that none is left out of the graph."""
+        _, gradients = self._gradients(batch)
+        return tf.add_n([tf.reduce_sum(gradient) for gradient in gradients])
+
+    def synchronise(self):
+        """Reads a weight: the copy waits for the updates queued before it, which the loss would not."""
+        self.model.trainable_variables[-1].numpy()
+
+    def transposes(self):
+        """Of the graphs that ran, after optimisation."""
+        from tensorflow.python.eager import context
+
+        context.enable_run_metadata()
+        try:
+            self.step()
+            self.synchronise()
+            graphs = [
+                graph for graphs in context.export_run_metadata().function_graphs for graph in graphs.partition_graphs
+            ]
+        finally:
+            context.disable_run_metadata()
+        return transposes(graphs)
+
+    def replicas(self):
+        """How many replicas the strategy runs: each adds 1 to a sum over them."""
+
+        @tf.function
+        def count():
+            return self.strategy.reduce("SUM", self.strategy.run(lambda: tf.constant(1)), axis=None)
+
+        return int(count())
+
+
+Steady = SteadyGraph if IS_GRAPH_MODE else SteadyFunction
+
+
+def _variable(session, array):
+    """A variable that is not trained and not Keras's, filled with `array` without a constant in the graph."""
+    placeholder = tf.placeholder(array.dtype, array.shape)
+    variable = tf.Variable(placeholder, trainable=False, use_resource=True)
+    session.run(variable.initializer, {placeholder: array})
+    return variable

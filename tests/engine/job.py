@@ -1,0 +1,48 @@
+"""The main job, started as a user would, and the tables it leaves."""
+
+import csv
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+from tsuishi import store
+from tsuishi.environment import known_environments, read_environment
+from tsuishi.rooms import Rooms
+
+REAL = Rooms()
+PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]
+TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
+TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
+
+Trial = dict[str, Any]
+
+
+def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    given = {"INVOKE_TSUISHI_RESULTS": str(folder / "results"), "INVOKE_TSUISHI_REPORTS": str(folder / "reports")}
+    command = [sys.executable, "-m", "invoke", *arguments]
+    return subprocess.run(
+        command, cwd=REAL.root, env={**os.environ, **given, **environ}, capture_output=True, text=True, check=False
+    )
+
+
+def rows(folder: Path, table: str) -> list[dict[str, str]]:
+    with (store.open_run(folder / "results").path / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def trials(folder: Path, **wanted: str) -> list[Trial]:
+    """The rows of trials.csv with these values, each with its last `metrics` by name and its `seconds` by phase."""
+    metrics: dict[str, dict[str, float]] = defaultdict(dict)
+    for row in rows(folder, "metrics"):
+        metrics[row["trial_id"]][row["name"]] = float(row["value"])
+    seconds: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows(folder, "samples"):
+        seconds[row["trial_id"]][row["phase"]].append(float(row["seconds"]))
+    return [
+        {**trial, "metrics": metrics[trial["trial_id"]], "seconds": seconds[trial["trial_id"]]}
+        for trial in rows(folder, "trials")
+        if all(trial[name] == value for name, value in wanted.items())
+    ]
