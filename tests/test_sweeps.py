@@ -1,5 +1,6 @@
 """Sweeps: which charts there are, and what is a line in each."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.charts import sweep_chart, to_svg
+from tsuishi.charts import sweep_chart, telemetry_chart, to_svg
 from tsuishi.evidence import Evidence
 from tsuishi.published import read_sources
 from tsuishi.sections import MOST_CHARTS, make_section
@@ -117,3 +118,13 @@ def test_a_suite_has_no_more_charts_than_can_be_looked_at_and_says_so(tmp_path: 
     assert len(charts) == MOST_CHARTS
     assert "1 more such charts are not drawn: see the tables." in charts[-1].caption
     assert not any("not drawn" in chart.caption for chart in charts[:-1])
+
+
+def test_a_trial_without_phases_is_drawn_in_a_finite_size() -> None:
+    ticks = {"elapsed_s": [0.0, 1.0], "device": "host", "utilisation_percent": [10.0, 20.0]}
+    telemetry = pd.DataFrame({**ticks, "process_memory_mib": 1.0, "memory_used_mib": None, "power_w": None})
+    drawn = telemetry_chart(telemetry, [])
+    assert drawn is not None
+    size = re.search(r'width="([0-9.e+]+)" height="([0-9.e+]+)"', to_svg(drawn, "x"))
+    assert size is not None
+    assert all(10 < float(length) < 2000 for length in size.groups())

@@ -175,7 +175,9 @@ def _over_time(values: pd.DataFrame, bands: pd.DataFrame, title: str, end_s: flo
             strokeDash=alt.StrokeDash("device:N", scale=alt.Scale(domain=devices, range=dashes), legend=legend),
         )
     )
-    return alt.layer(band, line).properties(width=2 * PANEL_WIDTH, height=110)
+    # A legend without an entry would have no size, and Vega then gives none to the chart.
+    layers = [band, line] if names else [line]
+    return alt.layer(*layers).properties(width=2 * PANEL_WIDTH, height=110)
 
 
 def to_svg(chart: alt.TopLevelMixin, name: str) -> str:

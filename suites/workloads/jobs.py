@@ -1,7 +1,9 @@
 """What is to be trained: a case, checked, with its data and the module that does it."""
 
 import collections
+import contextlib
 import importlib
+import re
 
 import data
 import frameworks
@@ -32,6 +34,10 @@ MODULES = {
     ("tensorflow", "mirrored"): "training_keras",
     ("tensorflow", "towers"): "training_towers",
 }
+
+# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
+# which depends on the CPU. So it is tried.
+LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
 
 # network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
 # device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), images
@@ -110,3 +116,19 @@ def shards(job):
     size = job.batch_size // len(job.places)
     images, labels = job.train
     return [(images[i * size : (i + 1) * size], labels[i * size : (i + 1) * size]) for i in range(len(job.places))]
+
+
+@contextlib.contextmanager
+def layout_may_be_refused(job, request, module):
+    """Raises Unsupported for an error that says this device has no kernel for the layout."""
+    try:
+        yield
+    except Exception as error:
+        refusal = LAYOUT_REFUSED.search(str(error))
+        if not refusal:
+            raise
+        raise Unsupported(
+            "layout {!r} on {}: {} {} says: {}; 'channels_last' would run".format(
+                job.layout, request.accelerator, module.__name__, module.__version__, refusal.group()
+            )
+        ) from error

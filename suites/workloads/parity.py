@@ -43,17 +43,20 @@ def parity(request, emitter):
     emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
 
     before = networks.initial_weights(job.network, job.settings["seed"])
-    logits, loss, after, replicas = one_step(implementation, job)
+    with emitter.phase("one_step"), jobs.layout_may_be_refused(job, request, module):
+        logits, loss, after, replicas = one_step(implementation, job)
+    emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")
-    errors = list(against_numpy(job, before, logits, loss, after))
+    with emitter.phase("check"):
+        errors = list(against_numpy(job, before, logits, loss, after))
     if len(job.places) > 1:
         emitter.metric("replicas", replicas, "1")
         if replicas != len(job.places):
             raise AssertionError("{} replicas ran; asked for {}".format(replicas, len(job.places)))
         if job.mode == "training":
-            errors += against_one_device(
-                jobs.module_for(name, dict(case, strategy="none")), job, before, after, emitter
-            )
+            single = jobs.module_for(name, dict(case, strategy="none"))
+            with emitter.phase("check_devices"):
+                errors += against_one_device(single, job, before, after, emitter)
     for error in errors:
         emitter.metric(error.name, error.value, "1")
     for error in errors:

@@ -4,6 +4,7 @@ Rank 0 tells the others over their standard input what to do, a command a line, 
 when that closes, because rank 0 is done or dead, they end.
 """
 
+import atexit
 import contextlib
 import datetime
 import json
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 import torch
 import torch.distributed as distributed
@@ -30,6 +32,7 @@ class Replicas:
 
     def __init__(self, script, job):
         self._folder = tempfile.mkdtemp()
+        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)  # however this ends
         with open(os.path.join(self._folder, JOB), "wb") as file:
             pickle.dump(job, file)
         self._others = []
@@ -58,20 +61,26 @@ class Replicas:
             raise
 
     def _raise_theirs(self, error):
+        """As the rank that failed first; those after it only lost touch with it. Nothing where all others are well."""
         for other in self._others:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 other.wait(timeout=5)
-        for rank, other in enumerate(self._others, start=1):
-            told = os.path.join(self._folder, "failed-%d" % rank)
-            if os.path.exists(told):
-                with open(told) as file:
-                    failure = json.load(file)
-                kind = MemoryError if failure["kind"] == "out_of_memory" else RuntimeError
-                raise kind("rank {}: {}: {}".format(rank, failure["type"], failure["text"])) from error
-            if other.returncode == -9:
-                raise MemoryError("rank {} was killed, most likely for want of memory".format(rank)) from error
-            if other.returncode:
-                raise RuntimeError("rank {} ended with code {}".format(rank, other.returncode)) from error
+        failures = [self._failure(rank, other) for rank, other in enumerate(self._others, start=1) if other.returncode]
+        if failures:
+            _, kind, text = min(failures, key=lambda failure: failure[0])
+            raise kind(text) from error
+
+    def _failure(self, rank, other):
+        """(when, exception class, text); a rank that could not even tell died before those that could."""
+        told = os.path.join(self._folder, "failed-%d" % rank)
+        if os.path.exists(told):
+            with open(told) as file:
+                failure = json.load(file)
+            kind = MemoryError if failure["kind"] == "out_of_memory" else RuntimeError
+            return failure["time"], kind, "rank {}: {}: {}".format(rank, failure["type"], failure["text"])
+        if other.returncode == -9:
+            return 0, MemoryError, "rank {} was killed, most likely for want of memory".format(rank)
+        return 0, RuntimeError, "rank {} ended with code {}".format(rank, other.returncode)
 
     def close(self):
         """Ends all ranks, this one's part of the group included."""
@@ -85,7 +94,6 @@ class Replicas:
                 other.kill()
                 other.wait()
         distributed.destroy_process_group()
-        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def join(folder, rank, places):
@@ -123,7 +131,12 @@ def follow(make, failure_kind):
             name, *numbers = line.split()
             getattr(trainer, name)(*map(int, numbers))
     except Exception as error:
-        failure = {"kind": failure_kind(error), "type": type(error).__name__, "text": str(error)[:2000]}
+        failure = {
+            "time": time.time(),
+            "kind": failure_kind(error),
+            "type": type(error).__name__,
+            "text": str(error)[:2000],
+        }
         with open(os.path.join(folder, "failed-%d" % rank), "w") as file:
             json.dump(failure, file)
         raise

@@ -11,7 +11,6 @@ The last batch of an epoch may be smaller: it is trained on, and its images are 
 
 import events  # noqa: I001  first, as its import starts the clock of `t`
 import math
-import re
 
 import numpy as np
 
@@ -20,10 +19,6 @@ import jobs
 import networks
 import timing
 from events import Unsupported
-
-# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
-# which depends on the CPU. So it is tried.
-LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
 
 
 def training(request, emitter):
@@ -42,18 +37,9 @@ def training(request, emitter):
     emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, job.mode == "training"), "B")
     budget = timing.Budget(request.budget_s)
     protocol = literal if case["protocol"] == "literal" else steady
-    try:
+    with jobs.layout_may_be_refused(job, request, module):
         trainer = protocol(implementation, job, emitter, budget)
         after(trainer, job, emitter)
-    except Exception as error:
-        refusal = LAYOUT_REFUSED.search(str(error))
-        if not refusal:
-            raise
-        raise Unsupported(
-            "layout {!r} on {}: {} {} says: {}".format(
-                job.layout, request.accelerator, name, module.__version__, refusal.group()
-            )
-        ) from error
     trainer.close()
 
 
