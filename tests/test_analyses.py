@@ -55,7 +55,7 @@ def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_
     (strong,) = [table for table in tables if table.title == "Strong scaling: the same global batch"]
     assert [cell.text for cell in strong.rows[0]] == [
         TF,
-        "cnn10, strategy mirrored",
+        "cnn10, mirrored",
         "2",
         "128",
         "128",

@@ -44,11 +44,11 @@ def test_strategies_and_precisions_are_lines_of_one_chart_and_models_are_charts(
     assert (cnn10["model"], wrn28_10["model"]) == ("cnn10", "wrn28_10")
     assert "strategy" not in cnn10
     assert set(points["series"]) == {
-        "tf1.13-cpu, strategy none, 1 device, fp32",
-        "torch2-cpu, strategy none, 1 device, fp32",
-        "torch2-cpu, strategy none, 1 device, tf32",
-        "torch2-cpu, strategy data_parallel, 2 devices, fp32",
-        "torch2-cpu, strategy distributed_data_parallel, 2 devices, fp32",
+        "tf1.13-cpu, 1 device, fp32",
+        "torch2-cpu, 1 device, fp32",
+        "torch2-cpu, 1 device, tf32",
+        "torch2-cpu, data_parallel, 2 devices, fp32",
+        "torch2-cpu, distributed_data_parallel, 2 devices, fp32",
     }
     # What lines share is not in their names.
     assert set(others["series"]) == {"torch2-cpu"}
@@ -72,8 +72,8 @@ def test_published_lines_are_there_once_each_with_the_case_they_belong_to(tmp_pa
     ((_, points),) = drawn(run, EPOCH, published=True)
     published = points[points["published"]]
     assert set(published["series"]) == {
-        "RTX 2080 Ti (published), strategy none, 1 device, execution native",
-        "RTX 2080 Ti (published), strategy data_parallel, 2 devices, execution native",
+        "RTX 2080 Ti (published), 1 device",
+        "RTX 2080 Ti (published), data_parallel, 2 devices",
     }
     assert not published.duplicated(["series", "panel", "x"]).any()
 

@@ -19,6 +19,9 @@ _AXIS_TEXT = {
     "model": "{}",
     "batch_size": "batch {}",
     "precision": "{}",
+    "execution": "{}",
+    "layout": "{}",
+    "strategy": "{}",
     "operation": "{}",
     "matrix_size": "{0}×{0}",
     "buffer_mib": "{} MiB",
@@ -28,6 +31,8 @@ _AXIS_TEXT = {
     "feed": "{} input",
     "graph_optimizers": "graph optimisers {}",
 }
+# What a reader takes for granted.
+_UNSAID = {("layout", "native"), ("execution", "native"), ("strategy", "none"), ("nodes", 1)}
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,8 @@ def case_text(axes: dict[str, Any], wanted: Collection[str] = AXES) -> str:
     for axis in AXES:
         if axis in wanted and axis in axes and axis not in ("suite", "protocol"):
             value = axes[axis]
+            if (axis, value) in _UNSAID:
+                continue
             if axis in ("devices", "nodes"):
                 texts.append(f"{value} {axis if value != 1 else axis.removesuffix('s')}")
             else:

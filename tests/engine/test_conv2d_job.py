@@ -16,6 +16,7 @@ from tests.engine.job import PINNED, TENSORFLOW, TORCH, Trial
 
 pytestmark = pytest.mark.engine
 
+
 def trials(folder: Path, environment: str, **axes: str) -> list[Trial]:
     """The trials of conv2d in an environment that have these axes."""
     return job.trials(folder, suite="conv2d", environment=environment, **axes)

@@ -27,23 +27,20 @@ def test_what_has_no_graph_says_what_would_run_instead(done: tuple[Path, str]) -
 
 @pytest.mark.engine
 def test_a_shared_batch_is_one_batch_however_many_towers_get_it(done: tuple[Path, str]) -> None:
-    found = metrics(done[0])
-    for trial in trials(done[0]):
-        if trial["status"] == "ok":
-            counted = found[trial["trial_id"]]
-            towers = int(trial["devices"]) if trial["strategy"] == "towers" else 1
-            copies = towers if trial["pipeline"].startswith("shared") else 1
-            assert counted["examples_per_step"] == int(trial["batch_size"])
-            assert counted["distinct_images_per_step"] * copies == counted["examples_per_step"]
-            assert counted["devices_used"] == towers
-            assert counted["trainable_parameters"] == 3838282
+    for trial in trials(done[0], status="ok"):
+        counted = trial["metrics"]
+        towers = int(trial["devices"]) if trial["strategy"] == "towers" else 1
+        copies = towers if trial["pipeline"].startswith("shared") else 1
+        assert counted["examples_per_step"] == int(trial["batch_size"])
+        assert counted["distinct_images_per_step"] * copies == counted["examples_per_step"]
+        assert counted["devices_used"] == towers
+        assert counted["trainable_parameters"] == 3838282
 
 
 @pytest.mark.engine
 def test_unmodified_code_leaves_three_of_four_devices_idle(done: tuple[Path, str]) -> None:
-    found = metrics(done[0])
-    unmodified = [trial for trial in trials(done[0]) if trial["devices"] == "4" and trial["status"] == "ok"]
+    unmodified = trials(done[0], devices="4", status="ok")
     assert {trial["environment"] for trial in unmodified} == {"tf1.13-cpu", "tf2-cpu"}
-    assert {found[trial["trial_id"]]["devices_used"] for trial in unmodified} == {1}
-    steps = [row for row in rows(done[0], "samples") if row["trial_id"] == unmodified[0]["trial_id"]]
-    assert [row["phase"] for row in steps] == ["first_step"] + 10 * ["step"]
+    for trial in unmodified:
+        assert trial["metrics"]["devices_used"] == 1
+        assert {phase: len(seconds) for phase, seconds in trial["seconds"].items()} == {"first_step": 1, "step": 10}
