@@ -28,7 +28,9 @@ COLUMNS = {
 }
 Rows = dict[str, list[dict[str, Any]]]
 
-_SCALING_NOTE = "Against 1 device with strategy none, all other axes equal. Efficiency: speed-up ÷ devices."
+_SCALING_NOTE = (
+    "Against 1 device with strategy none, all other axes equal, distinct images/s. Efficiency: speed-up ÷ devices."
+)
 _SIMULATED_NOTE = "Simulated devices share what one device has: how they scale says nothing about GPUs."
 _LOAD_NOTE = "Means over the measured phases and all trials. Imbalance: (largest − smallest) ÷ mean; 0 is even."
 _LOAD_TEXT = {"utilisation_percent": "utilisation, %", "memory_used_mib": "memory used, MiB"}
@@ -44,11 +46,11 @@ def analyse(comparison: Comparison) -> tuple[list[Table], Rows]:
 
 
 def _scalings(comparison: Comparison) -> list[scaling.Scaling]:
-    quantity = "throughput_images_per_s"
     measured = [
-        scaling.Measured(one.series, one.axes, one.values[quantity], one.simulated)
+        scaling.Measured(one.series, one.axes, speed, one.simulated)
         for one in comparison.ours()
-        if quantity in one.values
+        # Where devices may get the same images, work that is done twice is no speed.
+        if (speed := one.values.get("distinct_images_per_s", one.values.get("throughput_images_per_s")))
     ]
     published = [
         scaling.Measured(one.series, one.axes, EPOCH_IMAGES / one.values["median_epoch_s"], False)

@@ -63,8 +63,8 @@ def device_limits(request, emitter):
     places = frameworks.placement(request, case["devices"])
     if len(places) > 1 and frameworks.simulated(places) and None not in places:
         raise Unsupported(
-            "operation {!r} between {} devices: there is 1 GPU for several of them; accelerator 'cpu' would "
-            "simulate them".format(operation, len(places))
+            "operation {!r} between {} devices: there are fewer GPUs ({}); accelerator 'cpu' would simulate "
+            "them".format(operation, len(places), len(set(places)))
         )
     name, module = frameworks.load(request)
     implementation = importlib.import_module("limits_" + name)

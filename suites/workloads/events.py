@@ -18,7 +18,7 @@ LIMIT = 4096  # bytes of one event; PIPE_BUF on Linux, up to which a write to a 
 TRUNCATED = " [... truncated]"
 
 # What RuntimeError says when torch (1.1 has no class for it) or its CPU allocator has no memory left.
-OUT_OF_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory")
+OUT_OF_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}
 
 

@@ -8,6 +8,7 @@ import re
 import cuda_devices
 from events import Unsupported
 
+TF32_CAPABILITY = (8, 0)
 FRAMEWORKS = ("torch", "tensorflow")  # in the order they are tried when none is asked for
 
 
@@ -139,8 +140,22 @@ def set_tf32(name, module, wanted, accelerator):
     """TF32 on, or off. Raises Unsupported where it is wanted and there is none."""
     if wanted and accelerator == "cpu":
         raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
+    if wanted and compute_capability(name, module) < TF32_CAPABILITY:
+        raise Unsupported(
+            "precision 'tf32': this GPU has none (compute capability 8.0 and newer have); 'fp32' would run"
+        )
     if not _set_tf32(name, module, wanted) and wanted:
         raise Unsupported("precision 'tf32': {} {} has no such mode; 'fp32' would run".format(name, module.__version__))
+
+
+def compute_capability(name, module):
+    """(major, minor) of the first GPU; (0, 0) where the framework does not tell. Starts the device."""
+    if name == "torch":
+        return module.cuda.get_device_capability(0)
+    experimental = getattr(getattr(module, "config", None), "experimental", None)
+    if not hasattr(experimental, "get_device_details"):
+        return 0, 0
+    return experimental.get_device_details(module.config.list_physical_devices("GPU")[0])["compute_capability"]
 
 
 def _set_tf32(name, module, wanted):

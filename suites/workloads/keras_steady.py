@@ -31,11 +31,20 @@ class SteadyGraph(Trainer):
             settings = job.settings
             optimizer = tf.train.MomentumOptimizer(settings["learning_rate"], settings["momentum"])
             gradients = optimizer.compute_gradients(self.loss, self.model.trainable_weights)
-            with tf.control_dependencies(self.model.updates):  # the moving statistics of batch normalisation
+            with tf.control_dependencies(self._updates()):
                 self.fetches = [self.loss, optimizer.apply_gradients(gradients)]
             self.gradients = [gradient for gradient, _ in gradients]
             self.session.run(tf.variables_initializer(optimizer.variables()))
         self._run = self.session.make_callable(self.fetches)
+
+    def _updates(self):
+        """Of the moving statistics of batch normalisation; of several copies, the first one's.
+
+        All of the model's would compute the template too, the whole batch on one device, beside the copies.
+        """
+        if self.replicated is self.model:
+            return self.model.updates
+        return self.model.get_updates_for(self.model.get_input_at(1))
 
     def step(self):
         """Returns the loss before the step."""

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import torch
 import torch.distributed as distributed
@@ -60,6 +61,15 @@ class Replicas:
             self._raise_theirs(error)
             raise
 
+    def wait_for(self, event):
+        """Until a CUDA event has happened: NCCL itself would wait minutes for a rank that is dead, or for ever."""
+        while not event.query():
+            if any(other.poll() for other in self._others):
+                # With its collectives unfinished this process could not end by itself.
+                atexit.register(os._exit, 1)
+                self._raise_theirs(None)
+            time.sleep(0)
+
     def _raise_theirs(self, error):
         """As the rank that failed first; those after it only lost touch with it. Nothing where all others are well."""
         for other in self._others:
@@ -93,7 +103,9 @@ class Replicas:
             except subprocess.TimeoutExpired:
                 other.kill()
                 other.wait()
-        distributed.destroy_process_group()
+        # NCCL's would wait for the other ranks to do the same, and they are gone.
+        if distributed.get_backend() == "gloo":
+            distributed.destroy_process_group()
 
 
 def join(folder, rank, places):
@@ -139,6 +151,7 @@ def follow(make, failure_kind):
         }
         with open(os.path.join(folder, "failed-%d" % rank), "w") as file:
             json.dump(failure, file)
-        raise
-    # Not destroyed: rank 0 may be gone already, and the process ends here.
+        traceback.print_exc()
+        os._exit(1)
+    # At once, both ways: with collectives unfinished, or other ranks gone, a process does not end by itself.
     os._exit(0)

@@ -34,7 +34,9 @@ def training(request, emitter):
     frameworks.report(emitter, name, module, request, layout=job.layout)
     emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
     emitter.metric("flops", networks.flops(job.network, job.batch_size, job.mode == "training"), "1")
-    emitter.metric("bytes", networks.least_bytes(job.network, job.batch_size, job.mode == "training"), "B")
+    value_bytes = 2 if job.precision.startswith("amp_") else 4
+    least_bytes = networks.least_bytes(job.network, job.batch_size, job.mode == "training", value_bytes)
+    emitter.metric("bytes", least_bytes, "B")
     budget = timing.Budget(request.budget_s)
     protocol = literal if case["protocol"] == "literal" else steady
     with jobs.layout_may_be_refused(job, request, module):

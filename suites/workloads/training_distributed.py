@@ -50,7 +50,7 @@ class Rank(training_torch.Steady):
         """Waits for this rank's device, then for the other ranks: inference has no gradients that would."""
         if self.place is not None:
             torch.cuda.synchronize(self.place)
-        self.sum(torch.zeros(1))
+        self.sum(torch.zeros(1)).item()
 
     def sum(self, values):
         """The sum over ranks of a tensor."""
@@ -62,6 +62,12 @@ class Rank(training_torch.Steady):
         """Mean over ranks of the first and the last loss."""
         own = torch.stack([self.first_loss, self.last_loss]).float()
         return self.sum(own) / len(self.job.places)
+
+    def peak(self):
+        """MiB the tensors took at most, on the device where that was most."""
+        own = torch.tensor([torch.cuda.max_memory_allocated(self.place) / 2.0**20], device=self.device)
+        distributed.all_reduce(own, distributed.ReduceOp.MAX)
+        return own.item()
 
     def count(self):
         """How many ranks took part in a sum of ones."""
@@ -86,6 +92,10 @@ class Steady(Rank):
 
     def synchronise(self):
         with self.others.failing_as_they_do():
+            if self.place is not None:
+                queued = torch.cuda.Event()
+                queued.record(torch.cuda.current_stream(self.place))
+                self.others.wait_for(queued)
             super().synchronise()
 
     def mean_losses(self, losses):
@@ -96,6 +106,12 @@ class Steady(Rank):
     def parts(self):
         """None: without an update there is nothing to average, and ranks would not wait for each other."""
         return ()
+
+    def peak_device_memory_mib(self):
+        if None in self.job.places:
+            return None
+        self.others.tell("peak")
+        return self.peak()
 
     def replicas(self):
         self.others.tell("count")

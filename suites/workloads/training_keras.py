@@ -6,6 +6,7 @@ import time
 import tensorflow as tf
 
 import timing
+from events import Skipped
 from keras_steady import Steady
 from keras_trainer import IS_GRAPH_MODE, Trainer, keras_loss, prepare
 
@@ -30,6 +31,7 @@ class Literal(Trainer):
 
     def fit(self, emitter, probe):
         """Trains epoch by epoch, one sample each; returns the mean loss over the last epoch."""
+        timer = EpochTimer(emitter, len(self.images), self.job, probe)
         history = self.trained.fit(
             self.images,
             self.job.train[1],
@@ -37,12 +39,15 @@ class Literal(Trainer):
             shuffle=True,
             verbose=0,
             epochs=self.job.settings.positive("epochs"),
-            callbacks=[EpochTimer(emitter, len(self.images), self.job, probe)],
+            callbacks=[timer],
         )
+        if timer.skipped is not None:
+            raise timer.skipped
         return history.history["loss"][-1]
 
     def synchronise(self):
-        """Nothing to wait for: Keras has read a batch's loss when it calls back."""
+        """Reads a weight: the copy waits for the updates queued before it."""
+        tf.keras.backend.get_value(self.model.trainable_weights[-1])
 
     def replicas(self):
         """How many replicas MirroredStrategy trains; None for multi_gpu_model, which does not tell."""
@@ -51,7 +56,13 @@ class Literal(Trainer):
 
 
 class EpochTimer(tf.keras.callbacks.Callback):
-    """One sample per epoch; the first holds what Keras does at its first batch (tracing, autotuning)."""
+    """One sample per epoch; the first holds what Keras does at its first batch (tracing, autotuning).
+
+    skipped: the probe's Skipped, which ended the training, or None.
+    """
+
+    # Keras 3 would otherwise read every batch's loss, for a callback that does not look at it.
+    async_safe = True
 
     def __init__(self, emitter, images, job, probe):
         super().__init__()
@@ -60,20 +71,28 @@ class EpochTimer(tf.keras.callbacks.Callback):
         self.job = job
         self.probe = probe
         self.epochs_s = []
+        self.skipped = None
 
     def on_epoch_begin(self, epoch, logs=None):
         self.emitter.phase_begin("epoch")
         self.begin = time.perf_counter()
 
     def on_batch_end(self, batch, logs=None):
-        if not self.epochs_s:
+        if self.epochs_s or self.skipped:
+            return
+        try:
             self.probe.step_ended()
+        except Skipped as skipped:  # Keras may be calling from another thread
+            self.skipped = skipped
+            self.model.stop_training = True
 
     on_train_batch_end = on_batch_end
 
     def on_epoch_end(self, epoch, logs=None):
         self.epochs_s.append(time.perf_counter() - self.begin)
         self.emitter.phase_end("epoch")
+        if self.skipped:
+            return
         steps = math.ceil(self.images / self.job.batch_size)
         self.emitter.sample("epoch", epoch, steps, self.images, self.epochs_s[-1])
         if timing.epochs_enough(self.epochs_s, self.job.settings):

@@ -14,8 +14,12 @@ import timing
 from events import Unsupported
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
-# What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton.
-NO_COMPILER = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing")
+BF16_CAPABILITY = (8, 0)
+# What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton, which in
+# turn needs compute capability 7.0.
+NO_COMPILER = re.compile(
+    r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing|GPUTooOldForTriton"
+)
 
 
 def prepare(job, protocol):
@@ -42,10 +46,20 @@ def check(job):
             raise Unsupported("{}: PyTorch {} has none ({} and newer do)".format(what, torch.__version__, since))
     if job.execution == "cuda_graph" and None in job.places:
         raise Unsupported("execution 'cuda_graph' needs a GPU, and this is a CPU; 'native' would run")
+    if job.precision == "amp_bf16" and None not in job.places:
+        refuse_without_bf16(job.places[0])
     if job.strategy == "data_parallel" and (None in job.places or len(set(job.places)) < len(job.places)):
         raise Unsupported(
             "strategy 'data_parallel' needs {} GPUs: on a CPU it does nothing; 'distributed_data_parallel' would "
             "run".format(len(job.places))
+        )
+
+
+def refuse_without_bf16(place):
+    if torch.cuda.get_device_capability(place) < BF16_CAPABILITY:
+        raise Unsupported(
+            "precision 'amp_bf16': {} has no bfloat16 (compute capability 8.0 and newer have); 'amp_fp16' would "
+            "run".format(torch.cuda.get_device_name(place))
         )
 
 
@@ -160,7 +174,8 @@ class Trainer:
         """How many devices hold a copy of the network while it runs: those DataParallel scatters to."""
         seen = []
         hook = self.network.register_forward_hook(lambda module, given, output: seen.append(output.device))
-        self.step()
+        with torch.no_grad():
+            self.model(self.to_device(_nchw(self.job.train[0][: self.job.batch_size])))
         hook.remove()
         return len(set(seen))
 
@@ -198,7 +213,10 @@ class Steady(Trainer):
         yield "forward_backward", lambda: self.gradients(self.images, self.labels)
 
     def _replay(self):
-        """The step as a CUDA graph, recorded at the first call, after the steps PyTorch asks to be run beforehand."""
+        """The step as a CUDA graph, recorded at the first call, after the steps PyTorch asks to be run beforehand.
+
+        The first step is therefore three steps and a recording: what has to be paid before the graph can be used.
+        """
         if self.graph is None:
             side = torch.cuda.Stream(self.place)
             side.wait_stream(torch.cuda.current_stream(self.place))
@@ -254,8 +272,8 @@ def raise_if_no_compiler(error):
     """Raises Unsupported for an error of torch.compile that says there is nothing to compile with."""
     if NO_COMPILER.search(type(error).__name__ + str(error)):
         raise Unsupported(
-            "execution 'compiled': torch.compile found no compiler in this environment (a C++ compiler for CPUs, "
-            "Triton and a C compiler for GPUs); 'native' would run"
+            "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler for CPUs; for GPUs "
+            "Triton, a C compiler, and compute capability 7.0); 'native' would run"
         ) from error
 
 
