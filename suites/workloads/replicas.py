@@ -33,7 +33,6 @@ class Replicas:
 
     def __init__(self, script, job):
         self._folder = tempfile.mkdtemp()
-        atexit.register(shutil.rmtree, self._folder, ignore_errors=True)  # however this ends
         with open(os.path.join(self._folder, JOB), "wb") as file:
             pickle.dump(job, file)
         self._others = []
@@ -43,6 +42,7 @@ class Replicas:
             self._others.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr))
         with self.failing_as_they_do():
             join(self._folder, 0, job.places)
+        os.remove(os.path.join(self._folder, JOB))  # read by all who joined; a trial that fails leaves the rest
 
     def tell(self, *command):
         """Sends a command and its numbers to every other rank."""
@@ -106,6 +106,7 @@ class Replicas:
         # NCCL's would wait for the other ranks to do the same, and they are gone.
         if distributed.get_backend() == "gloo":
             distributed.destroy_process_group()
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def join(folder, rank, places):

@@ -33,7 +33,7 @@ UNSUPPORTED = [
     ("multi_gpu_scaling", {"execution": "compiled"}, [*TORCH, "tf1.13-cpu"]),  # PyTorch 2: no compiler in the image
     ("multi_gpu_scaling", {"execution": "cuda_graph"}, EVERYWHERE),
     ("channels_first parity", {"layout": "channels_last"}, ["torch1.1-cu90"]),
-    ("channels_first parity", {"layout": "channels_first"}, ["tf1.13-cpu"]),
+    ("channels_first parity", {"layout": "channels_first"}, ["tf1.13-cpu"]),  # TensorFlow 2: by oneDNN
 ]
 # What a reason ends with: what would run instead, what is missing, or who has it.
 REMEDY = re.compile(r"would run|needs \d GPUs|these are: |are its ways|and newer do|2\.x has|TensorFlow has")

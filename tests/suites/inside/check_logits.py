@@ -1,0 +1,68 @@
+"""Runs inside an environment: the logits of a network whose weights come from a file.
+
+Arguments: the folder of the workloads, the framework, the network, and an .npz with `images` and the weights, named in
+canonical order. Prints a JSON object: logits by how they were computed. Keeps to Python 3.6, as the workloads do.
+"""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, sys.argv[1])
+os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
+
+import numpy as np
+
+import networks
+
+
+def by_torch(network, weights, images):
+    import torch
+
+    import networks_torch
+
+    model = networks_torch.build(network, weights)
+    model.eval()
+    with torch.no_grad():
+        return {"torch": model(torch.from_numpy(images.transpose(0, 3, 1, 2).copy())).numpy()}
+
+
+def by_tensorflow(network, weights, images):
+    return {"keras": by_keras(network, weights, images), "graph": by_graph(network, weights, images)}
+
+
+def by_keras(network, weights, images):
+    import tensorflow as tf
+
+    import networks_keras
+
+    model = networks_keras.build(network, tf.keras.Input(images.shape[1:]), "channels_last")
+    networks_keras.set_weights(network, model, weights)
+    return model.predict(images, verbose=0)
+
+
+def by_graph(network, weights, images):
+    import tensorflow.compat.v1 as tf
+
+    import networks_graph
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        model = networks_graph.Model(network, "channels_last")
+        given = tf.placeholder(tf.float32, images.shape)
+        logits, _ = model.apply(given, training=False)
+        model.load(session, weights)
+        return session.run(logits, {given: images})
+
+
+def main():
+    framework, name, file = sys.argv[2:]
+    with np.load(file) as arrays:
+        images = arrays["images"]
+        weights = [arrays[one] for one in sorted(arrays.files) if one != "images"]
+    compute = {"torch": by_torch, "tensorflow": by_tensorflow}[framework]
+    logits = compute(networks.NETWORKS[name], weights, images)
+    print("found: " + json.dumps({how: array.tolist() for how, array in logits.items()}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""The networks as data, and the plain NumPy that everything is held to, against sums written out by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import networks
+import networks_numpy
+
+TINY = networks.Network(
+    "tiny",
+    (5, 4, 2),
+    [
+        networks.Conv(3, 3, 1, bias=True),
+        networks.Norm(),
+        networks.Relu(),
+        networks.Residual(
+            [networks.Conv(4, 3, 2, bias=False), networks.Relu(), networks.Conv(4, 3, 1, bias=True)],
+            [networks.Conv(4, 1, 2, bias=False)],
+        ),
+        networks.Flatten(),
+        networks.Dense(3),
+    ],
+    parameters=57 + 6 + 108 + 148 + 12 + 75,
+)
+
+
+def random_weights(network):
+    random = np.random.RandomState(1)
+    return [random.uniform(-1, 1, shape).astype(np.float32) for shape in networks.weight_shapes(network)]
+
+
+def convolved(images, kernel, stride):
+    """One sum for every output: (size - 1) // 2 zeros before, whatever is needed after."""
+    size, before = len(kernel), (len(kernel) - 1) // 2
+    count, height, width, _ = images.shape
+    outputs = np.zeros((count, -(-height // stride), -(-width // stride), kernel.shape[3]))
+    for n, y, x, to in np.ndindex(outputs.shape):
+        for a, b in itertools.product(range(size), repeat=2):
+            row, column = y * stride + a - before, x * stride + b - before
+            if 0 <= row < height and 0 <= column < width:
+                for of in range(images.shape[3]):
+                    outputs[n, y, x, to] += float(images[n, row, column, of]) * float(kernel[a, b, of, to])
+    return outputs
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_tiny_network_is_what_it_is_by_hand(training: bool) -> None:
+    images = np.random.RandomState(0).uniform(-1, 1, (3, *TINY.shape)).astype(np.float32)
+    weights = random_weights(TINY)
+    kernel, bias, scale, offset, first, second, second_bias, shortcut, dense, dense_bias = weights
+    x = convolved(images, kernel, 1) + bias
+    mean, variance = (x.mean((0, 1, 2)), x.var((0, 1, 2))) if training else (0, 1)
+    x = np.maximum((x - mean) / np.sqrt(variance + 1e-5) * scale + offset, 0)
+    body = convolved(np.maximum(convolved(x, first, 2), 0), second, 1) + second_bias
+    x = body + convolved(x, shortcut, 2)
+    assert x.shape == (3, 3, 2, 4)
+    expected = [[sum(row * dense[:, to]) + dense_bias[to] for to in range(3)] for row in x.reshape(3, -1)]
+    got = networks_numpy.logits(TINY, weights, images, training)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_pooling_is_over_windows_that_do_not_overlap() -> None:
+    images = np.arange(2 * 4 * 4 * 1, dtype=np.float32).reshape(2, 4, 4, 1)
+    for layer, function in ((networks.AveragePool(2), np.mean), (networks.MaxPool(2), np.max)):
+        network = networks.Network("pool", (4, 4, 1), [layer, networks.Flatten()], 0)
+        windows = [
+            [function(image[y : y + 2, x : x + 2]) for y, x in itertools.product((0, 2), repeat=2)] for image in images
+        ]
+        np.testing.assert_array_equal(networks_numpy.logits(network, [], images, True), windows)
+
+
+def test_the_loss_is_the_mean_of_minus_the_logarithm_of_the_labels_share() -> None:
+    logits, labels = np.array([[1.0, 2.0, 3.0], [1000.0, 1000.0, 0.0]]), np.array([0, 1])
+    shares = [np.exp(1) / (np.exp(1) + np.exp(2) + np.exp(3)), 0.5]
+    assert networks_numpy.loss(logits, labels) == pytest.approx(-np.mean(np.log(shares)), rel=1e-12)
+
+
+@pytest.mark.parametrize("network", [TINY, *networks.NETWORKS.values()], ids=lambda network: network.name)
+def test_the_weights_come_to_the_number_of_parameters(network: networks.Network) -> None:
+    assert sum(int(np.prod(shape)) for shape in networks.weight_shapes(network)) == network.parameters
+
+
+def test_multiply_adds_are_counted_layer_by_layer() -> None:
+    """9 taps, widths in and out, of the pixels a layer puts out; of cnn10: 32x32, 16x16 and 8x8 of them."""
+    pixels, width = 5 * 4, 3 * 2
+    assert networks.multiply_adds(TINY) == pixels * 9 * 6 + width * (9 * 12 + 9 * 16 + 12) + 24 * 3
+    stages = [(32, (3, 64, 64), 64), (16, (64, 128, 128), 128), (8, (128, 256, 256), 256)]
+    cnn10 = sum(side**2 * 9 * of * to for side, widths, to in stages for of in widths) + 256 * 10
+    assert networks.multiply_adds(networks.NETWORKS["cnn10"]) == cnn10 == 266013184
+
+
+def test_a_step_of_training_is_three_forward_passes_of_two_operations_a_multiply_add() -> None:
+    network = networks.NETWORKS["cnn10"]
+    assert networks.flops(network, 1, training=False) == 2 * 266013184
+    assert networks.flops(network, 128, training=True) == 3 * 128 * 2 * 266013184

@@ -1,0 +1,65 @@
+"""Training in every pinned environment: replicas against one device, weights from a file, and how trials end."""
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import data
+import networks
+from tests.suites.environments import PINNED, run_inside
+from tsuishi.environment import Environment
+
+BATCH = 4
+PATIENCE_S = 300  # of a group that does not notice (replicas.PATIENCE)
+
+
+def test_keras_with_two_replicas_learns_what_it_learns_with_one() -> None:
+    """Keras 3 adds up the replicas' gradients, and divides by their number only a loss of its own."""
+    (environment,) = (one for one in PINNED if one.name == "tf2-cpu")
+    found = run_inside(environment, "check_training.py")
+    assert found["replicas"] == 2
+    assert found["loss"] == pytest.approx(found["expected_loss"], rel=1e-5)
+    assert found["update_error"] < 1e-4
+
+
+def test_weights_from_one_file_give_the_same_logits_everywhere(tmp_path: Path) -> None:
+    network = networks.NETWORKS["cnn10"]
+    weights = networks.initial_weights(network, 0)
+    (images, _), _ = data.synthetic(BATCH, 0, 0)
+    file = tmp_path / "weights.npz"
+    np.savez(file, images=data.normalise(images), **{f"weight{index:03d}": one for index, one in enumerate(weights)})
+    logits = {
+        (environment.name, how): np.array(rows)
+        for environment in PINNED
+        for how, rows in run_inside(environment, "check_logits.py", environment.framework, "cnn10", file=file).items()
+    }
+    assert len(logits) == 6  # PyTorch twice, TensorFlow twice, the latter by Keras and by raw operations
+    for one, other in itertools.combinations(logits, 2):
+        difference = np.abs(logits[one] - logits[other]).max() / np.abs(logits[one]).max()
+        assert difference < 1e-4, (one, other)
+
+
+@pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+def test_how_a_trial_ends_that_cannot_go_on(environment: Environment) -> None:
+    found = run_inside(environment, "check_endings.py", environment.framework)
+    for protocol in ("literal", "steady"):
+        skipped = found.pop(protocol)
+        assert skipped["code"] == 0
+        assert skipped["last"]["kind"] == "skipped"
+        assert " s a step (the " in skipped["last"]["text"]
+        assert skipped["last"]["text"].endswith(
+            "its budget is 0.001 s: allow more with --timeout, or take --profile quick"
+        )
+    texts = {
+        "killed": "rank 2 was killed, most likely for want of memory",
+        "without_memory": "rank 2: MemoryError: nothing left for 2 images",
+    }
+    assert set(found) == (set(texts) if environment.framework == "torch" else set())
+    for name, ending in found.items():
+        assert ending["code"] == 0
+        assert ending["last"]["kind"] == "out_of_memory"
+        assert ending["last"]["text"] == texts[name]
+        assert ending["seconds"] < PATIENCE_S / 4
+        assert ending["left"] == 0
