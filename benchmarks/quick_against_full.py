@@ -32,7 +32,7 @@ from tsuishi.suite import Profile
 
 ROUNDS = 1
 # However unsteady the machine, start-up and these must stay within a tenth of a full trial.
-MOST_EARLY_EPOCHS = 6
+MOST_EARLY_EPOCHS = 5
 SUITE = """
 title = "literal training on a reduced data set"
 workload = "training"
@@ -73,8 +73,8 @@ class Subject(NamedTuple):
 
 
 SUBJECTS = (
-    Subject("torch2-cpu", "cnn10", 16, 128),
-    Subject("tf2-cpu", "cnn10", 16, 192),
+    Subject("torch2-cpu", "cnn10", 16, 96),
+    Subject("tf2-cpu", "cnn10", 16, 144),
     Subject("torch1.1-cu90", "mlp", 128, 8_000),
 )
 

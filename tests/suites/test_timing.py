@@ -4,6 +4,7 @@ import contextlib
 import math
 import re
 import statistics
+import time
 
 import pytest
 from hypothesis import given
@@ -278,7 +279,7 @@ def test_the_budget_counts_from_the_start_of_the_workload():
 @pytest.mark.parametrize(("budget_s", "runs"), [(1000, 11), (1e-9, 3), (None, 11)])
 def test_later_runs_are_skipped_after_the_third_run(budget_s, runs):
     recorder = Recorder()
-    budget = timing.Budget(budget_s)
+    budget = timing.Budget(budget_s, start=time.monotonic())
     if runs == 11:
         timing.first_and_later(recorder, lambda: None, 10, 840, budget)
     else:
