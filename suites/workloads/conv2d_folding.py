@@ -3,6 +3,7 @@
 import numpy as np
 
 import conv2d_work
+import graphs_that_ran
 import timing
 
 MIB = 2.0**20
@@ -21,14 +22,12 @@ def report(tf, emitter, problem, session, fetches, feed=None):
 
 
 def run_and_look(tf, session, fetches, feed=None):
-    """(output, convolutions in what ran): after all optimisers, on all devices.
+    """(output, convolutions in what ran).
 
-    A session prepares a graph once for the same fetches and feeds, so this is what its earlier runs ran. Optimisers
-    rename what they replace (_FusedConv2D, _MklNativeConv2D): the name of a convolution still ends in Conv2D.
+    Optimisers rename what they replace (_FusedConv2D, _MklNativeConv2D): a convolution's name still ends in Conv2D.
     """
-    ran = tf.RunMetadata()
-    output = session.run(fetches, feed, options=tf.RunOptions(output_partition_graphs=True), run_metadata=ran)
-    return output, sum(node.op.endswith("Conv2D") for graph in ran.partition_graphs for node in graph.node)
+    output, graphs = graphs_that_ran.run_and_look(tf, session, fetches, feed)
+    return output, sum(node.op.endswith("Conv2D") for graph in graphs for node in graph.node)
 
 
 def search_edge(tf, problem, emitter, open_session):

@@ -2,16 +2,10 @@
 
 import tensorflow as tf
 
+import graphs_that_ran
 import jobs
 import training_towers
 from keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
-
-
-def transposes(graphs):
-    """How many Transpose operations GraphDefs have, in functions too."""
-    nodes = [node for graph in graphs for node in graph.node]
-    nodes += [node for graph in graphs for function in graph.library.function for node in function.node_def]
-    return sum(node.op == "Transpose" for node in nodes)
 
 
 class SteadyGraph(Trainer):
@@ -69,7 +63,7 @@ class SteadyGraph(Trainer):
         return self.session.run(logits, {inputs: arrays})
 
     def transposes(self):
-        return transposes(training_towers.graphs_that_ran(self.session, self.fetches))
+        return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self.fetches)[1])
 
     def replicas(self):
         """How many devices compute convolutions or products in the graph that ran."""
@@ -159,7 +153,7 @@ class SteadyFunction(Trainer):
             ]
         finally:
             context.disable_run_metadata()
-        return transposes(graphs)
+        return graphs_that_ran.transposes(graphs)
 
     def replicas(self):
         """How many replicas the strategy runs: each adds 1 to a sum over them."""

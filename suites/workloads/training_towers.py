@@ -9,6 +9,7 @@ import re
 
 import tensorflow.compat.v1 as tf
 
+import graphs_that_ran
 import networks
 import networks_graph
 from events import Unsupported
@@ -89,8 +90,7 @@ class Steady:
 
     def transposes(self):
         """How many Transpose operations the graph has that ran."""
-        graphs = graphs_that_ran(self.session, self._fetches)
-        return sum(node.op == "Transpose" for graph in graphs for node in graph.node)
+        return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self._fetches)[1])
 
     def parameter_count(self):
         return self.model.parameter_count()
@@ -185,11 +185,5 @@ def working_devices(session, fetches):
 
 
 def heavy_nodes(session, fetches):
-    return [node for graph in graphs_that_ran(session, fetches) for node in graph.node if HEAVY.search(node.op)]
-
-
-def graphs_that_ran(session, fetches):
-    """The GraphDefs of one more run, one for each device, after optimisation."""
-    options, metadata = tf.RunOptions(output_partition_graphs=True), tf.RunMetadata()
-    session.run(fetches, options=options, run_metadata=metadata)
-    return metadata.partition_graphs
+    _, graphs = graphs_that_ran.run_and_look(tf, session, fetches)
+    return [node for graph in graphs for node in graph.node if HEAVY.search(node.op)]
