@@ -68,7 +68,7 @@ def device_limits(request, emitter):
         )
     name, module = frameworks.load(request)
     implementation = importlib.import_module("limits_" + name)
-    implementation.prepare(case.get("precision", "fp32"), places)
+    frameworks.set_tf32(name, module, case.get("precision") == "tf32", request.accelerator)
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
     frameworks.report(emitter, name, module, request, **transfers)
     emitter.environment(simulated=frameworks.simulated(places), synthetic=False)

@@ -8,7 +8,7 @@ import re
 import cuda_devices
 from events import Unsupported
 
-TF32_CAPABILITY = (8, 0)
+AMPERE = (8, 0)  # the compute capability from which on GPUs have TF32 and BF16
 FRAMEWORKS = ("torch", "tensorflow")  # in the order they are tried when none is asked for
 
 
@@ -140,7 +140,7 @@ def set_tf32(name, module, wanted, accelerator):
     """TF32 on, or off. Raises Unsupported where it is wanted and there is none."""
     if wanted and accelerator == "cpu":
         raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
-    if wanted and compute_capability(name, module) < TF32_CAPABILITY:
+    if wanted and compute_capability(name, module) < AMPERE:
         raise Unsupported(
             "precision 'tf32': this GPU has none (compute capability 8.0 and newer have); 'fp32' would run"
         )

@@ -13,27 +13,6 @@ import device_limits
 from events import Unsupported
 
 KINDS = {"fp16": tf.float16, "bf16": tf.bfloat16}
-TF32_CAPABILITY = (8, 0)
-
-
-def prepare(precision, places):
-    """Sets TF32, on or off; raises Unsupported for a precision that is not there."""
-    experimental = getattr(getattr(tf, "config", None), "experimental", None)
-    if precision == "tf32":
-        if None in places or not hasattr(experimental, "enable_tensor_float_32_execution"):
-            raise Unsupported(
-                "precision 'tf32': a mode of GPUs since 2020 in TensorFlow 2.4 and newer; 'fp32' would run in "
-                "TensorFlow {} on a {}".format(tf.__version__, "CPU" if None in places else "GPU")
-            )
-        details = experimental.get_device_details(tf.config.list_physical_devices("GPU")[places[0]])
-        if details["compute_capability"] < TF32_CAPABILITY:
-            raise Unsupported(
-                "precision 'tf32': {} has none (compute capability 8.0 and newer have); 'fp32' would run".format(
-                    details["device_name"]
-                )
-            )
-    if hasattr(experimental, "enable_tensor_float_32_execution"):
-        experimental.enable_tensor_float_32_execution(precision == "tf32")
 
 
 def matmul(problem, measure):

@@ -15,31 +15,12 @@ from events import Unsupported, failure_kind
 
 # torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
-TF32_CAPABILITY = (8, 0)
-
-
-def prepare(precision, places):
-    """Sets TF32, on or off; raises Unsupported for a precision that is not there."""
-    if precision == "tf32" and (None in places or not hasattr(torch.backends.cudnn, "allow_tf32")):
-        raise Unsupported(
-            "precision 'tf32': a mode of GPUs since 2020 in PyTorch 1.7 and newer; 'fp32' would run in PyTorch {} "
-            "on a {}".format(torch.__version__, "CPU" if None in places else "GPU")
-        )
-    if precision == "tf32" and torch.cuda.get_device_capability(places[0]) < TF32_CAPABILITY:
-        raise Unsupported(
-            "precision 'tf32': {} has none (compute capability 8.0 and newer have); 'fp32' would run".format(
-                torch.cuda.get_device_name(places[0])
-            )
-        )
-    if precision == "bf16" and not hasattr(torch, "bfloat16"):
-        raise Unsupported("precision 'bf16': PyTorch {} has none; 'fp32' would run".format(torch.__version__))
-    if hasattr(torch.backends.cudnn, "allow_tf32"):
-        torch.backends.cudnn.allow_tf32 = precision == "tf32"
-        torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
 def matmul(problem, measure):
     """Returns rows of the left factor, the right factor and those rows of the product, float32 arrays."""
+    if problem.precision == "bf16" and not hasattr(torch, "bfloat16"):
+        raise Unsupported("precision 'bf16': PyTorch {} has none; 'fp32' would run".format(torch.__version__))
     kind = {"fp16": "float16", "bf16": "bfloat16"}.get(problem.precision, "float32")
     left, right = [
         torch.from_numpy(matrix).to(_device(problem.places[0]), getattr(torch, kind)) for matrix in problem.matrices

@@ -18,7 +18,6 @@ class Rank(training_torch.Steady):
     """One rank: its share of the batch on its device, gradients averaged with the others' in every step."""
 
     def __init__(self, job, rank):
-        self.rank = rank
         super().__init__(job, job.places[rank], jobs.shards(job)[rank])
 
     def _parallel(self, network):

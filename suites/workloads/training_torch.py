@@ -8,13 +8,13 @@ import torch
 import torch.nn.functional as functional
 from torch.utils.data import DataLoader, TensorDataset
 
+import frameworks
 import networks
 import networks_torch
 import timing
 from events import Unsupported
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
-BF16_CAPABILITY = (8, 0)
 # What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton, which in
 # turn needs compute capability 7.0.
 NO_COMPILER = re.compile(
@@ -56,7 +56,7 @@ def check(job):
 
 
 def refuse_without_bf16(place):
-    if torch.cuda.get_device_capability(place) < BF16_CAPABILITY:
+    if torch.cuda.get_device_capability(place) < frameworks.AMPERE:
         raise Unsupported(
             "precision 'amp_bf16': {} has no bfloat16 (compute capability 8.0 and newer have); 'amp_fp16' would "
             "run".format(torch.cuda.get_device_name(place))
@@ -100,7 +100,11 @@ class Trainer:
     def forward(self, images, labels):
         """The loss, a scalar tensor on the device."""
         with self._autocast():
-            logits = self.model(images)
+            try:
+                logits = self.model(images)
+            except Exception as error:
+                raise_if_no_compiler(error)
+                raise
         return functional.cross_entropy(logits.float(), labels)
 
     def gradients(self, images, labels):
@@ -112,11 +116,7 @@ class Trainer:
 
     def train(self, images, labels):
         """One step; returns the loss before it."""
-        try:
-            loss = self.gradients(images, labels)
-        except Exception as error:
-            raise_if_no_compiler(error)
-            raise
+        loss = self.gradients(images, labels)
         if self.scaler:
             self.scaler.step(self.optimizer)
             self.scaler.update()
@@ -198,11 +198,7 @@ class Steady(Trainer):
         """Returns the loss before the step."""
         if self.job.mode == "inference":
             with torch.no_grad():
-                try:
-                    return self.forward(self.images, self.labels)
-                except Exception as error:
-                    raise_if_no_compiler(error)
-                    raise
+                return self.forward(self.images, self.labels)
         if self.job.execution == "cuda_graph":
             return self._replay()
         return self.train(self.images, self.labels)
