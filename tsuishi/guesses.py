@@ -122,11 +122,11 @@ def about_size(measured: Measured, what: str, *variants: dict[str, int]) -> str:
     told = in_words(f"{times(value)} {size}" for size, value in found.items())
     where = "" if measured.on_gpu else ", on this CPU; a GPU was not tested"
     change = next(iter(found.values())) / base
-    verdict = f"{what} makes no difference" if 1 / SAME <= change <= SAME else f"{what} favours the framework"
-    verdict = f"{what} favours SciPy" if change < 1 / SAME else verdict
-    verdict = verdict.replace("more channels makes", "more channels make").replace(
-        "channels favours", "channels favour"
-    )
+    s = "" if what.endswith("s") else "s"
+    if 1 / SAME <= change <= SAME:
+        verdict = f"{what} make{s} no difference"
+    else:
+        verdict = f"{what} favour{s} {'SciPy' if change < 1 else 'the framework'}"
     return f"SciPy on all cores takes {times(base)} as long as the framework {_size({})}, {told}: {verdict}{where}."
 
 
