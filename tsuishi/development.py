@@ -56,7 +56,7 @@ def test(select: str, quick: bool) -> None:
     _install_test_tools(root)
     command = [sys.executable, "-m", "pytest"]
     command += ["-k", select] if select else []
-    command += ["-m", "not engine and not browser and not pythons"] if quick else []
+    command += ["-m", "not engine and not browser and not pythons and not gpus"] if quick else []
     if _run(root, command):
         raise UserError("test: some failed, see above")
 

@@ -11,30 +11,13 @@ import time
 import numpy as np
 import pytest
 
-pytest.importorskip("scipy", reason="SciPy is measured here")
 import conv2d_all_cores
 import conv2d_scipy
 import timing
+from tests.suites.inside.recorder import Recorder
 
 Problem = collections.namedtuple("Problem", "images kernel places settings budget")
 RANDOM = np.random.RandomState(0)
-
-
-class Recorder:
-    def __init__(self):
-        self.samples = []
-
-    def phase(self, name):
-        return self
-
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *exception):
-        pass
-
-    def sample(self, *values):
-        self.samples.append(values)
 
 
 def make_problem(count, size, channels):

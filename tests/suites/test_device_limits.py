@@ -6,21 +6,10 @@ import pytest
 import device_limits
 from events import Unsupported
 from request import Fields
+from tests.suites.inside.recorder import Recorder
 
 COPY = {"protocol": "steady", "operation": "memory_copy", "devices": 1, "buffer_mib": 3}
 PRODUCT = {"protocol": "steady", "operation": "matmul", "devices": 1, "precision": "fp16", "matrix_size": 10}
-
-
-class Recorder:
-    def __init__(self):
-        self.metrics = {}
-        self.samples = []
-
-    def metric(self, name, value, unit):
-        self.metrics[name] = (value, unit)
-
-    def sample(self, *values):
-        self.samples.append(values)
 
 
 def case(base, **axes):

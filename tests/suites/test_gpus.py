@@ -1,6 +1,6 @@
 """What needs two real GPUs: the strategies that refuse less, by the framework of an interpreter with CUDA.
 
-INVOKE_TSUISHI_HOST_PYTHON names the interpreter. Skipped where there are no two GPUs, and so in CI.
+INVOKE_TSUISHI_HOST_PYTHON names the interpreter. Run only where asked for: `python -m pytest -m gpus`.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ STRATEGIES = {
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if len(Nvml()) < 2:
-        pytest.skip("fewer than two GPUs")
+        pytest.fail("these tests were asked for, and there are fewer than two GPUs")
     made = tmp_path_factory.mktemp("gpus")
     suites = "parity,multi_gpu_scaling"
     result = job.invoke(made, "run-suite", "--env", "host", "--suite", suites, "--profile", "smoke")

@@ -1,6 +1,5 @@
 """The steady protocol against a clock that only steps move."""
 
-import contextlib
 import math
 import re
 import statistics
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 import timing
 from events import Skipped
+from tests.suites.inside.recorder import Recorder as AnyRecorder
 
 SETTINGS = {
     "warm_up_steps": 5,
@@ -47,20 +47,7 @@ class Machine:
         return self.now
 
 
-class Recorder:
-    def __init__(self):
-        self.samples = []
-        self.phases = []
-
-    @contextlib.contextmanager
-    def phase(self, phase):
-        self.phases.append("+" + phase)
-        yield
-        self.phases.append("-" + phase)
-
-    def sample(self, phase, index, steps, images, seconds):
-        self.samples.append((phase, index, steps, images, seconds))
-
+class Recorder(AnyRecorder):
     def blocks(self, phase="measure"):
         return [sample for sample in self.samples if sample[0] == phase]
 

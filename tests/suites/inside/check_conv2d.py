@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, sys.argv[1])
 
 import numpy as np
+from recorder import Recorder
 
 import conv2d
 import conv2d_reference
@@ -28,25 +29,6 @@ SETTINGS = {
 }
 
 
-class Nobody:
-    """An emitter nobody listens to."""
-
-    def phase(self, phase):
-        return self
-
-    def __enter__(self):
-        pass
-
-    def __exit__(self, *exception):
-        pass
-
-    def sample(self, *values):
-        pass
-
-    def metric(self, *values):
-        pass
-
-
 def error(implementation, size, channels, towers, feed):
     random = np.random.RandomState(size)
     images = random.uniform(-1, 1, (6, 12, 11, channels)).astype(np.float32)
@@ -54,7 +36,7 @@ def error(implementation, size, channels, towers, feed):
     problem = conv2d.Problem(images, kernel, [None] * towers, feed, "default", SETTINGS, timing.Budget(None))
     run = implementation.steady if feed == "resident" else implementation.literal
     expected = conv2d_reference.expected_sum(problem, range(6 // towers))
-    return conv2d_reference.relative_error(run(problem, Nobody()), expected)
+    return conv2d_reference.relative_error(run(problem, Recorder()), expected)
 
 
 def main():

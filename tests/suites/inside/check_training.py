@@ -11,6 +11,7 @@ sys.path.insert(0, sys.argv[1])
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
+from recorder import Recorder
 
 import data
 import jobs
@@ -23,19 +24,6 @@ NETWORK = networks.NETWORKS["mlp"]  # no batch normalisation, whose statistics w
 SETTINGS = {"epochs": 1, "min_epochs": 3, "stop_at": 0, "learning_rate": 1.0, "momentum": 0.9, "seed": 0}
 
 
-class Nobody:
-    """An emitter nobody listens to."""
-
-    def phase_begin(self, phase):
-        pass
-
-    def phase_end(self, phase):
-        pass
-
-    def sample(self, *values):
-        pass
-
-
 def job(strategy, devices):
     (images, labels), _ = data.synthetic(BATCH, 0, 0, NETWORK.shape)
     train, places, settings = (data.normalise(images), labels), [None] * devices, Fields("settings", SETTINGS)
@@ -46,7 +34,7 @@ def job(strategy, devices):
 def after_an_epoch(module, one):
     """(replicas, mean loss over the epoch, what it added to the weights: one array of all of them)."""
     trainer = module.Literal(one)
-    loss = trainer.fit(Nobody(), timing.EpochProbe(timing.UNLIMITED, 1))
+    loss = trainer.fit(Recorder(), timing.EpochProbe(timing.UNLIMITED, 1))
     change = flat(trainer.weights()) - flat(networks.initial_weights(NETWORK, SETTINGS["seed"]))
     return trainer.replicas(), float(loss), change
 
