@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench import link_rooms
+from tsuishi.analysis.estimates import EPOCHS
 from tsuishi.console import Screen
-from tsuishi.estimates import EPOCHS
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session

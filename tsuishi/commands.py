@@ -81,7 +81,7 @@ def report(work: Session) -> None:
     """The report of the runs named, of the run just made, or of the latest one."""
     if _plan_only():
         return
-    from tsuishi.report import make_report
+    from tsuishi.report.folder import make_report
 
     names = _names(ChainExecutor.options.get("run", "")) or (ChainExecutor.run_id,)
     runs = [store.open_run(work.settings.results, name) for name in names]

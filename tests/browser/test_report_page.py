@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.synthetic_run import write_example
-from tsuishi.report import make_report
+from tsuishi.report.folder import make_report
 from tsuishi.rooms import Rooms
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ import pandas as pd
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.charts import sweep_chart, telemetry_chart, to_svg
-from tsuishi.evidence import Evidence
+from tsuishi.analysis.evidence import Evidence
 from tsuishi.published import read_sources
-from tsuishi.sections import MOST_CHARTS, make_section
-from tsuishi.sweeps import MOST_VARIANTS, SWEEPS, sweep_points
+from tsuishi.report.charts import sweep_chart, telemetry_chart, to_svg
+from tsuishi.report.sections import MOST_CHARTS, make_section
+from tsuishi.report.sweeps import MOST_VARIANTS, SWEEPS, sweep_points
 
-PUBLISHED = Path(__file__).parent.parent / "reports" / "published"
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 STEP, THROUGHPUT, EPOCH = SWEEPS[2:]
 
 STRATEGIES = [("none", 1), ("data_parallel", 2), ("distributed_data_parallel", 2)]

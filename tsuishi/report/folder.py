@@ -19,12 +19,12 @@ import jinja2
 import pandas as pd
 from markupsafe import Markup
 
+from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
-from tsuishi.evidence import Evidence
-from tsuishi.page import Page
 from tsuishi.published import read_sources
+from tsuishi.report.page import Page
+from tsuishi.report.tables import exact
 from tsuishi.store import RunDirectory
-from tsuishi.tables import exact
 
 _MEMBERS = {"index.html", "report.md", "charts", "tables"}
 

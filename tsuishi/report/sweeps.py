@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from tsuishi import throughput
+from tsuishi.analysis import throughput
 from tsuishi.published import QUANTITIES, Number
-from tsuishi.tables import case_text
+from tsuishi.report.tables import case_text
 
 # Added to the environment SciPy ran in.
 SCIPY = ", SciPy"

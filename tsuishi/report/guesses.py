@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tsuishi.measured import (
+from tsuishi.report.measured import (
     SAME,
     SCIPY,
     SCIPY_ALL_CORES,

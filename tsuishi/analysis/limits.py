@@ -6,12 +6,10 @@ least max(F / P, Q / B) seconds, P being the device's most operations and B its 
 not a data sheet's but measured: the best that suite device_limits reached, in any environment, on the same machine.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
-
-from tsuishi.tables import digits
 
 SUITE = "device_limits"
 # The precision whose products a case is held against; without an axis it computes in FP32.
@@ -130,26 +128,3 @@ def rows(limits: Mapping[Device, Limits]) -> list[dict[str, Any]]:
         values += [("bytes_per_s", "", of_device.bytes_per_s)] if of_device.bytes_per_s else []
         found += [{**where, **dict(zip(COLUMNS[2:], value, strict=True))} for value in values]
     return found
-
-
-def notes(values: Sequence[float | None], limits: Mapping[Device, Limits]) -> list[str]:
-    """What a reader of these fractions has to know; None is one that cannot be told."""
-    known = [value for value in values if value is not None]
-    texts = {
-        "Fraction of the limit: the least time that a step's arithmetic or its memory traffic takes, whichever is "
-        "longer, at the best rates of suite device_limits on the same machine, over the time it took (roofline model). "
-        "Arithmetic and memory traffic: what a step has to compute and to move at least, over its time.": True,
-        f"The best rates: {'; '.join(sorted({_text(*one) for one in limits.items()}))}.": bool(limits),
-        "Above 1: done with fewer operations than counted (another algorithm, as Winograd's; work left out; constants "
-        "folded), or from caches, or the limit itself was not reached when it was measured.": max(known, default=0) > 1,
-        "Not measured: these runs have no limit of that machine, device and precision. Add suite device_limits.": (
-            len(known) < len(values)
-        ),
-    }
-    return [text for text, holds in texts.items() if holds]
-
-
-def _text(device: Device, limits: Limits) -> str:
-    rates = [f"{digits(rate, 'FLOP/s')}FLOP/s in {precision}" for precision, rate in sorted(limits.flops_per_s.items())]
-    rates += [f"{digits(limits.bytes_per_s, 'B/s')}B/s" if limits.bytes_per_s else "memory not measured"]
-    return f"{device.name}: {', '.join(rates)}"

@@ -4,10 +4,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from tsuishi import throughput
-from tsuishi.comparison import Comparison, differing
-from tsuishi.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
-from tsuishi.throughput import Fit, Interval, Line
+from tsuishi.analysis import throughput
+from tsuishi.analysis.throughput import Fit, Interval, Line
+from tsuishi.report.comparison import Comparison, differing
+from tsuishi.report.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
 
 _NOTES = [
     "t(b) = b / v0 + t_cost, by least squares with relative weights; below each number its 95 % interval, if the model "

@@ -6,15 +6,16 @@ from typing import Any
 
 import pandas as pd
 
-from tsuishi import limits, records
-from tsuishi.analyses import COLUMNS
-from tsuishi.estimates import unit_of
-from tsuishi.evidence import Evidence
-from tsuishi.frames import MISSING, STATUSES, named_rows
-from tsuishi.sections import make_section
+from tsuishi.analysis import limits
+from tsuishi.analysis.estimates import unit_of
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import MISSING, STATUSES, named_rows
+from tsuishi.report import records
+from tsuishi.report.analyses import COLUMNS
+from tsuishi.report.sections import make_section
+from tsuishi.report.tables import NOT_PLANNED, Cell, Table, case_text, text_cell
+from tsuishi.report.towers import RATIO_COLUMNS
 from tsuishi.suite import AXES
-from tsuishi.tables import NOT_PLANNED, Cell, Table, case_text, text_cell
-from tsuishi.towers import RATIO_COLUMNS
 
 _SIMULATED = "simulated devices (several devices were asked for, and they were not all distinct real GPUs)"
 _SYNTHETIC = "synthetic data; their accuracy is not comparable with published accuracies"

@@ -6,9 +6,9 @@ What is known beforehand about any framework is in none of them.
 
 from dataclasses import dataclass
 
-from tsuishi import guesses
-from tsuishi.evidence import Evidence
-from tsuishi.measured import (
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.report import guesses
+from tsuishi.report.measured import (
     SAME,
     SOURCE_CASE,
     SUITE,
@@ -20,7 +20,7 @@ from tsuishi.measured import (
     times,
     towers,
 )
-from tsuishi.steps import STEP, Step, find_step, folded, folded_only_above, gone_without_folding, the_step
+from tsuishi.report.steps import STEP, Step, find_step, folded, folded_only_above, gone_without_folding, the_step
 
 # Of the edge that the search finds, as its metrics begin.
 SIDES = ("largest_folded", "smallest_unfolded")

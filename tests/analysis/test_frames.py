@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
-from tsuishi import frames, schema
+from tsuishi import schema
+from tsuishi.analysis import frames
+from tsuishi.analysis.estimates import Block, case_estimates, phase_estimates, trial_estimates
+from tsuishi.analysis.frames import outcomes, read_runs
 from tsuishi.errors import UserError
-from tsuishi.estimates import Block, case_estimates, phase_estimates, trial_estimates
-from tsuishi.frames import outcomes, read_runs
 
 
 def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:

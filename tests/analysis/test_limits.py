@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, limits_case, steady_samples, training_case, work
-from tsuishi import limits
-from tsuishi.comparison import Comparison
-from tsuishi.estimates import Block, work_estimates
-from tsuishi.evidence import Evidence
-from tsuishi.limits import Device, Limits, roofline
+from tsuishi.analysis import limits
+from tsuishi.analysis.estimates import Block, work_estimates
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.limits import Device, Limits, roofline
+from tsuishi.report.comparison import Comparison
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
 DEVICE = Limits({"fp32": 100.0, "fp16": 1000.0}, 10.0)
@@ -146,21 +146,6 @@ def test_literal_runs_of_a_convolution_have_a_fraction_too(tmp_path: Path) -> No
     run.add(conv2d_case(), TF, samples, metrics=work(150.0, 1.0))
     (row,) = fractions(run, "conv2d")
     assert row.estimate == pytest.approx(1.5)
-
-
-def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
-    about, *others = limits.notes([0.5], {})
-    assert about.startswith("Fraction of the limit: the least time")
-    assert others == []
-    assert [note.split(":")[0] for note in limits.notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
-
-
-def test_notes_say_what_the_limits_are() -> None:
-    found = {Device("m", "A"): Limits({"fp32": 2e11, "bf16": 1.5e13}, 3e12), Device("n", "B"): Limits({}, None)}
-    assert limits.notes([0.5], found)[1] == (
-        "The best rates: A: 15.00\u00a0TFLOP/s in bf16, 200.0\u00a0GFLOP/s in fp32, 3.000\u00a0TB/s; "
-        "B: memory not measured."
-    )
 
 
 def test_the_limits_are_rows_of_a_file() -> None:

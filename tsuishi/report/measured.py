@@ -3,10 +3,10 @@
 from collections.abc import Iterable
 from typing import Any
 
-from tsuishi.estimates import unit_of
-from tsuishi.evidence import Evidence
-from tsuishi.frames import named_rows
-from tsuishi.tables import digits
+from tsuishi.analysis.estimates import unit_of
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import named_rows
+from tsuishi.report.tables import digits
 
 SUITE = "conv2d"
 # Medians within a fifth of each other are called the same: trials on a busy machine scatter by that much.

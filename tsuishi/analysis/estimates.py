@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from tsuishi.frames import CASE_KEYS, Results, last_attempts
+from tsuishi.analysis.frames import CASE_KEYS, Results, last_attempts
 from tsuishi.published import QUANTITIES
 
 # An epoch of CIFAR-10, and how many of them the sources of 2019 ran.

@@ -7,15 +7,16 @@ import pandas as pd
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples, training_case
-from tsuishi import analyses, parity
-from tsuishi.comparison import Comparison
-from tsuishi.evidence import Evidence
-from tsuishi.imbalance import Load, loads
+from tsuishi.analysis import parity
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.imbalance import Load, loads
+from tsuishi.analysis.scaling import Measured, scalings
 from tsuishi.published import read_sources
-from tsuishi.scaling import Measured, scalings
+from tsuishi.report import analyses
+from tsuishi.report.comparison import Comparison
 from tsuishi.suite import Case
 
-PUBLISHED = Path(__file__).parent.parent / "reports" / "published"
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 def measured(devices: int, batch_size: int, images_per_s: float, simulated: bool = False, **axes: Any) -> Measured:

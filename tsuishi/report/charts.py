@@ -13,7 +13,7 @@ import pandas as pd
 import vl_convert
 
 from tsuishi.published import QUANTITIES
-from tsuishi.sweeps import SCIPY, Sweep, published_name
+from tsuishi.report.sweeps import SCIPY, Sweep, published_name
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")

@@ -6,8 +6,8 @@ A line is one environment (or published hardware) and quantity, with a cell for 
 from dataclasses import replace
 from typing import Any
 
-from tsuishi.comparison import Comparison
-from tsuishi.tables import (
+from tsuishi.report.comparison import Comparison
+from tsuishi.report.tables import (
     NOT_PLANNED,
     NOT_PUBLISHED,
     NOTHING,

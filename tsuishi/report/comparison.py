@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from tsuishi.evidence import Evidence
-from tsuishi.frames import STATUSES, named_rows
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import STATUSES, named_rows
+from tsuishi.report.tables import NOT_MEASURED, NOT_PLANNED, Cell, case_text, digits, status_cell
 from tsuishi.suite import AXES
-from tsuishi.tables import NOT_MEASURED, NOT_PLANNED, Cell, case_text, digits, status_cell
 
 
 class Known(NamedTuple):

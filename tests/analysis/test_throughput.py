@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi import throughput
-from tsuishi.comparison import Comparison
-from tsuishi.evidence import Evidence
-from tsuishi.fits import Fits
+from tsuishi.analysis import throughput
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.throughput import Fit, fit
 from tsuishi.published import read_sources
-from tsuishi.throughput import Fit, fit
+from tsuishi.report.comparison import Comparison
+from tsuishi.report.fits import Fits
 
-PUBLISHED = Path(__file__).parent.parent / "reports" / "published"
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 def fitted(points: list[tuple[int, float]]) -> Fit:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tsuishi.measured import Measured, amounts, times
+from tsuishi.report.measured import Measured, amounts, times
 
 # A step from n to m towers saves at least so many times what sharing the same work over m instead of n would save.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.

@@ -9,16 +9,16 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
-from tsuishi.comparison import Comparison
+from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
-from tsuishi.evidence import Evidence
 from tsuishi.published import Source, read_sources
-from tsuishi.records import command_line
-from tsuishi.report import make_report, markdown
-from tsuishi.tables import digits
-from tsuishi.towers import Lines, Towers
+from tsuishi.report.comparison import Comparison
+from tsuishi.report.folder import make_report, markdown
+from tsuishi.report.records import command_line
+from tsuishi.report.tables import digits
+from tsuishi.report.towers import Lines, Towers
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 PUBLISHED, TEMPLATES = ROOT / "reports" / "published", ROOT / "templates"
 
 # First runs in s on 1 to 8 GPUs, as the source of conv2d printed them.

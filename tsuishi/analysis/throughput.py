@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from scipy import stats
 
-from tsuishi.estimates import EPOCH_IMAGES
+from tsuishi.analysis.estimates import EPOCH_IMAGES
 
 # A step time that far off the line is no scatter but another algorithm, or another memory.
 KINK_PERCENT = 5.0

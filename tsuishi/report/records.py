@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from tsuishi.evidence import Evidence
-from tsuishi.tables import NOTHING, Table, text_cell
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.report.tables import NOTHING, Table, text_cell
 
 # A base's digest where none is known.
 UNPINNED = "unpinned"

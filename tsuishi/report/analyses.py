@@ -7,15 +7,15 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tsuishi import frames, parity, scaling
-from tsuishi.comparison import Comparison, differing
-from tsuishi.estimates import EPOCH_IMAGES
-from tsuishi.evidence import Evidence
-from tsuishi.fits import FIT_COLUMNS, RESIDUAL_COLUMNS, Fits
-from tsuishi.imbalance import LOADS, Load, loads
+from tsuishi.analysis import frames, parity, scaling
+from tsuishi.analysis.estimates import EPOCH_IMAGES
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.imbalance import LOADS, Load, loads
 from tsuishi.recording import MEASURED
+from tsuishi.report.comparison import Comparison, differing
+from tsuishi.report.fits import FIT_COLUMNS, RESIDUAL_COLUMNS, Fits
+from tsuishi.report.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.suite import AXES
-from tsuishi.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
 
 # The CSV files, and their columns for when nothing is in them.
 _CASE = ["suite", "protocol", *(axis for axis in AXES if axis not in ("suite", "protocol"))]

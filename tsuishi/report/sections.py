@@ -8,11 +8,12 @@ from typing import Any
 
 from markupsafe import Markup
 
-from tsuishi import analyses, charts, frames, limits, parity, sweeps, towers
-from tsuishi.comparison import Comparison
-from tsuishi.diagnosis import Paragraph, diagnose
-from tsuishi.evidence import Evidence
-from tsuishi.tables import NOT_PUBLISHED, Table, case_text, header, number_cell, status_cell, text_cell
+from tsuishi.analysis import frames, parity
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.report import analyses, charts, limits, sweeps, towers
+from tsuishi.report.comparison import Comparison
+from tsuishi.report.diagnosis import Paragraph, diagnose
+from tsuishi.report.tables import NOT_PUBLISHED, Table, case_text, header, number_cell, status_cell, text_cell
 
 FIRST_AND_LATER = "First and later runs"
 # Quantities that are read together; what is in none of them comes last, under "Other measurements".

@@ -5,9 +5,9 @@ from typing import Any
 
 import pandas as pd
 
-from tsuishi import limits
-from tsuishi.estimates import case_estimates, trial_estimates
-from tsuishi.frames import named_rows, outcomes, read_runs
+from tsuishi.analysis import limits
+from tsuishi.analysis.estimates import case_estimates, trial_estimates
+from tsuishi.analysis.frames import named_rows, outcomes, read_runs
 from tsuishi.published import Source
 from tsuishi.store import RunDirectory
 

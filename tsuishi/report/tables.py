@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from tsuishi.estimates import unit_of
+from tsuishi.analysis.estimates import unit_of
 from tsuishi.published import QUANTITIES
 from tsuishi.store import csv_value
 from tsuishi.suite import AXES
