@@ -5,28 +5,31 @@ The arithmetic is in throughput.py (with fits.py), scaling.py, imbalance.py and 
 
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from tsuishi.analysis import frames, parity, scaling
 from tsuishi.analysis.estimates import EPOCH_IMAGES
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.imbalance import LOADS, Load, loads
 from tsuishi.recording import MEASURED
+from tsuishi.report.blocks import Text, View
 from tsuishi.report.comparison import Comparison, differing
 from tsuishi.report.fits import FIT_COLUMNS, RESIDUAL_COLUMNS, Fits
 from tsuishi.report.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
+from tsuishi.report.towers import RATIO_COLUMNS
 from tsuishi.suite import AXES
 
 # The CSV files, and their columns for when nothing is in them.
 _CASE = ["suite", "protocol", *(axis for axis in AXES if axis not in ("suite", "protocol"))]
 COLUMNS = {
+    "ratios": RATIO_COLUMNS,
+    "diagnosis": ["suite", "environment", "topic", "text"],
     "fits": FIT_COLUMNS,
     "residuals": RESIDUAL_COLUMNS,
     "scaling": [*_CASE, "series", "kind", "baseline_batch_size", "speedup", "efficiency", "simulated"],
     "parity": [*_CASE, "environments", "largest_loss_difference"],
     "load": [*_CASE, "environment", "quantity", "device", "mean", "imbalance"],
 }
-Rows = dict[str, list[dict[str, Any]]]
 
 _SCALING_NOTE = (
     "Against 1 device with strategy none, all other axes equal, distinct images/s. Efficiency: speed-up ÷ devices."
@@ -37,12 +40,13 @@ _LOAD_TEXT = {"utilisation_percent": "utilisation, %", "memory_used_mib": "memor
 _NO_LOAD_NOTE = "Load over the devices: not known. No trial had two GPUs or more; one device says nothing about it."
 
 
-def analyse(comparison: Comparison) -> tuple[list[Table], Rows]:
+def analyse(comparison: Comparison) -> Iterator[View]:
     """All that can be made of a suite's cases under one protocol."""
     fits, scalings, parities = Fits(comparison), _scalings(comparison), _loss_differences(comparison)
-    tables = [*fits.tables(), *_scaling_tables(scalings), *_parity_tables(comparison, parities)]
     scaled = [{**one.axes, **one._asdict(), **comparison.where, "efficiency": one.efficiency} for one in scalings]
-    return tables, {"fits": fits.fits(), "residuals": fits.residuals(), "scaling": scaled, "parity": parities}
+    yield View(tuple(fits.tables()), {"fits": fits.fits(), "residuals": fits.residuals()})
+    yield View(tuple(_scaling_tables(scalings)), {"scaling": scaled})
+    yield View(tuple(_parity_tables(comparison, parities)), {"parity": parities})
 
 
 def _scalings(comparison: Comparison) -> list[scaling.Scaling]:
@@ -109,15 +113,7 @@ def _parity_tables(comparison: Comparison, rows: list[dict[str, Any]]) -> list[T
     return [Table(columns, cells, "The loss, between environments")] if cells else []
 
 
-class Loads(NamedTuple):
-    """A suite's load over GPUs: a table, or none and the note why; and rows of load.csv."""
-
-    table: Table | None
-    note: str
-    rows: list[dict[str, Any]]
-
-
-def gpu_loads(evidence: Evidence, suite: str) -> Loads:
+def gpu_loads(evidence: Evidence, suite: str) -> View:
     """The load of every GPU in the trials that had two or more."""
     trials = frames.last_attempts(evidence.results.trials)
     trials = trials[(trials["suite"] == suite) & (trials["status"] == "ok")]
@@ -129,7 +125,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> Loads:
     cases = [(*key, one) for key, of_case in found.items() for one in _means_of_trials(of_case)]
     if not cases:
         several = bool((trials["devices"].fillna(1) > 1).any())
-        return Loads(None, _NO_LOAD_NOTE if several else "", [])
+        return View((Text(_NO_LOAD_NOTE, "note"),) if several else ())
     devices = sorted({device for *_, one in cases for device in one.means})
     table, rows = [], []
     for case_id, environment, load in cases:
@@ -140,7 +136,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> Loads:
         base = {**axes, "environment": environment, "quantity": load.column, "imbalance": load.imbalance}
         rows += [{**base, "device": device, "mean": mean} for device, mean in load.means.items()]
     columns = ["case", "environment", "", *devices, "imbalance"]
-    return Loads(Table(columns, table, "Load over the GPUs", notes=[_LOAD_NOTE]), "", rows)
+    return View((Table(columns, table, "Load over the GPUs", notes=[_LOAD_NOTE]),), {"load": rows})
 
 
 def _means_of_trials(of_case: list[Load]) -> Iterator[Load]:

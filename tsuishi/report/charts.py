@@ -180,8 +180,8 @@ def _over_time(values: pd.DataFrame, bands: pd.DataFrame, title: str, end_s: flo
     return alt.layer(*layers).properties(width=2 * PANEL_WIDTH, height=110)
 
 
-def to_svg(chart: alt.TopLevelMixin, name: str) -> str:
-    """The chart as SVG text. `name` goes in front of its ids, so that several SVGs live in one page."""
+def specification(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The chart as a Vega-Lite specification that holds its data. Unvalidated: validation takes longer than drawing."""
     text = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12}
     lines = {"gridColor": "currentColor", "domainColor": "currentColor", "tickColor": "currentColor"}
     faint = {"gridOpacity": 0.14, "domainOpacity": 0.5, "tickOpacity": 0.5}
@@ -193,8 +193,11 @@ def to_svg(chart: alt.TopLevelMixin, name: str) -> str:
         "axis": {**text, **lines, **faint, "titleFontWeight": 400},
         "legend": text,
     }
-    specification = chart.to_dict(validate=False)
-    specification["config"] = config
+    return {**chart.to_dict(validate=False), "config": config}
+
+
+def to_svg(specification: dict[str, Any], name: str) -> str:
+    """A specification as SVG text. `name` goes in front of its ids, so that several SVGs live in one page."""
     svg = vl_convert.vegalite_to_svg(specification)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)

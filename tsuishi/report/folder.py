@@ -12,8 +12,9 @@ import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import jinja2
 import pandas as pd
@@ -22,6 +23,9 @@ from markupsafe import Markup
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
+from tsuishi.report.blocks import Block
+from tsuishi.report.charts import to_svg
+from tsuishi.report.language import active, t
 from tsuishi.report.page import Page
 from tsuishi.report.tables import exact
 from tsuishi.store import RunDirectory
@@ -40,19 +44,20 @@ def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, 
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     page = Page(Evidence(runs, read_sources(published)))
-    with _replacing(out) as partial:
+    with _replacing(out) as fresh:
         for name in ("charts", "tables"):
-            (partial / name).mkdir()
-        for chart in [chart for section in page.sections for chart in section.charts]:
-            _write(partial / "charts" / f"{chart.name}.svg", _standalone(str(chart.svg)))
-        for name, frame in page.csv_tables().items():
-            _write(partial / "tables" / f"{name}.csv", _csv(frame))
+            (fresh / name).mkdir()
+        drawings = {chart.name: to_svg(chart.specification, chart.name) for chart in page.charts}
+        for name, svg in drawings.items():
+            _write(fresh / "charts" / f"{name}.svg", _standalone(svg))
+        for name, frame in page.tables.items():
+            _write(fresh / "tables" / f"{name}.csv", _csv(frame))
         for name in ("index.html", "report.md"):
-            _write(partial / name, _render(page, templates, name))
+            _write(fresh / name, _render(page, drawings, templates, name))
     return out / "index.html"
 
 
-def _render(page: Page, templates: Path, name: str) -> str:
+def _render(page: Page, drawings: dict[str, str], templates: Path, name: str) -> str:
     """The page as HTML or Markdown; everything in it is escaped for the format, unless it is Markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
@@ -64,7 +69,14 @@ def _render(page: Page, templates: Path, name: str) -> str:
         keep_trailing_newline=True,
     )
     environment.filters["as_is"] = Markup
-    return environment.get_template(f"report{Path(name).suffix}.j2").render(page=page)
+    environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
+    svg = {name: Markup(text) for name, text in drawings.items()}  # noqa: S704  vl-convert escapes its text
+    template = environment.get_template(f"report{Path(name).suffix}.j2")
+    return template.render(page=page, svg=svg, t=t, language=active())
+
+
+def _is_a(kind: type, block: object) -> bool:
+    return isinstance(block, kind)
 
 
 def markdown(value: Any) -> str:

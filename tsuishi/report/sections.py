@@ -3,16 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
-
-from markupsafe import Markup
 
 from tsuishi.analysis import frames, parity
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.report import analyses, charts, limits, sweeps, towers
+from tsuishi.report.blocks import Block, Chart, Heading, Section, Text, View
 from tsuishi.report.comparison import Comparison
-from tsuishi.report.diagnosis import Paragraph, diagnose
+from tsuishi.report.diagnosis import diagnose
 from tsuishi.report.tables import NOT_PUBLISHED, Table, case_text, header, number_cell, status_cell, text_cell
 
 FIRST_AND_LATER = "First and later runs"
@@ -28,74 +26,50 @@ VIEWS = {
 OTHER = "Other measurements"
 # Of one suite and protocol.
 MOST_CHARTS = 8
+_PROTOCOLS = {"literal": "As the source did it, with its pitfalls.", "steady": "Warm, synchronised, repeated."}
 
 
-@dataclass(frozen=True)
-class Chart:
-    """A chart of the page, its file name and what it shows in words."""
-
-    title: str
-    name: str
-    caption: str
-    svg: Markup
-
-
-@dataclass(frozen=True)
-class Part:
-    """A suite under one protocol. `common`: what all cases share. `cases`, `ratios`: its rows of those CSV files.
-
-    `rows`: its rows of the CSV files of analyses.py, by their names.
-    """
-
-    protocol: str
-    common: str
-    charts: list[Chart]
-    tables: list[Table]
-    cases: list[dict[str, Any]]
-    ratios: list[dict[str, Any]]
-    rows: analyses.Rows
-
-
-@dataclass(frozen=True)
-class Section:
-    """A suite. `telemetry`: its longest trial over time, where one was watched.
-
-    `paragraphs`: what its cases together say, by environment, for a suite that has something to explain. `load`: how
-    it was spread over GPUs.
-    """
-
-    suite: str
-    parts: list[Part]
-    telemetry: Chart | None
-    paragraphs: dict[str, list[Paragraph]]
-    load: analyses.Loads
-
-    @property
-    def charts(self) -> list[Chart]:
-        drawn = [chart for part in self.parts for chart in part.charts]
-        return drawn + ([self.telemetry] if self.telemetry else [])
-
-
-def make_section(evidence: Evidence, suite: str) -> Section:
+def suite_section(evidence: Evidence, suite: str) -> Section:
     """The section of a suite that ran."""
     protocols = sorted(set(evidence.outcomes.loc[evidence.outcomes["suite"] == suite, "protocol"]))
-    parts = [_part(Comparison(evidence, suite, protocol)) for protocol in protocols]
-    load = analyses.gpu_loads(evidence, suite)
-    return Section(suite, parts, _telemetry(evidence, suite), diagnose(evidence, suite), load)
+    views = [view for protocol in protocols for view in _protocol(Comparison(evidence, suite, protocol))]
+    views += [analyses.gpu_loads(evidence, suite), _telemetry(evidence, suite), explanation(evidence, suite)]
+    return Section(f"suite-{suite}", suite, tuple(views))
 
 
-def _part(comparison: Comparison) -> Part:
+def _protocol(comparison: Comparison) -> Iterator[View]:
+    """What a suite found under one protocol."""
+    blocks: list[Block] = [Heading(f"Protocol: {comparison.protocol}"), Text(_PROTOCOLS[comparison.protocol])]
+    if comparison.common:
+        blocks.append(Text(f"All cases: {comparison.common}.", "note"))
     by_towers = towers.Towers(comparison)
-    tables, rows = analyses.analyse(comparison)
-    return Part(
-        protocol=comparison.protocol,
-        common=comparison.common,
-        charts=list(_sweeps(comparison)),
-        tables=[*_tables(comparison, by_towers.tables()), *tables],
-        cases=list(comparison.rows()),
-        ratios=by_towers.ratios(),
-        rows=rows,
+    yield View(
+        (*blocks, *_sweeps(comparison), *_tables(comparison, by_towers.tables())),
+        {
+            "cases": list(comparison.rows()),
+            "ratios": by_towers.ratios(),
+        },
     )
+    yield from analyses.analyse(comparison)
+
+
+def explanation(evidence: Evidence, suite: str) -> View:
+    """What a suite's cases together say, by environment, for a suite that has something to explain."""
+    found = diagnose(evidence, suite)
+    if not found:
+        return View()
+    blocks: list[Block] = [
+        Heading("What explains it"),
+        Text("Drawn from the cases above, each environment from its own; nothing that was not measured is in it."),
+    ]
+    for environment, paragraphs in found.items():
+        blocks += [Heading(environment, 4), *(Text(one.text, topic=one.topic) for one in paragraphs)]
+    rows = [
+        {"suite": suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
+        for environment, paragraphs in found.items()
+        for paragraph in paragraphs
+    ]
+    return View(tuple(blocks), {"diagnosis": rows})
 
 
 def _tables(comparison: Comparison, by_towers: list[Table]) -> list[Table]:
@@ -178,7 +152,7 @@ def _sweeps(comparison: Comparison) -> Iterator[Chart]:
         yield _chart(drawn, sweep.title, name, " ".join(texts))
 
 
-def _telemetry(evidence: Evidence, suite: str) -> Chart | None:
+def _telemetry(evidence: Evidence, suite: str) -> View:
     """The longest ok trial of a suite over time."""
     trials = frames.last_attempts(evidence.results.trials)
     trials = trials[(trials["suite"] == suite) & (trials["status"] == "ok")]
@@ -189,10 +163,9 @@ def _telemetry(evidence: Evidence, suite: str) -> Chart | None:
         drawn = charts.telemetry_chart(telemetry, phases)
         if drawn is not None:
             caption = f"The longest trial, {trial.trial_id} of run {trial.run_id}; bands are the workload's phases."
-            return _chart(drawn, "One trial over time", f"{suite}-telemetry", caption)
-    return None
+            return View((_chart(drawn, "One trial over time", f"{suite}-telemetry", caption),))
+    return View()
 
 
 def _chart(drawn: Any, title: str, name: str, caption: str) -> Chart:
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
-    return Chart(title, safe, caption, Markup(charts.to_svg(drawn, safe)))  # noqa: S704  vl-convert escapes its text
+    return Chart(title, re.sub(r"[^A-Za-z0-9_-]+", "-", name), caption, charts.specification(drawn))

@@ -1,0 +1,60 @@
+"""The language of a report. English is what the code says; other languages are catalogues, languages/<code>.po.
+
+Messages are whole sentences with named fields, so that a translation may order them as its language does:
+`t("{count} of {all} trials", count=3, all=8)`. What was recorded (reasons, logs, names) is never translated.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tsuishi.errors import unknown
+
+ENGLISH = "en"
+_CATALOGUES = Path(__file__).parent / "languages"
+_active: ContextVar[str] = ContextVar("language", default=ENGLISH)
+
+
+def languages() -> tuple[str, ...]:
+    """Codes (ISO 639-1) of all languages, English first."""
+    return (ENGLISH, *sorted(path.stem for path in _CATALOGUES.glob("*.po")))
+
+
+@contextmanager
+def speaking(language: str) -> Iterator[None]:
+    """Everything said in this block is said in that language. Raises UserError for an unknown one."""
+    if language not in languages():
+        raise unknown("language", language, languages())
+    token = _active.set(language)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+def active() -> str:
+    """The code of the language that is spoken."""
+    return _active.get()
+
+
+def t(message: str, /, **values: Any) -> str:
+    """The message in the active language, its fields filled in; in English where there is no translation."""
+    translated = message if active() == ENGLISH else _catalogue(active()).get(message) or message
+    return translated.format(**values) if values else translated
+
+
+def mark(message: str) -> str:
+    """The message as it is, marked as one for catalogues where it is a constant that `t` gets later."""
+    return message
+
+
+@cache
+def _catalogue(language: str) -> dict[str, str]:
+    """Translations by message; fuzzy ones are none."""
+    from babel.messages.pofile import read_po
+
+    with (_CATALOGUES / f"{language}.po").open(encoding="utf-8") as file:
+        return {str(message.id): str(message.string) for message in read_po(file) if message.id and not message.fuzzy}
