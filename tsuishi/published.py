@@ -8,46 +8,15 @@ A number belongs to every case that has all the axes it gives: an axis left out 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
 from tsuishi import spec
+from tsuishi.claims import Claim
 from tsuishi.errors import unknown
+from tsuishi.quantities import QUANTITIES
 from tsuishi.suite import AXES, Case
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """Something measured: how it is called in a table's header, and its unit (1: a pure number)."""
-
-    label: str
-    unit: str
-
-
-# The closed list of quantities that are compared, in the order in which they are shown.
-QUANTITIES = {
-    "first_run_s": Quantity("first run", "s"),
-    "later_run_s": Quantity("later runs, median", "s"),
-    "host_to_device_s": Quantity("host to device", "s"),
-    "compute_s": Quantity("compute", "s"),
-    "device_to_host_s": Quantity("device to host", "s"),
-    "step_s": Quantity("step, median", "s"),
-    "throughput_images_per_s": Quantity("throughput", "images/s"),
-    "distinct_images_per_s": Quantity("distinct images", "images/s"),
-    "first_step_s": Quantity("first step", "s"),
-    "second_step_s": Quantity("second step", "s"),
-    "first_epoch_s": Quantity("first epoch", "s"),
-    "median_epoch_s": Quantity("later epochs, median", "s"),
-    "total_s": Quantity("100 epochs", "s"),
-    "accuracy": Quantity("accuracy on the test images", "1"),
-    # Of a line over batch sizes: the time of a step is batch / ideal speed + cost time.
-    "ideal_speed_images_per_s": Quantity("ideal speed", "images/s"),
-    "cost_time_s": Quantity("cost time", "s"),
-    "flops_per_s": Quantity("arithmetic", "FLOP/s"),
-    "bytes_per_s": Quantity("memory traffic", "B/s"),
-    "fraction_of_limit": Quantity("fraction of the limit", "1"),
-}
 
 
 class Hardware(spec.Spec):
@@ -57,6 +26,8 @@ class Hardware(spec.Spec):
     # As in a chart's legend.
     title: str
     description: str = ""
+    # Other hardware that its numbers are compared with: a CPU's with its machine's GPUs.
+    beside: tuple[str, ...] = ()
 
 
 class Numbers(spec.Spec):
@@ -64,6 +35,8 @@ class Numbers(spec.Spec):
 
     suite: str
     hardware: str
+    # What computed, where a claim compares frameworks.
+    framework: Literal["tensorflow", "torch"] | None = None
     case: dict[str, str | int] = Field(default_factory=dict)
     columns: tuple[str, ...] = Field(min_length=1)
     rows: tuple[tuple[str | int | float, ...], ...] = Field(min_length=1)
@@ -113,6 +86,7 @@ class Number:
     quantity: str
     value: float
     note: str
+    framework: str | None = None
 
     @property
     def key(self) -> str:
@@ -142,10 +116,23 @@ class Source(spec.Spec):
     assumed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     numbers: tuple[Numbers, ...] = ()
+    claims: tuple[Claim, ...] = ()
+
+    @model_validator(mode="after")
+    def _claims_are_told_apart(self) -> "Source":
+        names = [claim.id for claim in self.claims]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"claims: '{name}' is given twice; give the second another id")
+        return self
 
     @model_validator(mode="after")
     def _hardware_is_listed(self) -> "Source":
         listed = [hardware.name for hardware in self.hardware]
+        for hardware in self.hardware:
+            for other in hardware.beside:
+                if other not in listed:
+                    raise ValueError(f"hardware '{hardware.name}': beside: {unknown('hardware', other, listed)}")
         for number, table in enumerate(self.numbers):
             if table.hardware not in listed:
                 raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
@@ -158,7 +145,7 @@ class Source(spec.Spec):
                 axes = {"suite": table.suite, **table.axes(row)}
                 for column, value in zip(table.columns, row, strict=True):
                     if column in QUANTITIES:
-                        yield Number(self.name, table.hardware, axes, column, float(value), table.note)
+                        yield Number(self.name, table.hardware, axes, column, float(value), table.note, table.framework)
 
 
 def read_source(path: Path) -> Source:

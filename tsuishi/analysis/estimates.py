@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tsuishi.analysis.frames import CASE_KEYS, Results, last_attempts
-from tsuishi.published import QUANTITIES
+from tsuishi.quantities import QUANTITIES
 
 # An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
 EPOCH_IMAGES = 50_000

@@ -12,7 +12,7 @@ import altair as alt
 import pandas as pd
 import vl_convert
 
-from tsuishi.published import QUANTITIES
+from tsuishi.quantities import QUANTITIES
 from tsuishi.report.sweeps import SCIPY, Sweep, published_name
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tsuishi.analysis import throughput
-from tsuishi.published import QUANTITIES, Number
+from tsuishi.published import Number
+from tsuishi.quantities import QUANTITIES
 from tsuishi.report.tables import case_text
 
 # Added to the environment SciPy ran in.

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsuishi.analysis.estimates import unit_of
-from tsuishi.published import QUANTITIES
+from tsuishi.quantities import QUANTITIES
 from tsuishi.store import csv_value
 from tsuishi.suite import AXES
 
@@ -39,13 +39,16 @@ _UNSAID = {("layout", "native"), ("execution", "native"), ("strategy", "none"), 
 class Cell:
     """One cell: `value` is the exact number behind `text`; `notes` say its spread; `kind` is how it is set.
 
-    Kinds: text, label (never broken into lines), number (with a value), status, absent.
+    Kinds: text, label (never broken into lines), number (with a value), status, absent, verdict. A verdict's `tone` is
+    good, part, bad, open or none. `best` marks the best of its row or column, where intervals say that it is.
     """
 
     text: str
     value: float | None = None
     notes: tuple[str, ...] = ()
     kind: str = "text"
+    best: bool = False
+    tone: str = ""
 
     @property
     def exact(self) -> str:
@@ -55,7 +58,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page. `groups`: labels over the columns, with how many they span (the first column has none)."""
+    """A table of the page. `groups`: labels over the columns, with how many they span (the first column has none).
+
+    `filters`: indexes of the columns by whose texts a reader can choose rows.
+    """
 
     columns: list[str]
     rows: list[list[Cell]]
@@ -63,6 +69,7 @@ class Table:
     groups: list[tuple[str, int]] = field(default_factory=list)
     folded: bool = False
     notes: list[str] = field(default_factory=list)
+    filters: tuple[int, ...] = ()
 
     @property
     def numeric(self) -> list[bool]:
