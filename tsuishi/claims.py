@@ -19,12 +19,12 @@ Cases that differ in no other axis than those named in `of` or `to` are one comp
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from tsuishi import spec
 from tsuishi.errors import unknown
 from tsuishi.quantities import QUANTITIES
-from tsuishi.suite import AXES, Values
+from tsuishi.suite import AXES, Case, Values
 
 Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
 FRAMEWORKS = ("tensorflow", "torch")
@@ -33,13 +33,26 @@ _SELECTABLE = ("framework", *AXES)
 
 
 def _as_selection(value: Any) -> Any:
-    for name in value if isinstance(value, dict) else ():
+    for name, chosen in value.items() if isinstance(value, dict) else ():
         if name not in _SELECTABLE:
             raise ValueError(str(unknown("axis", name, _SELECTABLE)))
-    frameworks = value.get("framework", FRAMEWORKS[0]) if isinstance(value, dict) else FRAMEWORKS[0]
-    if frameworks not in FRAMEWORKS:
-        raise ValueError(str(unknown("framework", frameworks, FRAMEWORKS)))
+        for one in _as_tuple(chosen):
+            if name != "framework":
+                _check_axis(name, one)
+            elif one not in FRAMEWORKS:
+                raise ValueError(str(unknown("framework", str(one), FRAMEWORKS)))
     return value
+
+
+def _check_axis(axis: str, value: Any) -> None:
+    try:
+        Case.model_validate({"suite": "any", "protocol": "literal", axis: value})
+    except ValidationError as error:
+        raise ValueError(spec.explain(error, Case)) from error
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
 
 
 # Values by axis; a case is selected that has one of them on every axis given.

@@ -1,6 +1,10 @@
 """The closed list of quantities that are compared, in tables, charts and claims."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+# GPUs of one machine, of each of which load, power and memory have a quantity.
+GPUS = range(8)
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,8 @@ QUANTITIES = {
     "distinct_images_per_s": Quantity("distinct images", "images/s"),
     "first_step_s": Quantity("first step", "s"),
     "second_step_s": Quantity("second step", "s"),
+    "forward_s": Quantity("forward", "s"),
+    "forward_backward_s": Quantity("forward backward", "s"),
     "first_epoch_s": Quantity("first epoch", "s"),
     "median_epoch_s": Quantity("later epochs, median", "s"),
     "total_s": Quantity("100 epochs", "s"),
@@ -33,4 +39,18 @@ QUANTITIES = {
     "flops_per_s": Quantity("arithmetic", "FLOP/s"),
     "bytes_per_s": Quantity("memory traffic", "B/s"),
     "fraction_of_limit": Quantity("fraction of the limit", "1"),
+    # Of the GPUs while the case was measured; of one of them, its unit tells load, power and memory apart.
+    "gpu_utilisation_percent": Quantity("load, mean of the GPUs", "%"),
+    "gpu_imbalance": Quantity("imbalance of the GPUs' load", "1"),
+    "least_gpu_memory_share": Quantity("memory taken, least of the GPUs", "1"),
+    "peak_gpu_memory_mib": Quantity("memory taken, peak of the GPUs", "MiB"),
+    "energy_per_image_j": Quantity("energy per image", "J"),
+    **{f"gpu{gpu}_utilisation_percent": Quantity(f"GPU {gpu}", "%") for gpu in GPUS},
+    **{f"gpu{gpu}_power_w": Quantity(f"GPU {gpu}", "W") for gpu in GPUS},
+    **{f"gpu{gpu}_memory_mib": Quantity(f"GPU {gpu}", "MiB") for gpu in GPUS},
 }
+
+
+def imbalance(loads: Sequence[float]) -> float:
+    """(largest - smallest) / mean of the GPUs' loads: 0 is even; 0 too where all of them are idle."""
+    return (max(loads) - min(loads)) * len(loads) / sum(loads) if sum(loads) else 0.0

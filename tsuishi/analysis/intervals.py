@@ -90,7 +90,7 @@ def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
 
 
 def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
-    """The sum of weight times mean, of independent means; degrees of freedom over several pools by Satterthwaite (1946).
+    """The sum of weight times mean, of independent means; freedom over several pools by Satterthwaite (1946).
 
     Means of one pool share its variance, so their contrast has exactly the pool's degrees of freedom.
     """
@@ -103,6 +103,8 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
         shares[term.pool] = shares.get(term.pool, 0.0) + weight**2 / term.trials
     variances = [(of.variance * share, of.freedom) for of, share in shares.items()]
     total = math.fsum(variance for variance, _ in variances)
+    if math.isinf(total):
+        return Contrast(value, total, 1.0)
     below = math.fsum(variance**2 / freedom for variance, freedom in variances)
     return Contrast(value, math.sqrt(total), total**2 / below if below else math.inf)
 

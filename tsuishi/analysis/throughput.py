@@ -101,7 +101,7 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
         return Fit(1 / slope, t_cost, None, None, None, residuals)
     variance = sum((1 - one.fitted_s / one.step_s) ** 2 for one in residuals) / freedom
     of_slope, of_cost, of_both = (variance * value / determinant for value in (cc, bb, -bc))
-    t = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    t = student(freedom)
     spread_slope, spread_cost = t * math.sqrt(of_slope), t * math.sqrt(of_cost)
     return Fit(
         1 / slope,
@@ -111,6 +111,11 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
         _ratio_interval(t_cost, slope, of_cost, of_slope, of_both, t),
         residuals,
     )
+
+
+def student(freedom: float) -> float:
+    """How many standard errors the 95 % interval reaches to either side."""
+    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
 
 
 def _ratio_interval(above: float, below: float, of_above: float, of_below: float, of_both: float, t: float) -> Interval:

@@ -1,0 +1,88 @@
+"""Findings: cases as claims see them, measured in an environment or published of some hardware."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import last_attempts
+from tsuishi.analysis.intervals import Term, case_terms
+from tsuishi.claims import Selection
+from tsuishi.published import Source
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A case on one machine in one environment (or on published hardware): its terms by quantity, its statuses."""
+
+    whose: str
+    axes: Mapping[str, Any]
+    framework: str | None
+    logs: dict[str, Term]
+    values: dict[str, Term]
+    statuses: tuple[str, ...] = ()
+    on_gpu: bool = True
+    simulated: bool = False
+    synthetic: bool = False
+    gpu_memory_gib: float | None = None
+    machine: str = ""
+
+    def selected(self, *selections: Selection) -> bool:
+        """Whether it has one of the values on every axis that these give."""
+        known = {**self.axes, "framework": self.framework}
+        return all(known.get(axis) in values for one in selections for axis, values in one.items())
+
+
+def measured(evidence: Evidence) -> list[Finding]:
+    """Every case of every environment, with what its trials came to."""
+    terms = case_terms(evidence.estimates), case_terms(evidence.estimates, logarithmic=False)
+    by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
+    for place, of_place in enumerate(terms):
+        for (case_id, column, quantity), term in of_place.items():
+            by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
+    trials: dict[tuple[str, str], list[dict[Any, Any]]] = {}
+    frameworks: dict[str, str] = {}
+    for trial in last_attempts(evidence.results.trials).to_dict("records"):
+        trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
+        if trial["framework"]:
+            frameworks[trial["column"]] = trial["framework"].split(" ")[0]
+    return [
+        Finding(
+            column,
+            evidence.axes[case_id],
+            frameworks.get(column),
+            *by_case.get((case_id, column), ({}, {})),
+            tuple(trial["status"] for trial in of_case),
+            on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
+            simulated=any(trial["simulated"] is True for trial in of_case),
+            synthetic=any(trial["synthetic"] is True for trial in of_case),
+            gpu_memory_gib=_gpu_memory_gib(evidence, of_case[0]["machine_record"]),
+            machine=of_case[0]["machine_record"],
+        )
+        for (case_id, column), of_case in sorted(trials.items())
+    ]
+
+
+def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
+    """Of the smallest GPU of a machine."""
+    gpus = evidence.results.records.get(machine, {}).get("gpus") or []
+    sizes = [gpu["memory_mib"] / 1024 for gpu in gpus if gpu.get("memory_mib")]
+    return min(sizes) if sizes else None
+
+
+def published(source: Source) -> dict[str, list[Finding]]:
+    """A source's numbers as findings without scatter, by hardware; what is only beside other hardware has no entry."""
+    beside = {one.name: one.beside for one in source.hardware}
+    cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}
+    for number in source.flat():
+        key = number.hardware, frozenset(number.axes.items())
+        one = cases.setdefault(key, Finding(number.hardware, number.axes, number.framework, {}, {}, ("ok",)))
+        one.values[number.quantity] = Term(number.value, 0, None)
+        if number.value > 0:
+            one.logs[number.quantity] = Term(math.log(number.value), 0, None)
+    found: dict[str, list[Finding]] = {one.name: [] for one in source.hardware if not one.beside}
+    for finding in cases.values():
+        for name in beside[finding.whose] or (finding.whose,):
+            found[name].append(finding)
+    return found
