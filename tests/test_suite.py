@@ -193,3 +193,20 @@ def test_unknown_suites_and_profiles_are_answered_with_the_known_ones(tmp_path: 
     with pytest.raises(UserError) as caught:
         profile_name("quik")
     assert str(caught.value) == "unknown profile 'quik'; did you mean 'quick'? known: full, quick, smoke"
+
+
+THREE = HEAD + (
+    '[[groups]]\naxes = {{ protocol = "steady", devices = [1, 2, 4] }}\nnarrowed = {{ quick = {{ devices = {} }} }}\n'
+)
+
+
+def test_a_profile_may_have_fewer_values_of_an_axis(tmp_path: Path) -> None:
+    found = suite(tmp_path, THREE.format([1, 4]))
+    assert [case.devices for case, _ in found.cases("quick", "cpu")] == [1, 4]
+    assert [case.devices for case, _ in found.cases("full", "cpu")] == [1, 2, 4]
+
+
+def test_a_profile_has_no_other_values_than_its_group(tmp_path: Path) -> None:
+    assert message(tmp_path, THREE.format(3)) == (
+        "s.toml: key 'groups[0]': narrowed.quick.devices: not among the group's values; these are: 1, 2, 4"
+    )

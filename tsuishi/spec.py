@@ -49,7 +49,9 @@ def load(path: Path, model: type[S], **extra: Any) -> S:
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
     """The first problem of a validation in one line, with the number of further ones."""
     # A misspelt key is unknown here and missing there: the first says more.
-    problems = sorted(error.errors(), key=lambda problem: problem["type"] != "extra_forbidden")
+    # Where an item is wrong, "too short" only says that it was not counted.
+    problems = [one for one in error.errors() if one["type"] != "too_short"] or error.errors()
+    problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
     return _explain_one(problems[0], model) + more
 

@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationError
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationError, model_validator
 
 from tsuishi import spec
 from tsuishi.environment import Accelerator
@@ -151,7 +151,22 @@ class Group(spec.Spec):
     # Leave out cases with more devices than the machine has GPUs, instead of sharing or refusing them.
     only_present: bool = False
     axes: dict[str, Values]
+    # In a profile, fewer values of some axes.
+    narrowed: dict[Profile, dict[str, Values]] = {}
     expect: dict[Profile, Expect] = {}
+
+    @model_validator(mode="after")
+    def _narrowed_to_some_of_its_values(self) -> "Group":
+        for profile, axes in self.narrowed.items():
+            for axis, values in axes.items():
+                if not set(values) <= set(self.axes.get(axis, ())):
+                    known = ", ".join(map(str, self.axes.get(axis, ()))) or "none"
+                    raise ValueError(f"narrowed.{profile}.{axis}: not among the group's values; these are: {known}")
+        return self
+
+    def axes_in(self, profile: Profile) -> dict[str, Values]:
+        """The values of every axis in a profile."""
+        return {**self.axes, **self.narrowed.get(profile, {})}
 
     def expected_s(self, profile: Profile, batch_size: int, slowdown: float) -> float:
         """Seconds one trial is expected to take once its framework is up."""
@@ -185,16 +200,16 @@ class Suite(spec.Spec):
         for group in self.groups:
             if profile in group.profiles and group.accelerator in (None, accelerator):
                 most = gpus if group.only_present and gpus is not None else math.inf
-                for case in group_cases(self.name, group):
+                for case in group_cases(self.name, group.axes_in(profile)):
                     if case.id not in seen and (case.devices or 1) <= most:
                         seen.add(case.id)
                         yield case, group
 
 
-def group_cases(suite: str, group: Group) -> Iterator[Case]:
+def group_cases(suite: str, axes: dict[str, Values]) -> Iterator[Case]:
     """The product of a group's axes, the last axis turning fastest."""
-    for values in itertools.product(*group.axes.values()):
-        yield Case.model_validate({"suite": suite, **dict(zip(group.axes, values, strict=True))})
+    for values in itertools.product(*axes.values()):
+        yield Case.model_validate({"suite": suite, **dict(zip(axes, values, strict=True))})
 
 
 def read_suite(path: Path) -> Suite:
@@ -206,7 +221,7 @@ def read_suite(path: Path) -> Suite:
             if axis not in AXES or axis == "suite":
                 raise UserError(f"{where}: {unknown('axis', axis, set(AXES) - {'suite'})}")
         try:
-            list(group_cases(suite.name, group))
+            list(group_cases(suite.name, group.axes))
         except ValidationError as error:
             raise UserError(f"{where}: {spec.explain(error, Case)}") from error
     return suite
