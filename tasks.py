@@ -103,22 +103,31 @@ def run_suite(
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
         "out": "name of its folder under reports/out/",
+        "lang": "language: en or ja; en without it",
+        "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
         "plan": COMMON["plan"],
     },
 )
-def report(ctx: Context, run: str = "", out: str = "", plan: bool = False) -> None:
-    """Render a run as reports/out/<run>/index.html, report.md and tables/*.csv, and print where."""
+def report(ctx: Context, run: str = "", out: str = "", lang: str = "", fail_on: str = "", plan: bool = False) -> None:
+    """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
+
+    Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names.
+    """
     from tsuishi import commands
 
     commands.report(_session(ctx))
 
 
-@task(name="list", auto_shortflags=False)
-def list_(ctx: Context) -> None:
+@task(
+    name="list",
+    auto_shortflags=False,
+    help={"sources": "show the published sources instead, with their claims"},
+)
+def list_(ctx: Context, sources: bool = False) -> None:
     """Show environments, suites and runs, and what this machine can run or why it cannot."""
     from tsuishi import commands
 
-    commands.list_everything(_session(ctx))
+    commands.list_everything(_session(ctx), sources=sources)
 
 
 @task(auto_shortflags=False)

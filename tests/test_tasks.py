@@ -207,6 +207,24 @@ def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
     assert "start it, or use --engine venv" in examined.stdout
 
 
+def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    published = root / "reports" / "published"
+    published.mkdir(parents=True, exist_ok=True)
+    shutil.copy(REAL.published / "conv2d-gce.toml", published)
+    listed = invoke(root, "list", "--sources")
+    assert listed.returncode == 0, listed.stderr
+    lines = [" ".join(line.split()) for line in listed.stdout.splitlines()]
+    assert "conv2d-gce 2018/2019 V100; K80; SciPy, one CPU 17 3 tf.nn.conv2d with multiple GPUs" in lines
+    assert "Claims of conv2d-gce" in lines
+    assert "b 1 to 3 GPUs take over 1 s, 4 to 8 GPUs all about 0.7 s. ratio, equal" in lines
+    path = published / "conv2d-gce.toml"
+    path.write_text(path.read_text().replace('id = "b"', 'id = "a"'))
+    refused = invoke(root, "list", "--sources")
+    assert refused.returncode == 1
+    assert refused.stderr == f"error: {path}: claims: 'a' is given twice; give the second another id\n"
+
+
 def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     invoke(root, "build", "run-suite", "--env", "host", "report")

@@ -116,15 +116,19 @@ class Check(spec.Spec):
     direction: Bounds | None = None
     # As the source puts it, where it gives no numbers to reckon it from: "about 4 times".
     published: float | None = None
-    why: str
+    why: Annotated[str, Field(min_length=1)]
 
     @model_validator(mode="after")
-    def _checked(self) -> "Check":
+    def _names_are_known(self) -> "Check":
         for name in (self.quantity, self.to_quantity):
             if name and name not in QUANTITIES:
                 raise ValueError(str(unknown("quantity", name, QUANTITIES)))
         if self.along and self.along not in AXES:
             raise ValueError(str(unknown("axis", self.along, AXES)))
+        return self
+
+    @model_validator(mode="after")
+    def _has_what_its_kind_needs(self) -> "Check":
         needed = {
             "quantity": self.kind not in ("presence", "imbalance", "fit"),
             "along": self.kind == "trend",
@@ -133,10 +137,22 @@ class Check(spec.Spec):
         }
         for name, is_needed in needed.items():
             if bool(getattr(self, name)) != is_needed and not (name == "quantity" and self.kind == "fit"):
-                wanted = f"needs '{name}'" if is_needed else f"has no use for '{name}'; remove it"
+                wanted = f"needs '{name}'; add it" if is_needed else f"has no use for '{name}'; remove it"
                 raise ValueError(f"a check of kind '{self.kind}' {wanted}")
         if self.kind in ("ratio", "order", "equal") and (self.to is None) == (self.than is None):
             raise ValueError(f"a check of kind '{self.kind}' compares with 'to' or with 'than'; give one of them")
+        if self.parameter == "residual" and self.to is not None:
+            raise ValueError("residuals are what points are off their own line; remove 'to'")
+        if self.kind == "fit" and self.parameter != "residual" and self.to is None:
+            raise ValueError(
+                f"'{self.parameter}' is compared with that of other lines; add 'to' ({{}} for the same ones)"
+            )
+        if self.than is not None and self.than <= 0 and self.scale == "ratio":
+            raise ValueError(f'no ratio to {self.than:g}; add scale = "difference"')
+        return self
+
+    @model_validator(mode="after")
+    def _regions_are_one_in_the_other(self) -> "Check":
         if self.kind == "equal" and self.direction:
             raise ValueError("a check of kind 'equal' has no direction; remove 'direction'")
         if (

@@ -1,13 +1,16 @@
 """What there is, what this machine can do, and what is missing: `invoke list` and `invoke doctor`."""
 
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 from tsuishi import console, plan, store
+from tsuishi.claims import Claim
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.environment import Environment, known_environments, read_environment
 from tsuishi.errors import UserError
+from tsuishi.published import Source, read_sources
 from tsuishi.session import Session, free_bytes
 from tsuishi.suite import PROFILES, known_suites, read_suite
 
@@ -32,6 +35,27 @@ def show(work: Session) -> None:
     work.screen.table("Runs", ("id", "profile", "environments", "trials", "done"), runs)
     if not runs:
         work.screen.say("none yet: invoke build run-suite report")
+
+
+def show_sources(work: Session) -> None:
+    """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
+    sources = read_sources(work.rooms.published)
+    headers = ("name", "date", "hardware", "numbers", "claims", "what")
+    work.screen.table("Sources", headers, [_source_row(source) for source in sources])
+    for source in sources:
+        claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
+        work.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+
+
+def _source_row(source: Source) -> tuple[object, ...]:
+    hardware = "; ".join(one.title for one in source.hardware)
+    return source.name, source.date or "unknown", hardware, len(list(source.flat())), len(source.claims), source.title
+
+
+def _how_checked(claim: Claim) -> str:
+    kinds = Counter(check.kind for check in claim.checks)
+    checks = ", ".join(f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items())
+    return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
 
 
 def examine(work: Session) -> None:

@@ -5,17 +5,18 @@ table, whose columns are axes (which case) and quantities (what was found), see 
 A number belongs to every case that has all the axes it gives: an axis left out matches anything.
 """
 
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from tsuishi import spec
 from tsuishi.claims import Claim
 from tsuishi.errors import unknown
-from tsuishi.quantities import QUANTITIES
+from tsuishi.quantities import GPUS, QUANTITIES, imbalance
 from tsuishi.suite import AXES, Case
 
 
@@ -26,8 +27,23 @@ class Hardware(spec.Spec):
     # As in a chart's legend.
     title: str
     description: str = ""
+    # Of one GPU, as the source states it.
+    gpu_memory_mib: Annotated[float, Field(gt=0)] | None = None
     # Other hardware that its numbers are compared with: a CPU's with its machine's GPUs.
     beside: tuple[str, ...] = ()
+
+
+def _as_entry(value: Any) -> Any:
+    entry = tuple(value) if isinstance(value, list) else value
+    readings = entry if isinstance(entry, tuple) else (entry,)
+    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in readings)
+    if not (isinstance(entry, str) or numbers):
+        raise ValueError(f"expected a word, a number, or an array of numbers; given: {value!r}")
+    return entry
+
+
+# What stands in one column of a row.
+Entry = Annotated[str | int | float | tuple[float, ...], BeforeValidator(_as_entry)]
 
 
 class Numbers(spec.Spec):
@@ -39,7 +55,8 @@ class Numbers(spec.Spec):
     framework: Literal["tensorflow", "torch"] | None = None
     case: dict[str, str | int] = Field(default_factory=dict)
     columns: tuple[str, ...] = Field(min_length=1)
-    rows: tuple[tuple[str | int | float, ...], ...] = Field(min_length=1)
+    # A quantity that was read several times is an array of its readings; what counts is their median.
+    rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
 
     @model_validator(mode="after")
@@ -63,8 +80,10 @@ class Numbers(spec.Spec):
         if len(row) != len(self.columns):
             raise ValueError(f"{where} has {len(row)} values for {len(self.columns)} columns; make them as many")
         for column, value in zip(self.columns, row, strict=True):
-            if column in QUANTITIES and not isinstance(value, int | float):
-                raise ValueError(f"{where}: '{column}' is {value!r}; give a number in {QUANTITIES[column].unit}")
+            if column in QUANTITIES and (isinstance(value, str) or value == ()):
+                raise ValueError(
+                    f"{where}: '{column}' is {value!r}; give a number in {QUANTITIES[column].unit}, or several"
+                )
         try:
             Case.model_validate({"suite": self.suite, "protocol": "literal", **self.axes(row)})
         except ValidationError as error:
@@ -75,10 +94,20 @@ class Numbers(spec.Spec):
         given = zip(self.columns, row, strict=True)
         return {**self.case, **{column: value for column, value in given if column not in QUANTITIES}}
 
+    def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
+        """The readings of every quantity of a row: what was printed, not what follows from it."""
+        given = {column: value for column, value in zip(self.columns, row, strict=True) if column in QUANTITIES}
+        return {
+            name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()
+        }
+
 
 @dataclass(frozen=True)
 class Number:
-    """One published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`."""
+    """One published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
+
+    `readings` are what it is the median of; none where it follows from other numbers of its row.
+    """
 
     source: str
     hardware: str
@@ -87,6 +116,7 @@ class Number:
     value: float
     note: str
     framework: str | None = None
+    readings: tuple[float, ...] = ()
 
     @property
     def key(self) -> str:
@@ -139,13 +169,29 @@ class Source(spec.Spec):
         return self
 
     def flat(self) -> Iterator[Number]:
-        """Every single number, in the order of the file."""
+        """Every single number, in the order of the file; after each row, what follows from its GPUs' readings."""
+        memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}
         for table in self.numbers:
             for row in table.rows:
-                axes = {"suite": table.suite, **table.axes(row)}
-                for column, value in zip(table.columns, row, strict=True):
-                    if column in QUANTITIES:
-                        yield Number(self.name, table.hardware, axes, column, float(value), table.note, table.framework)
+                axes, readings = {"suite": table.suite, **table.axes(row)}, table.readings(row)
+                printed = {quantity: statistics.median(values) for quantity, values in readings.items()}
+                for quantity, value in {**printed, **_of_all_gpus(printed, memory_mib[table.hardware])}.items():
+                    more = table.note, table.framework, readings.get(quantity, ())
+                    yield Number(self.name, table.hardware, axes, quantity, value, *more)
+
+
+def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict[str, float]:
+    """What follows from load and memory of each GPU: mean load, its imbalance, the least share of memory taken."""
+    loads, memories = (
+        [printed[name] for gpu in GPUS if (name := f"gpu{gpu}_{what}") in printed]
+        for what in ("utilisation_percent", "memory_mib")
+    )
+    found = {}
+    if len(loads) > 1:
+        found = {"gpu_utilisation_percent": statistics.fmean(loads), "gpu_imbalance": imbalance(loads)}
+    if memories and memory_mib:
+        found["least_gpu_memory_share"] = min(memories) / memory_mib
+    return found
 
 
 def read_source(path: Path) -> Source:

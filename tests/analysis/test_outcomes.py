@@ -6,6 +6,7 @@ import pytest
 
 from tests.analysis.claim_checks import check, finding, steps
 from tsuishi.analysis.elements import Missing
+from tsuishi.analysis.findings import Finding
 from tsuishi.analysis.intervals import Pool
 from tsuishi.analysis.outcomes import Outcome, evaluate
 
@@ -136,6 +137,33 @@ def test_presence_wants_every_case_it_names() -> None:
     asked = check("presence", of={"batch_size": [1024, 2048]}, status="ok")
     found = evaluate(asked, [finding({}, batch_size=1024)])
     assert found == Missing("of", {"batch_size": 2048})
+
+
+def test_a_case_that_did_not_get_as_far_says_nothing_of_what_fits() -> None:
+    asked = check("presence", of={"batch_size": [2048], "strategy": ["multi_gpu_model"]}, status="out_of_memory")
+    for status in ("unsupported", "skipped", "failed", "timeout"):
+        found = evaluate(asked, [finding({}, statuses=(status,), batch_size=2048, strategy="multi_gpu_model")])
+        assert isinstance(found, Missing)
+
+
+def test_an_axis_that_a_published_number_leaves_out_matches_anything() -> None:
+    printed = Finding("k80", {"suite": "conv2d", "devices": 2}, None, {}, {}, partial=True)
+    measured = Finding("tf", {"suite": "conv2d", "devices": 2}, None, {}, {})
+    for selection, selected in (
+        ({"protocol": ("literal",), "framework": ("torch",)}, (True, False)),
+        ({"devices": (2,)}, (True, True)),
+        ({"devices": (4,)}, (False, False)),
+    ):
+        assert (printed.selected(selection), measured.selected(selection)) == selected
+
+
+def test_a_printed_cost_time_is_of_whole_steps_and_of_no_part_of_them() -> None:
+    findings = [finding({"cost_time_s": [seconds]}, devices=devices) for devices, seconds in ((1, 0.05), (2, 0.15))]
+    whole = outcome(check("fit", parameter="t_cost", **TWO_TO_ONE, hold={"above": 1.0}), findings)
+    assert whole.summary is not None
+    assert whole.shown(whole.summary.value) == pytest.approx(3)
+    parts = check("fit", parameter="t_cost", quantity="forward_s", **TWO_TO_ONE, hold={"above": 1.0})
+    assert isinstance(evaluate(parts, findings), Missing)
 
 
 def line(cost_s: float, speed: float, quantity: str = "step_s", **axes: object) -> list:

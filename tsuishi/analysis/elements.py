@@ -178,7 +178,8 @@ def _lines(
     """The lines of a side: each as a finding without its batch size, and the logarithm of its parameter."""
     found = []
     for line, points in _points(check, findings, selection, quantity):
-        term = _printed(check.parameter, line) or _fitted(check.parameter, points)
+        # What is printed is of whole steps.
+        term = (None if quantity else _printed(check.parameter, line)) or _fitted(check.parameter, points)
         if term:
             found.append((line, term))
     return found

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tsuishi.analysis.estimates import EPOCH_IMAGES, EPOCHS
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.frames import last_attempts
 from tsuishi.analysis.intervals import Term, case_terms
@@ -14,7 +15,10 @@ from tsuishi.published import Source
 
 @dataclass(frozen=True)
 class Finding:
-    """A case on one machine in one environment (or on published hardware): its terms by quantity, its statuses."""
+    """A case on one machine in one environment, or on published hardware: its terms by quantity, its statuses.
+
+    A published one may be `partial`: an axis that its source does not say matches whatever is asked for.
+    """
 
     whose: str
     axes: Mapping[str, Any]
@@ -25,13 +29,20 @@ class Finding:
     on_gpu: bool = True
     simulated: bool = False
     synthetic: bool = False
+    # Trained for fewer epochs, or on fewer images, than the sources did.
+    shortened: bool = False
     gpu_memory_gib: float | None = None
     machine: str = ""
+    partial: bool = False
 
     def selected(self, *selections: Selection) -> bool:
         """Whether it has one of the values on every axis that these give."""
         known = {**self.axes, "framework": self.framework}
-        return all(known.get(axis) in values for one in selections for axis, values in one.items())
+        return all(
+            known.get(axis) in values or (self.partial and known.get(axis) is None)
+            for one in selections
+            for axis, values in one.items()
+        )
 
 
 def measured(evidence: Evidence) -> list[Finding]:
@@ -57,11 +68,18 @@ def measured(evidence: Evidence) -> list[Finding]:
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
             simulated=any(trial["simulated"] is True for trial in of_case),
             synthetic=any(trial["synthetic"] is True for trial in of_case),
+            shortened=any(_shortened(evidence, trial) for trial in of_case),
             gpu_memory_gib=_gpu_memory_gib(evidence, of_case[0]["machine_record"]),
             machine=of_case[0]["machine_record"],
         )
         for (case_id, column), of_case in sorted(trials.items())
     ]
+
+
+def _shortened(evidence: Evidence, trial: dict[Any, Any]) -> bool:
+    settings = evidence.results.details[trial["run_id"], trial["trial_id"]].get("settings") or {}
+    length = settings.get("epochs", EPOCHS), settings.get("train_images", EPOCH_IMAGES)
+    return bool(length[0] < EPOCHS or length[1] < EPOCH_IMAGES or settings.get("stop_at", 0) > 0)
 
 
 def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
@@ -77,7 +95,9 @@ def published(source: Source) -> dict[str, list[Finding]]:
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}
     for number in source.flat():
         key = number.hardware, frozenset(number.axes.items())
-        one = cases.setdefault(key, Finding(number.hardware, number.axes, number.framework, {}, {}, ("ok",)))
+        one = cases.setdefault(
+            key, Finding(number.hardware, number.axes, number.framework, {}, {}, ("ok",), partial=True)
+        )
         one.values[number.quantity] = Term(number.value, 0, None)
         if number.value > 0:
             one.logs[number.quantity] = Term(math.log(number.value), 0, None)

@@ -14,7 +14,9 @@ from tsuishi.claims import Check, Claim
 from tsuishi.published import Source
 
 # Why a claim was not tested, or what leaves it inconclusive.
-Hindrance = Literal["", "untestable", "no environment", "no cases", "no gpu", "synthetic", "other hardware", "too few"]
+Hindrance = Literal[
+    "", "untestable", "no environment", "no cases", "no gpu", "synthetic", "shortened", "other hardware", "too few"
+]
 
 
 class Subject(NamedTuple):
@@ -118,10 +120,12 @@ def _undecided(source: str, claim: Claim, subject: Subject, findings: Sequence[F
     if not any(isinstance(one, Missing) for one in outcomes):
         return Judgement(source, claim, subject, "inconclusive", outcomes)
     anyhow = tuple(evaluate(check, findings) for check in claim.checks)
+    selected = [one for one in findings if any(_selects(check, one) for check in claim.checks)]
+    # Where nothing at all ran on a GPU, a claim about GPUs wants that before it wants its cases.
+    hindrances = [_hindered(claim, one) for one in selected or findings]
     hindrance: Hindrance = "no cases"
-    if not all(isinstance(one, Missing) for one in anyhow):
-        selected = [one for one in findings if any(_selects(check, one) for check in claim.checks)]
-        hindrance = next((why for one in selected if (why := _hindered(claim, one))), "no cases")
+    if selected or all(hindrances):
+        hindrance = next((one for one in hindrances if one), "no cases")
     return Judgement(source, claim, subject, "not tested", anyhow, hindrance)
 
 
@@ -135,8 +139,8 @@ def _hindered(claim: Claim, finding: Finding) -> Hindrance:
     computes_on_cpu = finding.axes.get("implementation", "framework") != "framework"
     if "gpu" in claim.about and not computes_on_cpu and (finding.simulated or not finding.on_gpu):
         return "no gpu"
-    if "accuracy" in claim.about and finding.synthetic:
-        return "synthetic"
+    if "accuracy" in claim.about and (finding.synthetic or finding.shortened):
+        return "synthetic" if finding.synthetic else "shortened"
     memory = claim.scope.gpu_memory_gib if claim.scope else None
     if memory and not (finding.gpu_memory_gib and memory.low < finding.gpu_memory_gib < memory.high):
         return "other hardware"

@@ -13,6 +13,9 @@ from tsuishi.analysis.findings import Finding
 from tsuishi.analysis.intervals import Contrast, Region
 from tsuishi.claims import Bounds, Check, Selection
 
+# A case that is unsupported, was skipped or failed says nothing of its memory.
+_SAYS_WHAT_FITS = {"ok", "out_of_memory"}
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -88,7 +91,8 @@ def _outside(value: float, region: Region) -> float:
 
 def _presence(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
     """Statuses do not scatter about a mean: all are as claimed, or none is, or there is no verdict."""
-    selected = [one for one in findings if one.statuses and one.selected(check.case, check.of)]
+    told = [one for one in findings if not _SAYS_WHAT_FITS.isdisjoint(one.statuses)]
+    selected = [one for one in told if one.selected(check.case, check.of)]
     wanted = {*_combinations({**check.case, **check.of})}
     present = {_chosen(one, {**check.case, **check.of}) for one in selected}
     if not selected or wanted - present:

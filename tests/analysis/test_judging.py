@@ -1,0 +1,224 @@
+"""Claims judged on runs, and on what their own sources printed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples, training_case
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.judging import Judgement, judge, self_consistency
+from tsuishi.analysis.outcomes import Outcome
+from tsuishi.claims import Check, Claim
+from tsuishi.published import Source, read_sources
+
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
+GPU = {"device": "RTX 2080 Ti", "simulated": False, "synthetic": False}
+# Three trials that scatter by 1 %.
+SCATTER = (0.99, 1.0, 1.01)
+
+
+def two_gpus(run: SyntheticRun) -> SyntheticRun:
+    gpus = [{"name": "RTX 2080 Ti", "memory_mib": 11264, "uuid": f"GPU-{number}"} for number in (0, 1)]
+    run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
+    return run
+
+
+def add_steps(run: SyntheticRun, environment: str, step_s: float, trials: int = 3, **given: Any) -> None:
+    fields = {**GPU, **given.pop("fields", {})}
+    case = training_case(given.pop("batch_size", 128), **given)
+    for repetition in range(1, trials + 1):
+        samples = steady_samples(case.batch_size or 0, [step_s * SCATTER[repetition - 1]] * 8)
+        run.add(case, environment, samples, repetition, **fields)
+
+
+def claim(*checks: dict[str, Any], **fields: Any) -> Claim:
+    given = [Check.model_validate({"why": "made up", **check}, strict=False) for check in checks]
+    return Claim.model_construct(
+        **{"id": "a", "text": {"en": "A claim."}, "about": ("gpu",), "scope": None, "untestable": None, "stated": True,
+           "checks": tuple(given), **fields}
+    )  # fmt: skip
+
+
+def source(*claims: Claim) -> Source:
+    return Source.model_construct(
+        name="made-up", title="Made up", hardware=(), software={}, assumed=(), notes=(), numbers=(), claims=claims
+    )
+
+
+FASTER_ON_TWO = {
+    "kind": "ratio", "quantity": "step_s", "case": {"suite": "multi_gpu_scaling", "framework": "torch"},
+    "of": {"devices": 2, "strategy": "data_parallel"}, "to": {"devices": 1, "strategy": "none"},
+    "hold": {"above": 0.4, "below": 0.6}, "direction": {"below": 1.0},
+}  # fmt: skip
+TORCH_FASTER = {
+    "kind": "order", "quantity": "step_s", "case": {"suite": "multi_gpu_scaling", "devices": 1},
+    "of": {"framework": "torch"}, "to": {"framework": "tensorflow"}, "hold": {"below": 1.0},
+}  # fmt: skip
+
+
+def judged(run: SyntheticRun, *claims: Claim) -> list[Judgement]:
+    return judge(Evidence([run.finish()], (source(*claims),)))
+
+
+@pytest.mark.parametrize(
+    ("two_s", "verdict"),
+    [(0.05, "reproduced"), (0.08, "direction only"), (0.15, "contradicted"), (0.1, "inconclusive")],
+)
+def test_a_verdict_is_what_the_interval_says(tmp_path: Path, two_s: float, verdict: str) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TORCH, two_s, devices=2, strategy="data_parallel")
+    (found,) = judged(run, claim(FASTER_ON_TWO))
+    assert (found.verdict, str(found.subject)) == (verdict, f"{TORCH}, steady")
+    (outcome,) = found.outcomes
+    assert isinstance(outcome, Outcome)
+    assert outcome.summary is not None
+    assert outcome.shown(outcome.summary.value) == pytest.approx(two_s / 0.1)
+
+
+def test_simulated_devices_show_something_and_support_nothing(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for devices, strategy, step_s in ((1, "none", 0.1), (2, "data_parallel", 0.05)):
+        fields = {"device": "cpu", "simulated": devices > 1}
+        add_steps(run, TORCH, step_s, devices=devices, strategy=strategy, fields=fields)
+    (found,) = judged(run, claim(FASTER_ON_TWO))
+    assert (found.verdict, found.hindrance) == ("not tested", "no gpu")
+    assert isinstance(found.outcomes[0], Outcome)
+
+
+def test_what_is_about_any_machine_is_judged_on_a_cpu(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for devices, strategy, step_s in ((1, "none", 0.1), (2, "data_parallel", 0.05)):
+        add_steps(run, TORCH, step_s, devices=devices, strategy=strategy, fields={"device": "cpu"})
+    (found,) = judged(run, claim(FASTER_ON_TWO, about=()))
+    assert found.verdict == "reproduced"
+
+
+def test_accuracy_on_made_up_data_supports_nothing(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for environment in (TF, TORCH):
+        for repetition in (1, 2, 3):
+            metrics = [("test_accuracy", 0.9 + repetition / 1000, "1")]
+            run.add(training_case(128), environment, [], repetition, metrics=metrics, **{**GPU, "synthetic": True})
+    same = {
+        "kind": "equal", "quantity": "accuracy", "scale": "difference", "of": {"framework": "torch"},
+        "to": {"framework": "tensorflow"}, "hold": {"above": -0.05, "below": 0.05},
+    }  # fmt: skip
+    (found,) = judged(run, claim(same, about=("accuracy",)))
+    assert (found.verdict, found.hindrance) == ("not tested", "synthetic")
+    (found,) = judged(run, claim(same, about=()))
+    assert found.verdict == "reproduced"
+
+
+def test_two_trials_are_too_few_for_a_verdict(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TORCH, 0.05, trials=2, devices=2, strategy="data_parallel")
+    (found,) = judged(run, claim(FASTER_ON_TWO))
+    assert (found.verdict, found.hindrance, found.trials) == ("inconclusive", "too few", 2)
+
+
+def test_frameworks_are_compared_in_every_pair_of_environments_of_a_machine(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TF, 0.2)
+    (found,) = judged(run, claim(TORCH_FASTER))
+    assert (found.verdict, found.subject and found.subject.environments) == ("reproduced", (TF, TORCH))
+
+
+def test_environments_of_different_machines_are_not_compared(tmp_path: Path) -> None:
+    runs = []
+    for name, environment in (("a", TORCH), ("b", TF)):
+        run = two_gpus(SyntheticRun(tmp_path / name))
+        if name == "b":
+            run.machine = run.directory.add_record("machine", {**machine(), "gpus": [{"name": "K80"}]})
+        add_steps(run, environment, 0.1)
+        runs.append(run.finish())
+    (found,) = judge(Evidence(runs, (source(claim(TORCH_FASTER)),)))
+    assert (found.verdict, found.hindrance, found.subject) == ("not tested", "no environment", None)
+
+
+def test_a_case_that_is_missing_leaves_a_claim_untested(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    add_steps(run, TORCH, 0.1)
+    (found,) = judged(run, claim(FASTER_ON_TWO))
+    assert (found.verdict, found.hindrance) == ("not tested", "no cases")
+
+
+def test_what_fits_is_judged_on_gpus_of_that_memory_only(tmp_path: Path) -> None:
+    status = {
+        "kind": "presence", "case": {"framework": "torch"}, "of": {"batch_size": 128}, "status": "out_of_memory",
+    }  # fmt: skip
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for repetition in (1, 2, 3):
+        run.add(training_case(128), TORCH, [], repetition, status="out_of_memory", **GPU)
+    eleven = claim(status).model_copy(update={"scope": _scope(10.0, 12.0)})
+    (found,) = judged(run, eleven)
+    assert found.verdict == "reproduced"
+    (found,) = judged(run, claim(status).model_copy(update={"scope": _scope(20.0, 30.0)}))
+    assert (found.verdict, found.hindrance) == ("not tested", "other hardware")
+
+
+def _scope(above: float, below: float) -> Any:
+    from tsuishi.claims import Bounds, Scope
+
+    return Scope(gpu_memory_gib=Bounds(above=above, below=below))
+
+
+def test_a_claim_nobody_can_test_says_so(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_steps(run, TORCH, 0.1)
+    (found,) = judged(run, claim(about=(), untestable={"en": "It takes a TPU."}))
+    assert (found.verdict, found.hindrance, found.subject) == ("not tested", "untestable", None)
+
+
+def test_claims_of_a_source_are_one_family_for_each_environment(tmp_path: Path) -> None:
+    """Alone, a p of 0.04 is a verdict; beside others that say nothing it is none."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TORCH, 0.0972, devices=2, strategy="data_parallel")
+    slightly = claim({**FASTER_ON_TWO, "hold": {"below": 1.0}, "direction": {"below": 1.0}})
+    (alone,) = judged(run, slightly)
+    nothing = claim(
+        {**FASTER_ON_TWO, "hold": {"above": 0.965, "below": 0.975}, "direction": {"above": 0.965, "below": 0.98}}
+    )
+    several = judged(run, slightly, *(nothing.model_copy(update={"id": f"b{number}"}) for number in range(4)))
+    assert isinstance(alone.outcomes[0], Outcome)
+    p = alone.outcomes[0].p_hold
+    assert 0.01 < p < 0.05
+    assert alone.verdict == "reproduced"
+    assert {one.verdict for one in several} == {"inconclusive"}
+
+
+def own(source_name: str) -> dict[tuple[str, str], tuple[str | None, list[float]]]:
+    """Of a published source: by claim and hardware the verdict on its own numbers, and what they come to."""
+    (wanted,) = [one for one in read_sources(PUBLISHED) if one.name == source_name]
+    return {
+        (one.claim.id, one.hardware): (
+            one.verdict,
+            [outcome.shown(outcome.summary.value) for outcome in one.outcomes if outcome.summary],
+        )
+        for one in self_consistency([wanted])
+    }
+
+
+def test_four_towers_are_not_four_times_as_fast_by_their_own_logs() -> None:
+    found = own("towers-titanx")
+    assert found["b", "titan-x"] == ("direction only", [pytest.approx(2500.2 / 764.6)])
+    verdict, (distinct,) = found["b-distinct", "titan-x"]
+    assert (verdict, distinct) == ("reproduced", pytest.approx(625.05 / 764.6))
+
+
+def test_one_cpu_is_about_three_times_as_fast_as_eight_gpus_by_the_sources_tables() -> None:
+    found = own("conv2d-gce")
+    assert found["a", "v100"] == ("reproduced", [pytest.approx(0.721646070 / 0.222)])
+    assert found["a", "k80"] == ("reproduced", [pytest.approx(0.647247314 / 0.222)])
+
+
+def test_the_cost_time_of_two_gpus_is_2_8_times_that_of_one() -> None:
+    assert own("batch-throughput")["b", "unnamed-gpu"] == ("reproduced", [pytest.approx(0.15 / 0.054)])
+
+
+def test_a_source_that_prints_no_numbers_is_not_judged_on_them() -> None:
+    assert {verdict for verdict, _ in own("keras-channels-first").values()} == {None}
