@@ -17,6 +17,8 @@ IMBALANCE = "gpu_imbalance"
 _PRINTED = {"v0": "ideal_speed_images_per_s", "t_cost": "cost_time_s"}
 
 Key = tuple[str, frozenset[tuple[str, Any]], str]
+# A finding, or a line, and what is compared of it.
+Side = tuple[Finding, Term]
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ def _rest(finding: Finding, check: Check, *without: str) -> frozenset[tuple[str,
     return frozenset((axis, value) for axis, value in finding.axes.items() if axis not in named)
 
 
-def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -> list[tuple[Finding, Term]] | Missing:
+def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -> list[Side] | Missing:
     """The findings of a side that have the quantity."""
     selection = check.of if side == "of" else check.to or {}
     selected = [one for one in findings if one.selected(check.case, selection)]
@@ -96,25 +98,30 @@ def _comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | M
     of = _side(check, findings, "of", quantity)
     if isinstance(of, Missing):
         return of
-    elements: list[Element] = []
     if check.to is None:
         than = check.than or 0.0
         shift = math.log(than) if is_logarithmic(check) and than > 0 else than
         elements = [Element(one.axes, {_key(one, quantity): (1.0, term)}, shift) for one, term in of]
     else:
-        to_quantity = check.to_quantity or quantity
-        to = _side(check, findings, "to", to_quantity)
+        to = _side(check, findings, "to", check.to_quantity or quantity)
         if isinstance(to, Missing):
             return to
-        elements = [
-            Element(dict(_rest(one, check)), {_key(one, quantity): (1.0, term), _key(other, to_quantity): (-1.0, base)})
-            for one, term in of
-            for other, base in to
-            if _rest(one, check) == _rest(other, check)
-        ]
+        elements = _pairs(check, of, to, (quantity, check.to_quantity or quantity))
     if len(elements) < check.fewest:
         return Missing("both", {**check.case, **(check.to or {}), **check.of})
     return elements
+
+
+def _pairs(check: Check, of: Sequence[Side], to: Sequence[Side], names: tuple[str, str]) -> list[Element]:
+    """The comparisons of two sides: of findings, or lines, that agree in all axes that neither side names."""
+    bases: dict[frozenset[tuple[str, Any]], list[Side]] = {}
+    for side in to:
+        bases.setdefault(_rest(side[0], check), []).append(side)
+    return [
+        Element(dict(rest), {_key(one, names[0]): (1.0, term), _key(other, names[1]): (-1.0, base)})
+        for one, term in of
+        for other, base in bases.get(rest := _rest(one, check), ())
+    ]
 
 
 def _key(finding: Finding, quantity: str) -> Key:
@@ -157,24 +164,14 @@ def _parameters(check: Check, findings: Sequence[Finding]) -> list[Element] | Mi
     quantities = check.quantity, check.to_quantity or check.quantity
     of = _lines(check, findings, check.of, quantities[0])
     to = _lines(check, findings, check.to or {}, quantities[1])
-    elements = [
-        Element(
-            dict(_rest(one, check)),
-            {_key(one, f"of {quantities[0]}"): (1.0, term), _key(other, f"to {quantities[1]}"): (-1.0, base)},
-        )
-        for one, term in of
-        for other, base in to
-        if _rest(one, check) == _rest(other, check)
-    ]
+    elements = _pairs(check, of, to, (f"of {quantities[0]}", f"to {quantities[1]}"))
     if len(elements) < check.fewest:
         missing = "of" if not of else "to" if not to else "both"
         return Missing(missing, {**check.case, **(check.of if missing != "to" else check.to or {})})
     return elements
 
 
-def _lines(
-    check: Check, findings: Sequence[Finding], selection: Selection, quantity: str
-) -> list[tuple[Finding, Term]]:
+def _lines(check: Check, findings: Sequence[Finding], selection: Selection, quantity: str) -> list[Side]:
     """The lines of a side: each as a finding without its batch size, and the logarithm of its parameter."""
     found = []
     for line, points in _points(check, findings, selection, quantity):

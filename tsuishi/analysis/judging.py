@@ -48,13 +48,17 @@ class Judgement:
 
 @dataclass(frozen=True)
 class SelfConsistency:
-    """A claim on the numbers its own source prints; `verdict` is None where it prints none."""
+    """A claim on the numbers its own source prints; `verdict` is None where it prints none.
+
+    `partial`: some of its checks only, as the source prints no numbers for the others.
+    """
 
     source: str
     claim: Claim
     hardware: str
     verdict: Verdict | None
     outcomes: tuple[Outcome, ...]
+    partial: bool = False
 
 
 def judge(evidence: Evidence) -> list[Judgement]:
@@ -173,13 +177,12 @@ def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
     for source in sources:
         printed = published(source)
         for claim in source.claims:
-            tried = {name: [evaluate(check, of) for check in claim.checks] for name, of in printed.items()}
-            complete = {
-                name: tuple(one for one in outcomes if isinstance(one, Outcome))
-                for name, outcomes in tried.items()
-                if outcomes and not any(isinstance(one, Missing) for one in outcomes)
-            }
-            for hardware, outcomes in complete.items():
-                yield SelfConsistency(source.name, claim, hardware, verdicts.on_values(outcomes), outcomes)
-            if not complete:
+            found = False
+            for hardware, findings in printed.items():
+                tried = [evaluate(check, findings) for check in claim.checks]
+                outcomes = tuple(one for one in tried if isinstance(one, Outcome))
+                if outcomes:
+                    found, verdict = True, verdicts.on_values(outcomes)
+                    yield SelfConsistency(source.name, claim, hardware, verdict, outcomes, len(outcomes) < len(tried))
+            if not found:
                 yield SelfConsistency(source.name, claim, "", None, ())
