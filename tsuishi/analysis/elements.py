@@ -120,7 +120,8 @@ def _pairs(check: Check, of: Sequence[Side], to: Sequence[Side], names: tuple[st
     return [
         Element(dict(rest), {_key(one, names[0]): (1.0, term), _key(other, names[1]): (-1.0, base)})
         for one, term in of
-        for other, base in bases.get(rest := _rest(one, check), ())
+        for rest in [_rest(one, check)]
+        for other, base in bases.get(rest, ())
     ]
 
 
