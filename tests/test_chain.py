@@ -29,7 +29,7 @@ def build(ctx, env="", engine="", plan=False, broken=False, stopped=False):
 def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, terminated=False, bug=False):
     say("run-suite")
     ChainExecutor.run_id = "the-run"
-    ChainExecutor.trial_failed = fails
+    ChainExecutor.exit_code = 3 if fails else 0
     if interrupted:
         raise KeyboardInterrupt
     if terminated:

@@ -1,8 +1,8 @@
 """One call of Invoke, `invoke build run-suite report`, as one piece of work.
 
 Invoke runs each task of a chain by itself. This executor (named in invoke.yaml) adds what a chain needs: options
-given to one of the tasks hold for all, a user's mistake is one line, and a failed trial is told by the exit code
-only after the tasks behind it have run: the report of a run with failures is always written.
+given to one of the tasks hold for all, a user's mistake is one line, and a failed trial (or a claim that --fail-on
+names) is told by the exit code only after the tasks behind it have run: the report is always written.
 """
 
 import os
@@ -14,7 +14,7 @@ from typing import Any
 from invoke.exceptions import Exit
 from invoke.executor import Executor
 
-from tsuishi.errors import EXIT_INTERRUPTED, EXIT_TRIAL_FAILED, EXIT_USER_ERROR, EngineLost, UserError
+from tsuishi.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, EngineLost, UserError
 from tsuishi.settings import PREFIX
 
 
@@ -27,7 +27,8 @@ class ChainExecutor(Executor):
     variables: dict[str, str] = {}
     tasks: tuple[str, ...] = ()
     run_id = ""
-    trial_failed = False
+    # Held back to the end of the chain; of several the largest.
+    exit_code = 0
 
     def execute(self, *tasks: Any) -> Any:
         """Run the chain. Raises invoke.Exit with the exit code of the whole."""
@@ -49,8 +50,8 @@ class ChainExecutor(Executor):
             goes_on = "`invoke run-suite --resume latest`" if "run-suite" in cls.tasks else "the same command"
             raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
-        if cls.trial_failed:
-            raise Exit(code=EXIT_TRIAL_FAILED)
+        if cls.exit_code:
+            raise Exit(code=cls.exit_code)
         return results
 
 

@@ -59,14 +59,18 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 
 
-def _both_languages(texts: dict[str, str]) -> dict[str, str]:
-    if "en" not in texts:
+def _by_language(given: Any) -> Any:
+    return {"en": given} if isinstance(given, str) else given
+
+
+def _in_english_too(texts: dict[str, str]) -> dict[str, str]:
+    if not texts.get("en"):
         raise ValueError('no English text; add en = "…"')
     return texts
 
 
-# By language (ISO 639-1); English at least.
-Texts = Annotated[dict[str, str], AfterValidator(_both_languages)]
+# By language (ISO 639-1); English at least, and only that where it is a string.
+Texts = Annotated[dict[str, str], BeforeValidator(_by_language), AfterValidator(_in_english_too)]
 
 
 class Bounds(spec.Spec):
@@ -116,7 +120,7 @@ class Check(spec.Spec):
     direction: Bounds | None = None
     # As the source puts it, where it gives no numbers to reckon it from: "about 4 times".
     published: float | None = None
-    why: Annotated[str, Field(min_length=1)]
+    why: Texts
 
     @model_validator(mode="after")
     def _names_are_known(self) -> "Check":

@@ -1,23 +1,26 @@
 """What each task does with the options of its chain; tasks.py only names them."""
 
+import csv
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from tsuishi import datasets, store
 from tsuishi.chain import ChainExecutor
 from tsuishi.console import Screen
 from tsuishi.engines.docker import DockerEngine
-from tsuishi.errors import UserError
+from tsuishi.errors import EXIT_TRIAL_FAILED, EXIT_VERDICT, UserError, unknown
 from tsuishi.plan import Choice
+from tsuishi.report.language import languages
 from tsuishi.rooms import Rooms
 from tsuishi.runner import RunStopped
 from tsuishi.session import Session, failed, output_folder
 from tsuishi.settings import read_settings
 from tsuishi.suite import profile_name
 
-_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval", "data")
+_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval", "data", "lang")
 # What a run is planned by, and --resume cannot change any more.
 _PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "seed", "name", "plan")
 _LATEST = "latest"
@@ -38,6 +41,10 @@ def session(config: Any) -> Session:
         seed=_whole_number(options, "seed", least=0) or 0,
         accelerator=_one_of(options, "accelerator", ("auto", "cpu", "cuda")),
     )
+    if options.get("fail_on"):
+        _verdicts(options)
+    if settings.lang not in languages():
+        raise unknown("language", settings.lang, languages())
     return Session(settings, choice, Screen())
 
 
@@ -71,10 +78,12 @@ def run_suite(work: Session) -> None:
             run = work.run_suite(ChainExecutor.options.get("name", ""))
     except RunStopped as stopped:
         work.screen.say(f"stopped: {stopped}")
-        ChainExecutor.run_id, ChainExecutor.trial_failed = stopped.run.id, True
+        ChainExecutor.run_id = stopped.run.id
+        _end_with(EXIT_TRIAL_FAILED)
         return
     ChainExecutor.run_id = run.id
-    ChainExecutor.trial_failed = failed(run)
+    if failed(run):
+        _end_with(EXIT_TRIAL_FAILED)
 
 
 def report(work: Session) -> None:
@@ -82,18 +91,60 @@ def report(work: Session) -> None:
     if _plan_only():
         return
     from tsuishi.report.folder import make_report
+    from tsuishi.report.language import ENGLISH, speaking
 
     names = _names(ChainExecutor.options.get("run", "")) or (ChainExecutor.run_id,)
     runs = [store.open_run(work.settings.results, name) for name in names]
+    language = work.settings.lang
     out = output_folder(work.settings, runs, ChainExecutor.options.get("out", ""))
-    index = make_report(runs, work.rooms.published, work.rooms.templates, out)
+    if language != ENGLISH:
+        out = out.with_name(f"{out.name}-{language}")
+    with speaking(language):
+        index = make_report(runs, work.rooms.published, work.rooms.templates, out, work.settings.cache)
     work.screen.say(f"report: {index}")
+    matched = list(_matching(out / "tables" / "verdicts.csv", _verdicts(ChainExecutor.options)))
+    for line in matched:
+        work.screen.say(line)
+    if matched:
+        _end_with(EXIT_VERDICT)
 
 
-def list_everything(work: Session) -> None:
+def _matching(table: Path, verdicts: tuple[str, ...]) -> Iterator[str]:
+    """A line for every claim with one of these verdicts, each once."""
+    with table.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    lines = [
+        f"{row['verdict']}: {row['source']} ({row['claim']}) in {row['environments'] or 'no environment'}"
+        for row in rows
+        if row["verdict"] in verdicts
+    ]
+    yield from dict.fromkeys(lines)
+
+
+def _verdicts(options: Mapping[str, Any]) -> tuple[str, ...]:
+    """The verdicts that --fail-on names. Raises UserError for one that there is none of."""
+    from tsuishi.analysis.verdicts import VERDICTS
+
+    names = _names(options.get("fail_on", ""))
+    for name in names:
+        if name not in VERDICTS:
+            raise unknown("verdict", name, VERDICTS)
+    return names
+
+
+def _end_with(code: int) -> None:
+    """The exit code of the chain: of several the largest."""
+    ChainExecutor.exit_code = max(ChainExecutor.exit_code, code)
+
+
+def list_everything(work: Session, sources: bool) -> None:
+    """What there is to run and what was run, or the published sources."""
     from tsuishi import listing
 
-    listing.show(work)
+    if sources:
+        listing.show_sources(work)
+    else:
+        listing.show(work)
 
 
 def doctor(work: Session) -> None:
@@ -114,7 +165,7 @@ def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
             for name in docker.remove_images():
                 work.screen.say(f"removed image {name}")
     if cache:
-        folders += [settings.cache / "artifacts", datasets.folder(settings.cache)]
+        folders += [settings.cache / "artifacts", settings.cache / "report", datasets.folder(settings.cache)]
     if results:
         folders += store.known_runs(settings.results).values()
     for folder in folders:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 EXIT_USER_ERROR = 1
 EXIT_TRIAL_FAILED = 3
+EXIT_VERDICT = 4
 EXIT_INTERRUPTED = 130
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from tsuishi import spec
-from tsuishi.claims import Claim
+from tsuishi.claims import Claim, Texts
 from tsuishi.errors import unknown
 from tsuishi.quantities import GPUS, QUANTITIES, imbalance
 from tsuishi.suite import AXES, Case
@@ -26,7 +26,7 @@ class Hardware(spec.Spec):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     # As in a chart's legend.
     title: str
-    description: str = ""
+    description: Texts | None = None
     # Of one GPU, as the source states it.
     gpu_memory_mib: Annotated[float, Field(gt=0)] | None = None
     # Other hardware that its numbers are compared with: a CPU's with its machine's GPUs.
@@ -143,8 +143,8 @@ class Source(spec.Spec):
     # Name and version, as the source says it.
     software: dict[str, str] = Field(default_factory=dict)
     # What a replication has to assume, because the source does not say it.
-    assumed: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    assumed: tuple[Texts, ...] = ()
+    notes: tuple[Texts, ...] = ()
     numbers: tuple[Numbers, ...] = ()
     claims: tuple[Claim, ...] = ()
 

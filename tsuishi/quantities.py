@@ -49,6 +49,8 @@ QUANTITIES = {
     **{f"gpu{gpu}_power_w": Quantity(f"GPU {gpu}", "W") for gpu in GPUS},
     **{f"gpu{gpu}_memory_mib": Quantity(f"GPU {gpu}", "MiB") for gpu in GPUS},
 }
+# The quantities that are of one GPU of several.
+OF_ONE_GPU = {f"gpu{gpu}_{what}" for gpu in GPUS for what in ("utilisation_percent", "power_w", "memory_mib")}
 
 
 def imbalance(loads: Sequence[float]) -> float:

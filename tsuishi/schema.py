@@ -1,5 +1,6 @@
 """The columns of a run's tables: names with units, types and meanings, as data. datapackage.json is made of this."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -95,8 +96,8 @@ def names(table: str) -> list[str]:
     return [column.name for column in TABLES[table]]
 
 
-def data_package(name: str) -> dict[str, object]:
-    """Frictionless Data Package description (v1 table schemas) of a run's tables."""
+def data_package(name: str, tables: Mapping[str, tuple[Column, ...]] = TABLES) -> dict[str, object]:
+    """Frictionless Data Package description (v1 table schemas) of tables, a run's or a report's (report/columns.py)."""
     return {
         "profile": "tabular-data-package",
         "name": name,
@@ -114,6 +115,6 @@ def data_package(name: str) -> dict[str, object]:
                     "missingValues": [""],
                 },
             }
-            for table, columns in TABLES.items()
+            for table, columns in tables.items()
         ],
     }

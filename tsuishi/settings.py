@@ -64,6 +64,8 @@ class Settings(spec.Spec):
     # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
     pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     host_python: str = "python3"
+    # Of reports: ISO 639-1, see tsuishi/report/languages/.
+    lang: str = "en"
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -55,9 +55,9 @@ class RunDirectory:
     def id(self) -> str:
         return self.path.name
 
-    def run(self) -> dict[str, Any]:
+    def run(self, read: Callable[[Path], dict[str, Any]] | None = None) -> dict[str, Any]:
         """run.json. Raises UserError where this is no run directory, or one of a later tsuishi."""
-        run = read_json(self.path / "run.json")
+        run = (read or read_json)(self.path / "run.json")
         if run.get("schema_version") != SCHEMA_VERSION:
             raise UserError(
                 f"{self.path}: run schema {run.get('schema_version')}, this tsuishi reads {SCHEMA_VERSION}; "
@@ -104,8 +104,14 @@ class RunDirectory:
 
     def finished(self) -> Iterator[tuple[Path, dict[str, Any]]]:
         """Every trial of the run, all attempts, in the order of their ids."""
-        for path in sorted(self.trials.glob("[!.]*/trial.json")):
-            yield path.parent, read_json(path)
+        for path in self.finished_folders():
+            yield path, read_json(path / "trial.json")
+
+    def finished_folders(self) -> list[Path]:
+        """The directories of these trials."""
+        with os.scandir(self.trials) as entries:
+            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
+        return [self.trials / name for name in names if os.path.exists(f"{self.trials}/{name}/trial.json")]  # noqa: PTH110
 
     def gather(self) -> None:
         """Rebuild the run's tables from its trials."""
@@ -192,9 +198,22 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any]:
+    return parse_json(path, read_bytes(path))
+
+
+def read_bytes(path: Path | str) -> bytes:
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        with open(path, "rb") as file:  # noqa: PTH123  Path.open takes as long as reading a small file
+            return file.read()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+
+
+def parse_json(path: Path, text: bytes) -> dict[str, Any]:
+    """The JSON object that was read from a path."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise UserError(f"{path}: expected a JSON object")

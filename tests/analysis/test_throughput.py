@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
 from tsuishi.analysis import throughput
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.throughput import Fit, fit
 from tsuishi.published import read_sources
 from tsuishi.report.comparison import Comparison
-from tsuishi.report.fits import Fits
+from tsuishi.report.fits import fitted_lines, published_section
+from tsuishi.report.tables import Table
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -99,18 +100,22 @@ def test_a_step_far_off_the_line_is_a_kink() -> None:
     assert next(one for one in fitted(points).residuals if one.batch_size == 128).kink
 
 
-def test_the_published_tables_fit_as_the_method_says(tmp_path: Path) -> None:
+def test_the_published_tables_fit_as_the_method_says_whether_their_suites_ran_or_not(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
-    for batch_size in (16, 32):
-        run.add(training_case(batch_size), TF, steady_samples(batch_size, [batch_size / 100] * 4))
-    rows = Fits(Comparison(Evidence([run.finish()], read_sources(PUBLISHED)), "multi_gpu_scaling", "steady")).fits()
-    found = {(row["series"], row["model"], row["devices"]): row for row in rows}
+    run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 1.0)])
+    (view,) = published_section(Evidence([run.finish()], read_sources(PUBLISHED))).views
+    rows = view.rows["throughput_model"]
+    found = {(row["series"], row.get("model"), row["devices"]): row for row in rows}
     one, two = (found["RTX 2080 Ti (published)", "cnn10", devices] for devices in (1, 2))
     assert one["v0_images_per_s"] == pytest.approx(4807, abs=1)
     assert one["t_cost_s"] == pytest.approx(9.1e-3, abs=1e-4)
     assert abs(one["largest_residual_percent"]) < 1
     assert abs(two["largest_residual_percent"]) < 2
     assert found["RTX 2080 Ti (published)", "wrn28_10", 1]["v0_images_per_s_low"] is None
+    # Of this source the line's parameters are all there is: half of v0 is reached at their product.
+    printed = found["unnamed GPU (published)", None, 1]
+    assert (printed["v0_images_per_s"], printed["t_cost_s"], printed["points"]) == (258.1, 0.054, 0)
+    assert printed["b_half_images"] == pytest.approx(258.1 * 0.054)
 
 
 def test_a_line_is_told_from_another_by_environment_strategy_and_precision(tmp_path: Path) -> None:
@@ -122,13 +127,37 @@ def test_a_line_is_told_from_another_by_environment_strategy_and_precision(tmp_p
         samples = steady_samples(batch_size, [batch_size / 4000 + 0.04] * 4)
         run.add(training_case(batch_size, precision="tf32"), TORCH, samples)
     run.add(training_case(128), TF, status="out_of_memory", reason="out of memory")
-    fits = Fits(Comparison(Evidence([run.finish()], ()), "multi_gpu_scaling", "steady"))
-    found = {(row["series"], row["precision"]): (row["v0_images_per_s"], row["t_cost_s"]) for row in fits.fits()}
+    view = fitted_lines(Comparison(Evidence([run.finish()], ()), "multi_gpu_scaling", "steady"))
+    rows = view.rows["throughput_model"]
+    found = {(row["series"], row["precision"]): (row["v0_images_per_s"], row["t_cost_s"]) for row in rows}
     assert found == {
         (TF, "fp32"): pytest.approx((1000, 0.01)),
         (TORCH, "fp32"): pytest.approx((1000, 0.02)),
         (TORCH, "tf32"): pytest.approx((4000, 0.04)),
     }
-    lines, points = fits.tables()
+    lines, points = (block for block in view.blocks if isinstance(block, Table))
     assert [row[1].text for row in lines.rows] == ["fp32", "fp32", "tf32"]
-    assert len(points.rows) == len(fits.residuals()) == 9
+    assert len(points.rows) == len(view.rows["residuals"]) == 9
+
+
+def test_of_more_points_than_are_read_the_kinks_are_shown_and_all_are_in_the_rows(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in range(1, 102):
+        kink = 1.3 if batch_size == 50 else 1.0
+        run.add(training_case(batch_size), TF, steady_samples(batch_size, [kink * (batch_size / 100 + 1.0)] * 4))
+    view = fitted_lines(Comparison(Evidence([run.finish()], ()), "multi_gpu_scaling", "steady"))
+    _, points = (block for block in view.blocks if isinstance(block, Table))
+    assert [row[2].text for row in points.rows] == ["50"]
+    assert points.notes == ["Kinks only, as there are many points; all of them are in residuals.csv."]
+    assert len(view.rows["residuals"]) == 101
+
+
+def test_a_line_through_two_points_has_no_residual_to_speak_of(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in (16, 32):
+        run.add(training_case(batch_size), TF, steady_samples(batch_size, [batch_size / 100 + 0.01] * 4))
+    view = fitted_lines(Comparison(Evidence([run.finish()], ()), "multi_gpu_scaling", "steady"))
+    (row,) = view.rows["throughput_model"]
+    assert (row["points"], row["largest_residual_percent"], view.rows["residuals"]) == (2, None, [])
+    (lines,) = (block for block in view.blocks if isinstance(block, Table))
+    assert lines.rows[0][-1].text == "—"

@@ -1,117 +1,147 @@
 """The report in a real browser, opened from disk as its reader does."""
 
-import shutil
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conftest import missing
-from tests.synthetic_run import write_example
-from tsuishi.report.folder import make_report
-from tsuishi.rooms import Rooms
+from tests.browser.look import chart, make_all_live
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 pytestmark = pytest.mark.browser
+Open = Callable[..., "Page"]
 PHONE = {"width": 390, "height": 844}
+MOST_BYTES = 5_000_000
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("report")
-    run = write_example(root / "results" / "example")
-    rooms = Rooms()
-    return make_report([run], rooms.published, rooms.templates, root / "out")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    executable = shutil.which("chromium")
-    if executable is None:
-        missing("no chromium")
-    from playwright.sync_api import sync_playwright
-
-    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=executable, args=arguments)
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def open_page(browser: "Browser", index: Path) -> Iterator[Any]:
-    """Opens the report; at the end nothing may have gone wrong in it, and nothing may have left the machine."""
-    complaints: list[str] = []
-    pages = []
-
-    def open_it(**options: Any) -> "Page":
-        page = browser.new_page(**options)
-        pages.append(page)
-        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request", lambda request: request.url == index.as_uri() or complaints.append(f"asked for {request.url}")
-        )
-        page.goto(index.as_uri())
-        return page
-
-    yield open_it
-    for page in pages:
-        page.close()
-    assert complaints == []
-
-
-def test_it_opens_from_disk_with_its_charts_and_asks_for_nothing_else(open_page: Any) -> None:
-    page = open_page()
+def test_it_opens_from_disk_with_its_charts_and_asks_for_nothing_else(open_page: Open, report: Path) -> None:
+    page = open_page(report)
     assert page.title()
-    charts = page.locator("svg")
+    charts = page.locator("[data-chart] svg")
     assert charts.count() >= 3
     for number in range(charts.count()):
         box = charts.nth(number).bounding_box()
+        assert box is not None
         assert box["width"] > 100
         assert box["height"] > 50
 
 
-def test_on_a_phone_only_tables_scroll_not_the_page(open_page: Any) -> None:
-    page = open_page(viewport=PHONE)
-    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+def test_every_chart_comes_alive_without_a_word_in_the_console(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    static = page.locator("[data-chart]").count()
+    make_all_live(page)
+    assert page.locator("[data-chart].live svg").count() == static
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_can_be_read_in_light_and_dark(open_page: Any, scheme: str) -> None:
-    page = open_page(color_scheme=scheme)
-    text, ground = page.evaluate(
-        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
-    )
-    assert contrast(text, ground) >= 7
+def test_a_live_chart_is_as_large_as_the_drawing_it_replaces(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    sizes = "Array.from(document.querySelectorAll('[data-chart] svg'), svg => [svg.clientWidth, svg.clientHeight])"
+    drawn = page.evaluate(sizes)
+    make_all_live(page)
+    for (width, height), (live_width, live_height) in zip(drawn, page.evaluate(sizes), strict=True):
+        assert live_width == pytest.approx(width, rel=0.1)
+        assert live_height == pytest.approx(height, rel=0.1)
 
 
-def test_every_number_on_the_page_is_in_the_tables(open_page: Any, index: Path) -> None:
-    page = open_page()
+def test_the_page_is_small_enough_to_send(report: Path) -> None:
+    assert report.stat().st_size < MOST_BYTES
+
+
+@pytest.mark.parametrize("attack", ["script", "handler", "link", "eval", "style"])
+def test_its_policy_forbids_whatever_it_does_not_name(browser: "Browser", blocks: Path, attack: str) -> None:
+    page = browser.new_page()
+    page.goto(blocks.as_uri())
+    attacks = {
+        "script": "document.body.append(Object.assign(document.createElement('script'), {textContent: 'done = 1'}))",
+        "handler": "document.body.insertAdjacentHTML('beforeend', '<b id=attack onclick=\"done = 1\">b</b>');"
+        " document.getElementById('attack').click()",
+        "link": "document.body.insertAdjacentHTML('beforeend', '<a id=attack href=\"javascript:done = 1\">b</a>');"
+        " document.getElementById('attack').click()",
+        "eval": "setTimeout('done = 1', 0)",
+        "style": "document.body.insertAdjacentHTML('beforeend', '<b id=attack style=\"position: fixed\">b</b>');"
+        " if (getComputedStyle(document.getElementById('attack')).position === 'fixed') done = 1",
+    }
+    page.evaluate(f"() => {{ {attacks[attack]} }}")
+    page.wait_for_timeout(100)
+    assert page.evaluate("typeof done") == "undefined"
+    page.close()
+
+
+def test_without_scripts_all_charts_and_rows_are_there_and_no_control_is(open_page: Open, blocks: Path) -> None:
+    page = open_page(blocks, java_script_enabled=False)
+    assert page.locator("[data-chart] svg").count() == 1
+    assert page.locator("tbody tr:visible").count() == 13
+    assert page.locator("button, select, input, .controls").count() == 0
+    assert page.get_by_text("takes a browser that runs scripts").is_visible()
+
+
+def test_without_scripts_the_report_reads_the_same(open_page: Open, report: Path) -> None:
+    rows = [open_page(report, java_script_enabled=scripts).locator("tbody tr").count() for scripts in (True, False)]
+    assert rows[0] == rows[1] > 20
+
+
+def test_on_a_phone_only_tables_and_charts_scroll_not_the_page(open_page: Open, report: Path, blocks: Path) -> None:
+    for index in (report, blocks):
+        page = open_page(index, viewport=PHONE)
+        make_all_live(page)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_the_contents_do_not_eat_the_screen_of_a_phone(open_page: Open, report: Path) -> None:
+    page = open_page(report, viewport=PHONE)
+    page.evaluate("scrollTo({top: 3000, behavior: 'instant'})")
+    box = page.locator(".contents").bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 0
+
+
+def test_every_number_on_the_page_is_in_the_tables(open_page: Open, report: Path) -> None:
+    page = open_page(report)
     exact = page.evaluate("Array.from(document.querySelectorAll('data[value]'), cell => cell.value)")
     assert len(exact) > 20
-    text = "\n".join(path.read_text() for path in (index.parent / "tables").glob("*.csv"))
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (report.parent / "tables").glob("*.csv"))
     cells = set(text.replace("\n", ",").split(","))
     assert [value for value in exact if value not in cells] == []
 
 
-def test_it_prints(open_page: Any, tmp_path: Path) -> None:
-    page = open_page()
+def test_it_prints_with_everything_unfolded(open_page: Open, report: Path, tmp_path: Path) -> None:
+    page = open_page(report)
+    folded = page.locator("details:not([open])").count()
+    assert folded > 0
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("details:not([open])").count() == 0
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("details:not([open])").count() == folded
     printed = page.pdf(path=str(tmp_path / "report.pdf"))
     assert printed.startswith(b"%PDF")
     assert printed.count(b"/Type /Page\n") + printed.count(b"/Type /Page ") >= 2
 
 
-def contrast(one: str, other: str) -> float:
-    """Contrast ratio of two CSS rgb() colours (WCAG 2.2, relative luminance)."""
-    bright, dark = sorted((luminance(one), luminance(other)), reverse=True)
-    return (bright + 0.05) / (dark + 0.05)
+def test_hostile_names_are_text_on_the_page_in_live_charts_and_in_the_explorer(open_page: Open, hostile: Path) -> None:
+    page = open_page(hostile)
+    assert page.locator("script:not([type])").count() == 2
+    assert page.locator("img").count() == 0
+    assert page.locator("h1").inner_text() == "<script>alert(1)</script>"
+    assert page.locator("h2").inner_text() == "</script><script>alert(1)</script>"
+    make_all_live(page)
+    assert "<!--<script>" in chart(page).locator(".role-legend-label text").all_text_contents()
+    chart(page).locator(".mark-symbol.role-mark path").first.hover()
+    assert "<script>" in page.locator("#vg-tooltip-element").inner_text()
+    options = page.get_by_label("trial", exact=True).locator("option").all_text_contents()
+    assert "</script><script>alert(1)</script> 1" in options
+    page.get_by_label("source").select_option("</script><script>alert(1)</script>")
+    assert page.get_by_text("4 of 8 rows").is_visible()
 
 
-def luminance(colour: str) -> float:
-    parts = [float(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+def test_the_report_of_a_hostile_run_is_a_page_like_any_other(open_page: Open, hostile_report: Path) -> None:
+    page = open_page(hostile_report)
+    assert page.locator("script:not([type])").count() == 2
+    assert page.locator("img").count() == 0
+    assert page.locator("[data-chart]").count() > 0
+    make_all_live(page)
+    trial = page.locator(".explorer .role-legend-label text", has_text="</script><script>alert(1)</script>")
+    assert trial.count() > 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

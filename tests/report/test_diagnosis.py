@@ -64,7 +64,7 @@ def add(run: SyntheticRun, environment: str, truth: Truth, counts: tuple[int, ..
 def told(run: SyntheticRun, environment: str = TF) -> dict[str, str]:
     """The paragraphs by topic."""
     found = diagnose(Evidence([run.finish()], ()), "conv2d")
-    return {paragraph.topic: paragraph.text.removesuffix(ONE_TRIAL) for paragraph in found[environment]}
+    return {paragraph.topic: paragraph.text.removesuffix(f" {ONE_TRIAL}") for paragraph in found[environment]}
 
 
 def full(tmp_path: Path, truth: Truth) -> dict[str, str]:
@@ -82,8 +82,9 @@ def test_a_step_that_folding_makes(tmp_path: Path) -> None:
         "nothing is folded in the end: by 1.950, 0.7700 and 0.3767 s with 1 to 3 towers."
     )
     assert text["The graph that ran"] == (
-        "Looked at after it had run, no convolution was left with 4 and 8 towers: they had been computed before, as "
-        "constants; all of them were left with 1 tower; 1 of 2 was left with 2 towers; 1 of 3 was left with 3 towers."
+        "No convolution remained in the graph that ran with 4 and 8 towers: they had been computed before, as "
+        "constants. All convolutions remained in the graph that ran with 1 tower. 1 of 2 and 1 of 3 convolutions "
+        "remained in the graph that ran with 2 and 3 towers."
     )
     assert "later runs take 0.3600, 0.3600, 0.3600, 0.3600 and 0.3600 s, instead of" in text["Folding switched off"]
     assert (
@@ -299,7 +300,7 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
         "0.20 times with 3×3 and 10 channels: more channels favour SciPy, on this CPU; a GPU was not tested."
     )
     assert text["Guess: copying results back is the bottleneck"].startswith(
-        "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is; but device and host"
+        "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is. But device and host"
     )
     assert text["Guess: staying on the device hides the overhead"] == (
         "Warm, all 840 images on 1 tower, computing takes 0.3000 s; a first run, as the source timed it, 2.360 s. "

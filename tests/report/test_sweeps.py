@@ -7,14 +7,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tsuishi.analysis import throughput
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.published import read_sources
-from tsuishi.report.charts import sweep_chart, telemetry_chart, to_svg
-from tsuishi.report.sections import MOST_CHARTS, make_section
-from tsuishi.report.sweeps import MOST_VARIANTS, SWEEPS, sweep_points
+from tsuishi.report.blocks import Chart
+from tsuishi.report.charts import PALETTE, series_colour, shape_of, sweep_chart, telemetry_chart
+from tsuishi.report.curves import MOST_CHARTS, curves
+from tsuishi.report.drawing import to_svg
+from tsuishi.report.sweeps import MOST_VARIANTS, SWEEPS, sweep_charts, sweep_points
 
-PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 STEP, THROUGHPUT, EPOCH = SWEEPS[2:]
 
 STRATEGIES = [("none", 1), ("data_parallel", 2), ("distributed_data_parallel", 2)]
@@ -30,7 +33,8 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     evidence = Evidence([run.finish()], read_sources(PUBLISHED) if published else ())
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
-    return sweep_points(evidence.cases, evidence.axes, evidence.numbers, titles, sweep)
+    charts = sweep_charts(evidence.cases, evidence.axes, evidence.numbers, titles, sweep)
+    return [sweep_points(variants, sweep) for variants in charts]
 
 
 def test_strategies_and_precisions_are_lines_of_one_chart_and_models_are_charts(tmp_path: Path) -> None:
@@ -88,6 +92,29 @@ def test_the_line_of_a_step_is_the_models_and_its_points_lie_about_it(tmp_path: 
     assert line["y"].tolist() == pytest.approx((line["x"] / 1000 + 0.01).tolist())
 
 
+def test_points_off_the_line_are_drawn_below_it(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size, factor in ((16, 1.0), (32, 1.1), (64, 1.0)):
+        samples = steady_samples(batch_size, [factor * batch_size / 1000] * 4)
+        run.add(training_case(batch_size), TF, samples)
+    ((_, points),) = drawn(run, STEP)
+    fitted = throughput.fit([(16, 0.016), (32, 0.0352), (64, 0.064)])
+    assert fitted is not None
+    off = points[points["mark"] == "point"].sort_values("x")["residual"].tolist()
+    assert off == pytest.approx([one.percent for one in fitted.residuals])
+    _, residuals = sweep_chart(points, STEP, [TF], [])["vconcat"]
+    assert residuals["layer"][-1]["encoding"]["y"]["field"] == "residual"
+
+
+def test_a_published_epoch_is_a_point_of_the_step_it_implies(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_sweep(run)
+    ((_, points),) = drawn(run, STEP, published=True)
+    published = points[points["published"] & (points["mark"] == "point")].set_index(["variant", "x"])["y"]
+    # 12.29 s over 196 steps of 256 images.
+    assert published["", 256] == pytest.approx(12.29 / 196)
+
+
 def test_two_batch_sizes_are_joined_and_not_fitted(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for batch_size in (16, 32):
@@ -102,11 +129,17 @@ def test_every_series_of_a_chart_looks_different(tmp_path: Path) -> None:
         for precision in PRECISIONS:
             add_sweep(run, environment, precision=precision)
     ((_, points),) = drawn(run, THROUGHPUT)
-    specification = sweep_chart(points, THROUGHPUT, [TF, TORCH], []).to_dict()
+    specification = sweep_chart(points, THROUGHPUT, [TF, TORCH], [])
     encoding = specification["spec"]["layer"][0]["encoding"]
     colours, dashes = encoding["color"]["scale"]["range"], encoding["strokeDash"]["scale"]["range"]
     assert len(set(zip(colours, map(tuple, dashes), strict=True))) == 2 * len(PRECISIONS)
-    assert "fp32" in to_svg(sweep_chart(points, THROUGHPUT, [TF, TORCH], []), "x")
+    assert "fp32" in to_svg(specification, "x")
+
+
+def test_environments_look_different_when_there_are_more_than_colours() -> None:
+    many = [f"environment {number}" for number in range(2 * len(PALETTE))]
+    looks = {(series_colour(name, many), shape_of(place)) for place, name in enumerate(many)}
+    assert len(looks) == len(many)
 
 
 def test_a_suite_has_no_more_charts_than_can_be_looked_at_and_says_so(tmp_path: Path) -> None:
@@ -114,15 +147,20 @@ def test_a_suite_has_no_more_charts_than_can_be_looked_at_and_says_so(tmp_path: 
     for strategy, devices in STRATEGIES:
         for precision in PRECISIONS:
             add_sweep(run, strategy=strategy, devices=devices, precision=precision)
-    charts = make_section(Evidence([run.finish()], ()), "multi_gpu_scaling").charts
+    charts = [block for block in curves(compared(run)).blocks if isinstance(block, Chart)]
     assert len(charts) == MOST_CHARTS
-    assert "1 more such charts are not drawn: see the tables." in charts[-1].caption
+    # Three strategies of three sweeps; of each sweep one at least.
+    assert [chart.title for chart in charts] == ["Step", "Step", "Throughput", "Epoch of 50,000 images"]
+    assert "5 more such charts are not drawn: see the tables." in charts[-1].caption
     assert not any("not drawn" in chart.caption for chart in charts[:-1])
 
 
 def test_a_trial_without_phases_is_drawn_in_a_finite_size() -> None:
+    of_gpus = ("memory_used_mib", "power_w", "sm_clock_mhz")
     ticks = {"elapsed_s": [0.0, 1.0], "device": "host", "utilisation_percent": [10.0, 20.0]}
-    telemetry = pd.DataFrame({**ticks, "process_memory_mib": 1.0, "memory_used_mib": None, "power_w": None})
+    telemetry = pd.DataFrame({**ticks, "process_memory_mib": 1.0, **dict.fromkeys(of_gpus)}).astype(
+        dict.fromkeys(of_gpus, float)
+    )
     drawn = telemetry_chart(telemetry, [])
     assert drawn is not None
     size = re.search(r'width="([0-9.e+]+)" height="([0-9.e+]+)"', to_svg(drawn, "x"))

@@ -8,10 +8,14 @@ import statistics
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from tsuishi.analysis.frames import CASE_KEYS, Results, last_attempts
+from tsuishi.analysis.frames import CASE_KEYS, Results, named_rows
+from tsuishi.analysis.gpu_use import gpu_quantities
+from tsuishi.analysis.reading import TRIAL
 from tsuishi.quantities import QUANTITIES
+from tsuishi.recording import MEASURED
 
 # An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
 EPOCH_IMAGES = 50_000
@@ -161,48 +165,58 @@ def _epochs_derived(phases: dict[str, list[Block]], batch_size: int) -> Iterator
     yield epoch
 
 
+def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterator[Estimate]:
+    """J per image, from the energy of the measured phases (NaN where nothing counted it) and their images."""
+    images = sum(block.images for phase in MEASURED for block in phases.get(phase, ()))
+    if images and not math.isnan(energy_j):
+        yield Estimate("energy_per_image_j", energy_j / images, None, None, 1)
+
+
 def trial_estimates(results: Results) -> pd.DataFrame:
     """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived."""
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
-    samples, metrics = _by_trial(results.samples), _by_trial(results.metrics)
-    trials = last_attempts(results.trials)
-    rows: list[dict[str, Any]] = []
-    for trial in trials[trials["status"] == "ok"].to_dict("records"):
-        key = (trial["run_id"], trial["trial_id"])
-        batch_size = None if pd.isna(trial["batch_size"]) else int(trial["batch_size"])
-        phases = _blocks_by_phase(samples.get(key, []))
-        # A metric that is reported several times (accuracy after every epoch) ends with what it came to.
-        last = {_QUANTITY_OF_METRIC.get(metric["name"], metric["name"]): metric for metric in metrics.get(key, [])}
-        values = {name: metric["value"] for name, metric in last.items()}
-        timed = phase_estimates(phases, batch_size, epochs=_trains_on_cifar10(trial, values))
-        worked = work_estimates(phases, values, batch_size)
-        found = [(estimate, unit_of(estimate.quantity)) for estimate in (*timed, *worked)]
-        found += [(Estimate(name, metric["value"], None, None, 1), metric["unit"]) for name, metric in last.items()]
-        base = {name: trial[name] for name in names}
-        rows += [{**base, **estimate._asdict(), "unit": unit} for estimate, unit in found]
-    return pd.DataFrame(rows, columns=[*names, "quantity", "value", "unit", "low", "high", "blocks", "derived"])
+    used, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
+    phases = _blocks_by_trial(results.samples)
+    trials = results.counting
+    rows: list[tuple[Any, ...]] = []
+    columns = [*names, "mode", "model", "batch_size", "energy_j"]
+    for trial in named_rows(trials.loc[trials["status"] == "ok", columns].reset_index(names=TRIAL)):
+        base = tuple(getattr(trial, name) for name in names)
+        batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
+        blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
+        values = {name: value for name, (value, _) in reported.items()}
+        found = [*phase_estimates(blocks, batch_size, epochs=_trains_on_cifar10(trial, values))]
+        found += work_estimates(blocks, values, batch_size)
+        found += [Estimate(name, value, None, None, 1) for name, value in used.get(trial.trial, {}).items()]
+        found += energy_estimates(blocks, trial.energy_j)
+        rows += [(*base, *estimate, unit_of(estimate.quantity)) for estimate in found]
+        rows += [(*base, *Estimate(name, value, None, None, 1), unit) for name, (value, unit) in reported.items()]
+    order = [*names, "quantity", "value", "unit", "low", "high", "blocks", "derived"]
+    return pd.DataFrame(rows, columns=[*names, *Estimate._fields, "unit"])[order]
 
 
-def _trains_on_cifar10(trial: dict[Any, Any], metrics: dict[str, float]) -> bool:
+def _trains_on_cifar10(trial: Any, metrics: dict[str, float]) -> bool:
     """Not so: inference, the network for MNIST, and towers that all get the same batch, whose epoch is another."""
     every_image_once = metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
-    return trial["mode"] != "inference" and trial["model"] != "mlp" and every_image_once
+    return trial.mode != "inference" and trial.model != "mlp" and every_image_once
 
 
-def _by_trial(frame: pd.DataFrame) -> dict[tuple[str, str], list[dict[Any, Any]]]:
-    """The rows of a table, by run and trial, in their order."""
-    rows: dict[tuple[str, str], list[dict[Any, Any]]] = {}
-    for row in frame.to_dict("records"):
-        rows.setdefault((row["run_id"], row["trial_id"]), []).append(row)
-    return rows
+def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[float, str]]]:
+    """Value and unit by trial and quantity. One reported several times ends with what it came to (accuracy)."""
+    found: dict[int, dict[str, tuple[float, str]]] = {}
+    columns = ("trial", "name", "value", "unit")
+    for trial, name, value, unit in zip(*(metrics[name].tolist() for name in columns), strict=True):
+        found.setdefault(trial, {})[_QUANTITY_OF_METRIC.get(name, name)] = value, unit
+    return found
 
 
-def _blocks_by_phase(samples: list[dict[Any, Any]]) -> dict[str, list[Block]]:
-    """The samples of one trial, in their order."""
-    phases: dict[str, list[Block]] = {}
-    for sample in samples:
-        phases.setdefault(sample["phase"], []).append(Block(sample["steps"], sample["images"], sample["seconds"]))
-    return phases
+def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[Block]]]:
+    """Blocks by trial and phase, in their order."""
+    found: dict[int, dict[str, list[Block]]] = {}
+    columns = ("trial", "phase", "steps", "images", "seconds")
+    for trial, phase, *block in zip(*(samples[name].tolist() for name in columns), strict=True):
+        found.setdefault(trial, {}).setdefault(phase, []).append(Block(*block))
+    return found
 
 
 def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
@@ -211,17 +225,21 @@ def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
     What these two are is in `spread_kind`: "trials" (smallest and largest trial), "blocks" (quartiles of the blocks
     of the only trial; this says nothing about the next trial) or "" (one trial, one number).
     """
-    rows = []
-    for _, part in trials.groupby(["suite", "case_id", "column", "quantity"], sort=True):
-        values, first = part["value"], part.iloc[0]
-        if len(part) > 1:
-            low, high, kind = values.min(), values.max(), "trials"
-        else:
-            low, high, kind = first["low"], first["high"], "" if pd.isna(first["low"]) else "blocks"
-        flags = {name: bool(part[name].fillna(False).any()) for name in ("simulated", "synthetic", "derived")}
-        spread = {"estimate": values.median(), "n": len(part), "low": low, "high": high, "spread_kind": kind}
-        base = {name: first[name] for name in (*CASE_KEYS, "quantity", "unit")}
-        rows.append({**base, **spread, "blocks": int(part["blocks"].sum()), **flags})
+    keys, flags = ["suite", "case_id", "column", "quantity"], ["simulated", "synthetic", "derived"]
+    # Flags are null where a workload did not say.
+    told = trials.assign(**{flag: trials[flag].eq(True).fillna(False).astype(bool) for flag in flags})
+    groups = told.groupby(keys, sort=True)
+    spread = groups["value"].agg(estimate="median", n="size", smallest="min", largest="max")
+    first = told.drop_duplicates(keys).set_index(keys).loc[spread.index]
+    several = spread["n"] > 1
+    frame = first.assign(
+        estimate=spread["estimate"],
+        n=spread["n"],
+        low=spread["smallest"].where(several, first["low"]),
+        high=spread["largest"].where(several, first["high"]),
+        spread_kind=np.select([several, first["low"].notna()], ["trials", "blocks"], ""),
+        **{name: groups[name].any() for name in flags},
+        blocks=groups["blocks"].sum(),
+    )
     spread_names = ["estimate", "n", "low", "high", "spread_kind", "blocks"]
-    names = [*CASE_KEYS, "quantity", "unit", *spread_names, "simulated", "synthetic", "derived"]
-    return pd.DataFrame(rows, columns=names)
+    return frame.reset_index()[[*CASE_KEYS, "quantity", "unit", *spread_names, *flags]]

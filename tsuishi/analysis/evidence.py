@@ -1,6 +1,7 @@
 """Evidence: what a report rests on, read and matched once. Everything else in a report is a view of it."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
@@ -8,6 +9,7 @@ import pandas as pd
 from tsuishi.analysis import limits
 from tsuishi.analysis.estimates import case_estimates, trial_estimates
 from tsuishi.analysis.frames import named_rows, outcomes, read_runs
+from tsuishi.analysis.intervals import Terms, case_terms
 from tsuishi.published import Source
 from tsuishi.store import RunDirectory
 
@@ -29,27 +31,44 @@ class Evidence:
         rates = limits.with_axes(timed, self.results.trials)
         self.limits = limits.measured_limits(rates)
         self.fractions = limits.fractions(rates, self.limits)
-        told = [{name: row[name] for name in timed.columns} for row in self.fractions if row["value"] is not None]
-        self.estimates = pd.DataFrame([*timed.to_dict("records"), *told], columns=timed.columns)
+        told = pd.DataFrame([row for row in self.fractions if row["value"] is not None], columns=timed.columns)
+        self.estimates = timed if told.empty else pd.concat([timed, told], ignore_index=True)
         self.cases = case_estimates(self.estimates)
+
+        keys = ["suite", "protocol"]
+        self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
         # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.
         self.sources = sources
         self.numbers = [number for source in sources for number in source.flat() if number.axes["suite"] in self.suites]
         listed = {(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
         self.hardware = {number.key: listed[number.source, number.hardware] for number in self.numbers}
+        self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
+        self._published: dict[str, dict[tuple[str, str], float]] = {}
+
+    def of(self, suite: str, protocol: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The outcomes and cases of a suite under one protocol."""
+        key = suite, protocol
+        return self._outcomes.get(key, self.outcomes.iloc[:0]), self._cases.get(key, self.cases.iloc[:0])
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Means of logarithms over trials, by case id, column and quantity."""
+        return case_terms(self.estimates)
 
     def published(self, case_id: str) -> dict[tuple[str, str], float]:
         """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
 
         There is no accuracy where ours was reached on made-up data: the two are not comparable.
         """
-        synthetic = self.cases.loc[self.cases["case_id"] == case_id, "synthetic"].any()
-        return {
-            (number.key, number.quantity): number.value
-            for number in self.numbers
-            if number.matches(self.axes[case_id]) and not (synthetic and number.quantity == "accuracy")
-        }
+        if case_id not in self._published:
+            self._published[case_id] = {
+                (number.key, number.quantity): number.value
+                for number in self.numbers
+                if number.matches(self.axes[case_id])
+                and not (case_id in self._synthetic and number.quantity == "accuracy")
+            }
+        return self._published[case_id]
 
     def recorded(self, kind: str) -> dict[str, dict[str, Any]]:
         """The records of a kind (`environment`, `machine`) that trials name, by id; a lost one is left out."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from tsuishi.analysis.estimates import EPOCH_IMAGES, EPOCHS
 from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.frames import last_attempts
 from tsuishi.analysis.intervals import Term, case_terms
 from tsuishi.claims import Selection
 from tsuishi.published import Source
@@ -47,14 +46,15 @@ class Finding:
 
 def measured(evidence: Evidence) -> list[Finding]:
     """Every case of every environment, with what its trials came to."""
-    terms = case_terms(evidence.estimates), case_terms(evidence.estimates, logarithmic=False)
+    terms = evidence.terms, case_terms(evidence.estimates, logarithmic=False)
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
     for place, of_place in enumerate(terms):
         for (case_id, column, quantity), term in of_place.items():
             by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
     trials: dict[tuple[str, str], list[dict[Any, Any]]] = {}
     frameworks: dict[str, str] = {}
-    for trial in last_attempts(evidence.results.trials).to_dict("records"):
+    told = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
+    for trial in evidence.results.counting[[*told, "simulated", "synthetic"]].to_dict("records"):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
         if trial["framework"]:
             frameworks[trial["column"]] = trial["framework"].split(" ")[0]

@@ -1,20 +1,14 @@
-"""Runs as pandas frames: what was recorded, and what became of everything that was planned.
+"""Runs as pandas frames: what was recorded, and what became of everything that was planned."""
 
-Every string is made fit to print while it is read (see `visible`), so nothing after this needs to ask.
-"""
-
-import csv
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from tsuishi import schema
-from tsuishi.errors import UserError
-from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory, read_json
+from tsuishi.analysis.reading import Parts, read_visible, typed
+from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory
 from tsuishi.suite import AXES
 
 MISSING = "missing"
@@ -24,12 +18,14 @@ STATUSES = (*FINDINGS, *UNFINISHED, MISSING)
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
 _WHY_MISSING = "planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`"
-_BOOLEANS = {"true": True, "false": False, "none": None}
 
 
 @dataclass(frozen=True)
 class Results:
-    """One or several runs. `trials` and `samples` have a `run_id`; `details` holds each trial.json."""
+    """One or several runs. `trials` has a `run_id`; `details` holds each trial.json.
+
+    Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`.
+    """
 
     runs: dict[str, dict[str, Any]]
     records: dict[str, dict[str, Any]]
@@ -37,81 +33,38 @@ class Results:
     trials: pd.DataFrame
     samples: pd.DataFrame
     metrics: pd.DataFrame
+    telemetry: pd.DataFrame
+
+    @cached_property
+    def counting(self) -> pd.DataFrame:
+        """The trials that count: see last_attempts."""
+        return last_attempts(self.trials)
 
 
 def read_runs(runs: Sequence[RunDirectory]) -> Results:
-    """Everything a report says about these runs, except telemetry (which is large: see read_telemetry).
+    """Everything a report rests on; every string is made fit to print while it is read (see reading.py).
 
     Read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where a
     file is unreadable or a value is not of the type the schema gives it.
     """
-    details, rows, records = {}, [], {}
-    parts: dict[str, list[dict[str, Any]]] = {"samples": [], "metrics": []}
+    details, records = {}, {}
+    rows: list[dict[str, Any]] = []
+    parts = [Parts(table) for table in ("samples", "metrics", "telemetry")]
     for run in runs:
         for path in sorted(run.records.glob("*.json")):
-            records[path.stem] = visible(read_json(path))
-        for path, trial in run.finished():
-            details[run.id, path.name] = seen = visible(trial)
-            rows.append({"run_id": run.id, **seen, **records.get(trial["case_record"], {})})
-            for table, collected in parts.items():
-                collected += [{"run_id": run.id, "trial_id": path.name, **row} for row in _rows(path, table)]
+            records[path.stem] = read_visible(path)
+        for folder in run.finished_folders():
+            details[run.id, folder.name] = seen = read_visible(folder / "trial.json")
+            for part in parts:
+                part.add(len(rows), folder)
+            rows.append({"run_id": run.id, **seen, **records.get(seen["case_record"], {})})
     return Results(
-        {run.id: visible(run.run()) for run in runs},
+        {run.id: run.run(read_visible) for run in runs},
         records,
         details,
-        _label_columns(_typed("trials", rows), records),
-        *(_typed(table, part) for table, part in parts.items()),
+        _label_columns(typed("trials", rows, "run_id"), records),
+        *(part.frame() for part in parts),
     )
-
-
-def read_telemetry(run: RunDirectory, trial_id: str) -> pd.DataFrame:
-    """The telemetry of one trial: one row per tick and device."""
-    return _typed("telemetry", [{"trial_id": trial_id, **row} for row in _rows(run.trials / trial_id, "telemetry")])
-
-
-def visible(value: Any) -> Any:
-    """The same JSON value with everything unprintable in its strings made visible.
-
-    Control characters, lone surrogates and characters that turn the direction of what follows become ⟨U+…⟩:
-    they break files, or show a reader something other than what is there.
-    """
-    if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
-    if isinstance(value, dict):
-        return {visible(key): visible(entry) for key, entry in value.items()}
-    return [visible(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _visible_character(character: str) -> str:
-    odd = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and character not in "\n\t"
-    return f"⟨U+{ord(character):04X}⟩" if odd else character
-
-
-def _rows(trial: Path, table: str) -> Iterator[dict[str, str]]:
-    """The rows of one trial's part of a table; none where it wrote none."""
-    path = trial / f"{table}.csv"
-    if path.exists():
-        with path.open(encoding="utf-8", errors="replace", newline="") as file:
-            yield from (visible(row) for row in csv.DictReader(file))
-
-
-def _typed(table: str, rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Rows as a frame with exactly the schema's columns and types (and the run_id); text is never NaN."""
-    columns = {column.name: column.type for column in schema.TABLES[table]}
-    frame = pd.DataFrame({"run_id": pd.Series([row.get("run_id", "") for row in rows], dtype="object")})
-    for name, kind in columns.items():
-        values = [None if row.get(name) == "" else row.get(name) for row in rows]
-        try:
-            if kind in ("integer", "number"):
-                numbers = pd.to_numeric(pd.Series(values, dtype="object"))
-                frame[name] = numbers.astype("Int64" if kind == "integer" else "float64")
-            elif kind == "boolean":
-                frame[name] = pd.Series([_BOOLEANS[str(value).lower()] for value in values], dtype="boolean")
-            else:
-                frame[name] = pd.Series(["" if value is None else str(value) for value in values], dtype="object")
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{table}: column '{name}' should be of type {kind}: {error}; mend the run") from error
-    return frame
 
 
 def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> pd.DataFrame:
@@ -124,17 +77,18 @@ def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> 
         trials[record] = known.transform(lambda ids: ids.ffill().bfill()).fillna("")
     machines = sorted(set(trials["machine_record"]) - {""})
     several = trials.groupby("environment")["environment_record"].nunique() > 1
-    labels = []
-    for trial in trials.to_dict("records"):
-        label = trial["environment"]
-        if several[label]:
-            record = trial["environment_record"]
+    told_by = ["environment", "environment_record", "machine_record"]
+    labels: dict[Any, str] = {}
+    for environment, record, machine in trials[told_by].drop_duplicates().itertuples(index=False):
+        label = environment
+        if several[environment]:
             realised_id = str(records.get(record, {}).get("realised_id", record))
             label += f" ({realised_id.removeprefix('sha256:')[:19]})"
-        if len(machines) > 1 and trial["machine_record"]:
-            label += f" on machine {machines.index(trial['machine_record']) + 1}"
-        labels.append(label)
-    trials["column"] = pd.Series(labels, index=trials.index, dtype="object")
+        if len(machines) > 1 and machine:
+            label += f" on machine {machines.index(machine) + 1}"
+        labels[environment, record, machine] = label
+    keys = zip(*(trials[name].tolist() for name in told_by), strict=True)
+    trials["column"] = pd.Series([labels[key] for key in keys], index=trials.index, dtype="object")
     return trials
 
 
@@ -155,12 +109,17 @@ def outcomes(results: Results) -> pd.DataFrame:
 
     Columns: run_id, suite, protocol, case_id, axes (dict), environment, column, repetition, trial_id, status, reason.
     """
-    rows: list[dict[Any, Any]] = []
+    names = ["run_id", *CASE_KEYS, "axes", "repetition", "trial_id", "status", "reason"]
+    trials = results.counting
+    axes = {
+        case["case_id"]: {axis: case[axis] for axis in AXES if not (pd.isna(case[axis]) or case[axis] == "")}
+        for case in trials[["case_id", *AXES]].drop_duplicates("case_id").to_dict("records")
+    }
+    rows: list[dict[Any, Any]] = trials[[name for name in names if name != "axes"]].to_dict("records")
     tried = set()
-    for trial in last_attempts(results.trials).to_dict("records"):
-        tried.add((trial["run_id"], trial["case_id"], trial["environment"], trial["repetition"]))
-        axes = {axis: trial[axis] for axis in AXES if not (pd.isna(trial[axis]) or trial[axis] == "")}
-        rows.append({**trial, "axes": axes})
+    for row in rows:
+        row["axes"] = axes[row["case_id"]]
+        tried.add((row["run_id"], row["case_id"], row["environment"], row["repetition"]))
     columns = {(row["run_id"], row["environment"]): row["column"] for row in rows}
     for run_id, run in results.runs.items():
         for planned in run.get("plan", []):
@@ -169,6 +128,5 @@ def outcomes(results: Results) -> pd.DataFrame:
                 label = columns.get((run_id, environment), environment)
                 row = {"trial_id": planned["trial"], "status": MISSING, "reason": _WHY_MISSING, "column": label}
                 rows.append({**case, **planned, **row, "run_id": run_id, "axes": case})
-    names = ["run_id", *CASE_KEYS, "axes", "repetition", "trial_id", "status", "reason"]
     frame = pd.DataFrame(rows, columns=names)
     return frame.sort_values(["suite", "case_id", "column", "run_id", "repetition"], kind="stable", ignore_index=True)

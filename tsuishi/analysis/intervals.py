@@ -6,10 +6,10 @@ trials is pooled over the cases of a suite, as three trials alone say little abo
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
-from scipy import stats
+from scipy import special
 
 CONFIDENCE = 0.95
 # Trials of a case that a verdict, or a best one of several, can rest on.
@@ -58,7 +58,7 @@ class Contrast(NamedTuple):
         """From low to high; None where no scatter is known."""
         if self.error is None:
             return None
-        reach = float(stats.t.ppf((1 + confidence) / 2, self.freedom)) * self.error if self.error else 0.0
+        reach = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 
     def p_inside(self, region: Region) -> float:
@@ -73,7 +73,7 @@ class Contrast(NamedTuple):
         """One-sided p that the truth is above the bound."""
         if not self.error or math.isinf(bound):
             return 0.0 if self.value > bound else 1.0
-        return float(stats.t.sf((self.value - bound) / self.error, self.freedom))
+        return float(special.stdtr(self.freedom, (bound - self.value) / self.error))
 
     def _p_below(self, bound: float) -> float:
         return Contrast(-self.value, self.error, self.freedom)._p_above(-bound)
@@ -122,20 +122,18 @@ def case_terms(estimates: pd.DataFrame, logarithmic: bool = True) -> dict[tuple[
 
     Of logarithms, or of the values themselves. Of logarithms there is none for a case with a trial of 0 or less.
     """
+    pools: dict[tuple[str, ...], dict[str, list[float]]] = {}
+    columns = [estimates[name].tolist() for name in (*_POOLED, "case_id", "value")]
+    for *key, case_id, value in zip(*columns, strict=True):
+        pools.setdefault(tuple(key), {}).setdefault(case_id, []).append(float(value))
     found: dict[tuple[str, str, str], Term] = {}
-    for key, part in estimates.groupby(_POOLED, sort=False):
-        _, _, column, quantity = map(str, key)
-        groups = _by_case(part, logarithmic)
+    for (_, _, column, quantity), values_of in pools.items():
+        groups = _logarithms(values_of) if logarithmic else values_of
         shared = pool(groups.values())
         for case_id, values in groups.items():
             found[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), shared)
     return found
 
 
-def _by_case(estimates: pd.DataFrame, logarithmic: bool) -> dict[Any, list[float]]:
-    groups: dict[Any, list[float]] = {}
-    for case_id, value in zip(estimates["case_id"], estimates["value"].astype(float), strict=True):
-        groups.setdefault(case_id, []).append(value)
-    if not logarithmic:
-        return groups
+def _logarithms(groups: dict[str, list[float]]) -> dict[str, list[float]]:
     return {case: [math.log(one) for one in values] for case, values in groups.items() if min(values) > 0}

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scipy import stats
+from scipy import special
 
 from tsuishi.analysis.estimates import EPOCH_IMAGES
 
@@ -115,7 +115,7 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
 
 def student(freedom: float) -> float:
     """How many standard errors the 95 % interval reaches to either side."""
-    return float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _ratio_interval(above: float, below: float, of_above: float, of_below: float, of_both: float, t: float) -> Interval:

@@ -85,3 +85,7 @@ class Section:
     def blocks(self) -> Iterator[Block]:
         for view in self.views:
             yield from view.blocks
+
+    @property
+    def charts(self) -> Iterator[Chart]:
+        return (block for block in self.blocks if isinstance(block, Chart))

@@ -5,8 +5,13 @@ from typing import Any, NamedTuple
 
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.frames import STATUSES, named_rows
-from tsuishi.report.tables import NOT_MEASURED, NOT_PLANNED, Cell, case_text, digits, status_cell
+from tsuishi.published import Hardware, Number
+from tsuishi.report.language import mark, t
+from tsuishi.report.tables import NOT_MEASURED, NOT_PLANNED, Cell, case_text, digits, status_cell, status_text
 from tsuishi.suite import AXES
+
+# What a fraction is a fraction of, by limits.Bound.
+_BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}
 
 
 class Known(NamedTuple):
@@ -24,10 +29,7 @@ class Comparison:
 
     def __init__(self, evidence: Evidence, suite: str, protocol: str) -> None:
         self.evidence, self.suite, self.protocol = evidence, suite, protocol
-        outcomes, cases = (
-            frame[(frame["suite"] == suite) & (frame["protocol"] == protocol)]
-            for frame in (evidence.outcomes, evidence.cases)
-        )
+        outcomes, cases = evidence.of(suite, protocol)
         self.cases = cases
         self.environments = sorted(set(outcomes["column"]))
         self.axes = {case_id: evidence.axes[case_id] for case_id in outcomes["case_id"]}
@@ -39,16 +41,23 @@ class Comparison:
         # What all cases have in common, in words.
         common = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1 and axis not in rare}
         self.common = case_text(common)
+        self.numbers = [number for number in evidence.numbers if number.axes["suite"] == suite]
+        self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Of limits; None where no limit was measured.
         fractions = [row for row in evidence.fractions if (row["suite"], row["protocol"]) == (suite, protocol)]
         self.fractions: list[float | None] = [row["value"] for row in fractions]
-        self._bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
+        self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
         self.quantities = {*cases["quantity"], *(row["quantity"] for row in fractions)}
-        self._found = {(row.case_id, row.column, row.quantity): row for row in named_rows(cases)}
-        self._statuses = {
-            key: ", ".join(sorted(set(part["status"]), key=STATUSES.index))
-            for key, part in outcomes.groupby(["case_id", "column"])
-        }
+        self._found: dict[tuple[str, str, str], Any] = {}
+        self._parts: dict[tuple[str, str], list[Any]] = {}
+        for row in named_rows(cases):
+            self._found[row.case_id, row.column, row.quantity] = row
+            self._parts.setdefault((row.case_id, row.column), []).append(row)
+        self._simulated = {key for key, part in self._parts.items() if any(row.simulated for row in part)}
+        statuses: dict[tuple[str, str], set[str]] = {}
+        for case_id, column, status in zip(*(outcomes[name] for name in ("case_id", "column", "status")), strict=True):
+            statuses.setdefault((case_id, column), set()).add(status)
+        self._statuses = {key: ", ".join(sorted(found, key=STATUSES.index)) for key, found in statuses.items()}
 
     def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
         """An estimate with its spread, or the word for why there is none: never nothing."""
@@ -57,16 +66,35 @@ class Comparison:
         if row is None:
             return status_cell(NOT_MEASURED if status == "ok" and quantity else status)
         notes = [f"{digits(row.low, row.unit)} – {digits(row.high, row.unit)}"] if row.spread_kind else []
-        notes.append(f"n = {row.n}" + (", within the trial" if row.spread_kind == "blocks" else ""))
-        notes += [f"of {self._bounds[case_id, environment]}"] if quantity == "fraction_of_limit" else []
-        notes += ["simulated"] if row.simulated else []
-        notes += [status.removeprefix("ok, ").replace("_", " ")] if status != "ok" else []
+        within = row.spread_kind == "blocks"
+        notes.append(t("n = {n}, within the trial", n=row.n) if within else t("n = {n}", n=row.n))
+        if quantity == "fraction_of_limit":
+            notes.append(t(_BOUND_TEXT[self.bounds[case_id, environment]]))
+        notes += self.marks(case_id, environment)
         text = digits(row.estimate, row.unit) + ("†" if row.derived and row.unit == "s" else "")
         return Cell(text, row.estimate, tuple(notes), "number")
+
+    def simulated(self, case_id: str, environment: str) -> bool:
+        """Whether some devices of a case that was measured were not distinct real GPUs."""
+        return (case_id, environment) in self._simulated
+
+    def marks(self, case_id: str, environment: str) -> list[str]:
+        """What has to stand below a number of a case that was measured."""
+        marks = [t("simulated")] if self.simulated(case_id, environment) else []
+        status = self.status(case_id, environment)
+        return marks if status == "ok" else [*marks, status_text(status.removeprefix("ok, "))]
 
     def status(self, case_id: str, environment: str) -> str:
         """What became of a case in an environment: the statuses of its repetitions, each once."""
         return self._statuses.get((case_id, environment), NOT_PLANNED)
+
+    def name(self, case_id: str) -> str:
+        """A case by the axes in which it differs from the others."""
+        return case_text(self.axes[case_id], self.varying) or t("the one case")
+
+    def published(self, case_id: str) -> dict[tuple[str, str], float]:
+        """The published numbers of a case, by Number.key and quantity, in the quantity's unit."""
+        return self.evidence.published(case_id)
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """For cases.csv: a row per case, environment and quantity; a row without quantity where there is none.
@@ -75,19 +103,16 @@ class Comparison:
         """
         fields = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
         flags = ("simulated", "synthetic", "derived")
-        for case_id in self.case_ids:
+        for case_id, environment in ((one, other) for one in self.case_ids for other in self.environments):
             axes = {axis: self.axes[case_id].get(axis) for axis in AXES}
-            theirs = self.evidence.published(case_id)
-            for environment in self.environments:
-                status = self.status(case_id, environment)
-                base = {"case_id": case_id, **axes, "environment": environment, "status": status}
-                mine = self.cases[(self.cases["case_id"] == case_id) & (self.cases["column"] == environment)]
-                for row in mine.to_dict("records") or [{}]:
-                    ours = {name: row.get(name) for name in (*fields, *flags)}
-                    limited = row.get("quantity") == "fraction_of_limit"
-                    ours["bound"] = self._bounds[case_id, environment] if limited else None
-                    published = {key: theirs.get((key, row.get("quantity", ""))) for key in self.evidence.hardware}
-                    yield {**base, **ours, **published}
+            base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
+            theirs = self.published(case_id)
+            for row in self._parts.get((case_id, environment), [None]):
+                ours = {name: getattr(row, name, None) for name in (*fields, *flags)}
+                limited = ours["quantity"] == "fraction_of_limit"
+                ours["bound"] = self.bounds[case_id, environment] if limited else None
+                published = {key: theirs.get((key, ours["quantity"] or "")) for key in self.evidence.hardware}
+                yield {**base, **ours, **published}
 
     @property
     def where(self) -> dict[str, str]:
@@ -95,22 +120,36 @@ class Comparison:
 
     def ours(self) -> Iterator[Known]:
         """Every case that has estimates, environment by environment."""
-        parts = dict(iter(self.cases.groupby(["column", "case_id"])))
-        for key in ((environment, case_id) for environment in self.environments for case_id in self.case_ids):
-            if key in parts:
-                values = dict(zip(parts[key]["quantity"], parts[key]["estimate"], strict=True))
-                yield Known(*key, self.axes[key[1]], values, bool(parts[key]["simulated"].any()))
+        for environment, case_id in ((one, other) for one in self.environments for other in self.case_ids):
+            part = self._parts.get((case_id, environment))
+            if part is not None:
+                values = {row.quantity: row.estimate for row in part}
+                yield Known(environment, case_id, self.axes[case_id], values, self.simulated(case_id, environment))
 
     def theirs(self) -> list[Known]:
         """Every case that numbers of this suite were published of."""
-        found: dict[tuple[str, str], Known] = {}
-        for number in self.evidence.numbers:
-            if number.axes["suite"] == self.suite:
-                series = f"{self.evidence.hardware[number.key].title} (published)"
-                key = number.key, str(sorted(number.axes.items()))
-                known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False))
-                known.values[number.quantity] = number.value
-        return list(found.values())
+        return published_cases(self.numbers, self.hardware)
+
+    def flags(self) -> list[str]:
+        """What has to stand below every chart of these cases."""
+        flags = [t("Some devices are simulated.")] if self.cases["simulated"].any() else []
+        return [*flags, t("Synthetic data.")] if self.cases["synthetic"].any() else flags
+
+
+def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
+    """Numbers by the case they are of; hardware by Number.key."""
+    found: dict[tuple[str, str], Known] = {}
+    for number in numbers:
+        series = published_name(hardware[number.key].title)
+        key = number.key, str(sorted(number.axes.items()))
+        known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False))
+        known.values[number.quantity] = number.value
+    return list(found.values())
+
+
+def published_name(hardware: str) -> str:
+    """What a line or a column of published numbers is called."""
+    return t("{hardware} (published)", hardware=hardware)
 
 
 def differing(several: Iterable[Mapping[str, Any]]) -> list[str]:

@@ -7,7 +7,8 @@ What is known beforehand about any framework is in none of them.
 from dataclasses import dataclass
 
 from tsuishi.analysis.evidence import Evidence
-from tsuishi.report import guesses
+from tsuishi.report import guesses, interventions
+from tsuishi.report.language import in_words, mark, prose, t
 from tsuishi.report.measured import (
     SAME,
     SOURCE_CASE,
@@ -15,9 +16,7 @@ from tsuishi.report.measured import (
     Measured,
     NotTested,
     amounts,
-    in_words,
     per_cent,
-    times,
     towers,
 )
 from tsuishi.report.steps import STEP, Step, find_step, folded, folded_only_above, gone_without_folding, the_step
@@ -25,7 +24,10 @@ from tsuishi.report.steps import STEP, Step, find_step, folded, folded_only_abov
 # Of the edge that the search finds, as its metrics begin.
 SIDES = ("largest_folded", "smallest_unfolded")
 # A case with one trial has no spread that would say what the next one does.
-ONE_TRIAL = " (Every time is from a single trial: a busy machine can make or hide such differences.)"
+ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
+
+_FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side and not on the slow one")
+_AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as slow")
 
 
 @dataclass(frozen=True)
@@ -45,45 +47,63 @@ def paragraphs(measured: Measured, every: dict[str, Measured]) -> list[Paragraph
     """The diagnosis of one environment; `every`: all of them, itself included, by name."""
     step = the_step(measured)
     texts = {
-        "In short": in_short(measured, step) + (ONE_TRIAL if measured.most_trials == 1 else ""),
-        "The step": about_step(measured, step),
-        "The graph that ran": about_graph(measured),
-        "Folding switched off": about_folding_off(measured, step),
-        "All graph optimisers switched off": about_no_optimisers(measured, step),
-        "Towers that are not alike": about_random_data(measured),
-        "Input fed in every run": about_fed_input(measured),
-        "First run and running": about_first_run(measured),
-        "Where folding stops": about_edge(measured, step),
+        t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
+        t("The step"): about_step(measured),
+        t("The graph that ran"): about_graph(measured),
+        t("Folding switched off"): interventions.folding_off(measured, step),
+        t("All graph optimisers switched off"): interventions.no_optimisers(measured, step),
+        t("Towers that are not alike"): interventions.random_data(measured),
+        t("Input fed in every run"): interventions.fed_input(measured),
+        t("First run and running"): about_first_run(measured),
+        t("Where folding stops"): about_edge(measured, step),
         **guesses.texts(measured, every),
-        "What this does not explain": about_the_rest(measured),
+        t("What this does not explain"): about_the_rest(measured),
     }
     told = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
-    missing = [f"{topic}: {why}." for topic, why in texts.items() if isinstance(why, NotTested)]
-    return [*told, Paragraph("Not tested here", " ".join(missing))] if missing else told
+    missing = [t("{topic}: {why}.", topic=topic, why=why) for topic, why in texts.items() if isinstance(why, NotTested)]
+    return [*told, Paragraph(t("Not tested here"), prose(missing))] if missing else told
 
 
 def in_short(measured: Measured, step: Step | None) -> str:
     if len(measured.by_towers("first_run_s")) < 2:
-        return "Fewer than two numbers of towers were measured as the source ran them: there is nothing to explain yet."
+        return t(
+            "Fewer than two numbers of towers were measured as the source ran them: there is nothing to explain yet."
+        )
     if step is None:
-        return f"There is no step here to explain: {_without_step(measured)}."
-    reasons = {
-        "the graph that ran was folded on the fast side and not on the slow one": folded_only_above(measured, step),
-        "with folding switched off the fast side is as slow": gone_without_folding(measured, step),
-    }
-    where = f"{'Later' if step.quantity == 'later_run_s' else 'First'} runs step {step}"
-    if step.quantity == "later_run_s":
-        first = [measured.value("first_run_s", devices=count) for count in (step.below, step.above)]
-        where += f" (first runs, all that the source timed: {amounts(filter(None, first), 'first_run_s')})"
+        return _without_step(measured)
+    return prose([_where(measured, step), _why(measured, step)])
+
+
+def _where(measured: Measured, step: Step) -> str:
+    if step.quantity == "first_run_s":
+        return t("First runs step {step}.", step=step)
+    first = [measured.value("first_run_s", devices=count) for count in (step.below, step.above)]
+    return t(
+        "Later runs step {step} (first runs, all that the source timed: {seconds}).",
+        step=step,
+        seconds=amounts(filter(None, first), "first_run_s"),
+    )
+
+
+def _why(measured: Measured, step: Step) -> str:
+    """Whether the step is constant folding, by the two things that have to hold if it is."""
     if not measured.by_towers("convolutions_in_graph"):
-        return f"{where}. This is not constant folding: no graph was reported in which anything could be folded."
+        return t("This is not constant folding: no graph was reported in which anything could be folded.")
+    reasons = {
+        t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
+        t(_AS_SLOW_WITHOUT_FOLDING): gone_without_folding(measured, step),
+    }
     if all(reasons.values()):
-        return f"{where}. This is constant folding: {', and '.join(reasons)}.{_in_vain(measured)}"
+        holds = t(
+            "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
+            "with folding switched off the fast side is as slow."
+        )
+        return prose([holds, _in_vain(measured)])
     if False in reasons.values():
-        wrong = [reason for reason, holds in reasons.items() if holds is False]
-        return f"{where}. This is not, or not only, constant folding: it is not so that {in_words(wrong)}."
-    missing = [reason for reason, holds in reasons.items() if holds is None]
-    return f"{where}. Why is open: it was not tested whether {in_words(missing)}."
+        wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
+        return t("This is not, or not only, constant folding: it is not so that {reasons}.", reasons=wrong)
+    missing = in_words(reason for reason, holds in reasons.items() if holds is None)
+    return t("Why is open: it was not tested whether {reasons}.", reasons=missing)
 
 
 def _in_vain(measured: Measured) -> str:
@@ -96,42 +116,69 @@ def _in_vain(measured: Measured) -> str:
     }
     if not added:
         return ""
-    more = amounts(added.values(), "first_run_s")
-    return f" It makes first runs longer also where nothing is folded in the end: by {more} with {towers(added)}."
+    return t(
+        "It makes first runs longer also where nothing is folded in the end: by {seconds} with {towers}.",
+        seconds=amounts(added.values(), "first_run_s"),
+        towers=towers(added),
+    )
 
 
 def _without_step(measured: Measured) -> str:
     known = folded(measured)
     if not known:
-        return "no graph was reported in which anything could have been folded"
+        return t("There is no step here to explain: no graph was reported in which anything could have been folded.")
     if all(known.values()):
-        return f"the convolutions were folded away with {towers(known)} alike"
+        return t(
+            "There is no step here to explain: the convolutions were folded away with {towers} alike.",
+            towers=towers(known),
+        )
     if not any(known.values()):
-        return f"the graph that ran had convolutions to do with {towers(known)} alike"
-    return f"though the graph that ran was folded with {towers(count for count in known if known[count])} only"
+        return t(
+            "There is no step here to explain: the graph that ran had convolutions to do with {towers} alike.",
+            towers=towers(known),
+        )
+    return t(
+        "There is no step here to explain, though the graph that ran was folded with {towers} only.",
+        towers=towers(count for count in known if known[count]),
+    )
 
 
-def about_step(measured: Measured, step: Step | None) -> str:
+def about_step(measured: Measured) -> str:
     first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
     if not first:
         return measured.why_not()
-    text = f"With {towers(first)} a first run takes {amounts(first.values(), 'first_run_s')}"
+    taken = {"towers": towers(first), "first": amounts(first.values(), "first_run_s")}
     if later:
-        text += f"; a later one of the same session {amounts(later.values(), 'later_run_s')}"
-    if len(first) < 2:
-        return f"{text}."
-    here = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
-    told = [f"{name} runs step {one}" for name, one in zip(("First", "Later"), here, strict=True) if one]
-    if None in here:
-        none = [name for name, one in zip(("first", "later"), here, strict=True) if one is None]
-        told += [
-            f"There is no step in {' or '.join(none)} runs: none that parts slow ones from fast ones and saves {STEP} "
-            "times what sharing the work would"
-        ]
-    if here[0] is None and here[1] is not None:
-        beside = Step("first_run_s", here[1].below, here[1].above, first[here[1].below], first[here[1].above])
-        told += [f"First runs change {beside}"]
-    return f"{text}. {'. '.join(told)}."
+        told = t(
+            "With {towers} a first run takes {first}; a later one of the same session {later}.",
+            **taken,
+            later=amounts(later.values(), "later_run_s"),
+        )
+    else:
+        told = t("With {towers} a first run takes {first}.", **taken)
+    return told if len(first) < 2 else prose([told, *_steps(measured, first)])
+
+
+def _steps(measured: Measured, first: dict[int, float]) -> list[str]:
+    """A sentence for each step there is, and one for what has none."""
+    of_first, of_later = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
+    told = [t("First runs step {step}.", step=of_first)] if of_first else []
+    told += [t("Later runs step {step}.", step=of_later)] if of_later else []
+    if of_first is None or of_later is None:
+        none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
+        told.append(
+            t(
+                "There is no step in {runs}: none that parts slow ones from fast ones and saves {factor} times what "
+                "sharing the work would.",
+                runs=none,
+                factor=STEP,
+            )
+        )
+    if of_first is None and of_later is not None:
+        below, above = of_later.below, of_later.above
+        beside = Step("first_run_s", below, above, first[below], first[above])
+        told.append(t("First runs change {step}.", step=beside))
+    return told
 
 
 def about_graph(measured: Measured) -> str:
@@ -139,90 +186,29 @@ def about_graph(measured: Measured) -> str:
     asked = measured.by_towers("convolutions_in_graph")
     left = measured.by_towers("convolutions_left_in_graph")
     if not left:
-        return "No graph was reported, so none was folded."
+        return t("No graph was reported, so none was folded.")
     gone = [count for count in left if left[count] == 0]
     whole = [count for count in left if left[count] == asked[count]]
     merged = [count for count in left if 0 < left[count] < asked[count]]
-    texts = (
-        [f"no convolution was left with {towers(gone)}: they had been computed before, as constants"] if gone else []
-    )
-    texts += [f"all of them were left with {towers(whole)}"] if whole else []
-    texts += [f"{left[count]:.0f} of {asked[count]:.0f} was left with {towers([count])}" for count in merged]
-    return f"Looked at after it had run, {'; '.join(texts)}."
-
-
-def about_folding_off(measured: Measured, step: Step | None) -> str:
-    axes = {"graph_optimizers": "no_folding"}
-    off = {quantity: measured.by_towers(quantity, **axes) for quantity in ("first_run_s", "later_run_s")}
-    if not off["later_run_s"]:
-        return measured.why_not(**axes)
-    texts = [f"{name} runs {_instead(measured, q, off[q])}" for name, q in zip(("first", "later"), off, strict=True)]
-    still = [count for count, gone in folded(measured, **axes).items() if gone]
-    wrong = f" But the switch did nothing: the graph was folded all the same with {towers(still)}." if still else ""
-    return (
-        f"With {towers(off['later_run_s'])}: {'; '.join(texts)}.{wrong} {_what_becomes(measured, step, axes)}".strip()
-    )
-
-
-def _instead(measured: Measured, quantity: str, values: dict[int, float]) -> str:
-    """What they take, and what they take as the source ran them."""
-    ordinary = measured.by_towers(quantity)
-    both = [ordinary[count] for count in values if count in ordinary]
-    instead = f", instead of {amounts(both, quantity)}" if len(both) == len(values) else ""
-    return f"take {amounts(values.values(), quantity)}{instead}"
-
-
-def about_no_optimisers(measured: Measured, step: Step | None) -> str:
-    axes = {"graph_optimizers": "none"}
-    first, later = measured.by_towers("first_run_s", **axes), measured.by_towers("later_run_s", **axes)
-    if not first:
-        return measured.why_not(**axes)
-    text = f"With {towers(first)}: first runs {_instead(measured, 'first_run_s', first)}"
-    start_up = max((first[count] - later[count] for count in later if count in first), default=None)
-    if start_up is not None:
-        most = amounts([max(start_up, 0.0)], "first_run_s")
-        text += f". They are at most {most} longer than later runs: start-up that no optimiser has a part in"
-    return f"{text}. {_what_becomes(measured, step, axes)}".strip()
-
-
-def _what_becomes(measured: Measured, step: Step | None, axes: dict[str, str]) -> str:
-    """Of the step, under an intervention, by the two numbers of towers on either side of it."""
-    if step is None:
-        return ""
-    slow, fast = (measured.value(step.quantity, **{**axes, "devices": count}) for count in (step.below, step.above))
-    if fast is None:
-        return f"What becomes of the step cannot be said: it was not tested with {towers([step.above])}."
-    if slow is None:
-        gone = Step(step.quantity, step.below, step.above, step.slow, fast).excess < STEP
-        return f"With {towers([step.above])} a run is {'as slow as' if gone else 'still faster than'} below the step."
-    now = Step(step.quantity, step.below, step.above, slow, fast)
-    before = times(step.slow / step.fast)
-    return f"The step is {'gone' if now.excess < STEP else 'still there'}: {now}, where it was {before}."
-
-
-def about_random_data(measured: Measured) -> str:
-    """Whether identical towers were merged: fewer convolutions left with ones than with random data."""
-    random, ones = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
-    later = measured.by_towers("later_run_s", data="random")
-    if not later:
-        return measured.why_not(data="random")
-    text = f"With {towers(later)}: later runs {_instead(measured, 'later_run_s', later)}"
-    merged = [count for count in random if count in ones and ones[count] < random[count]]
+    told = []
+    if gone:
+        text = t(
+            "No convolution remained in the graph that ran with {towers}: they had been computed before, as constants.",
+            towers=towers(gone),
+        )
+        told.append(text)
+    if whole:
+        told.append(t("All convolutions remained in the graph that ran with {towers}.", towers=towers(whole)))
     if merged:
-        what = in_words(f"{ones[count]:.0f} instead of {random[count]:.0f}" for count in merged)
-        return f"{text}. Towers full of ones had been merged, being the same: with {towers(merged)} {what} were left."
-    return f"{text}. {'No towers were merged: as many convolutions were left.' if random else ''}".strip()
-
-
-def about_fed_input(measured: Measured) -> str:
-    fed = measured.by_towers("later_run_s", feed="fed")
-    if not fed:
-        return measured.why_not(feed="fed")
-    text = f"With {towers(fed)}: later runs {_instead(measured, 'later_run_s', fed)}"
-    left = measured.by_towers("convolutions_left_in_graph", feed="fed")
-    if left and all(left.values()):
-        text += "; the graph that ran had convolutions to do every time"
-    return f"{text}."
+        text = t(
+            "{shares} convolutions remained in the graph that ran with {towers}.",
+            shares=in_words(
+                t("{left} of {asked}", left=round(left[count]), asked=round(asked[count])) for count in merged
+            ),
+            towers=towers(merged),
+        )
+        told.append(text)
+    return prose(told)
 
 
 def about_first_run(measured: Measured) -> str:
@@ -232,10 +218,12 @@ def about_first_run(measured: Measured) -> str:
     if not counts:
         return ""
     shares = [max(0.0, 1 - later[count] / first[count]) for count in counts]
-    once = amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s")
-    return (
-        f"Of the first run, which is all the source timed, {in_words(map(per_cent, shares))} ({once}) with "
-        f"{towers(counts)} is not repeated by a later run: preparing the graph and whatever else is done once."
+    return t(
+        "Of the first run, which is all the source timed, {shares} ({seconds}) with {towers} is not repeated by a "
+        "later run: preparing the graph and whatever else is done once.",
+        shares=in_words(map(per_cent, shares)),
+        seconds=amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
+        towers=towers(counts),
     )
 
 
@@ -244,29 +232,57 @@ def about_edge(measured: Measured, step: Step | None) -> str:
     folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
     if folded_images is None and unfolded_images is None:
         return measured.why_not(search="folding_edge", data="random")
-    sizes = {side: amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES}
+    folded_size, unfolded_size = (amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES)
     if unfolded_images is None:
-        return f"One tower is folded with {folded_images:.0f} images ({sizes[SIDES[0]]}), the most that was tried."
-    text = f"One tower is not folded with {unfolded_images:.0f} images ({sizes[SIDES[1]]})"
+        return t(
+            "One tower is folded with {images:.0f} images ({size}), the most that was tried.",
+            images=folded_images,
+            size=folded_size,
+        )
     if folded_images is None:
-        return f"{text}, and not with fewer."
-    runs = [measured.search(f"{side}_run_s") or 0.0 for side in SIDES]
-    text += f" and is with {folded_images:.0f} ({sizes[SIDES[0]]}), where later runs take {amounts(runs[:1], 'run_s')} "
-    text += f"instead of {amounts(runs[1:], 'run_s')}"
+        return t(
+            "One tower is not folded with {images:.0f} images ({size}), and not with fewer.",
+            images=unfolded_images,
+            size=unfolded_size,
+        )
+    folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
+    edge = t(
+        "One tower is not folded with {unfolded:.0f} images ({unfolded_size}) and is with {folded:.0f} "
+        "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
+        unfolded=unfolded_images,
+        unfolded_size=unfolded_size,
+        folded=folded_images,
+        folded_size=folded_size,
+        folded_time=folded_s,
+        unfolded_time=unfolded_s,
+    )
+    return prose([edge, _edge_and_step(folded_images, step)])
+
+
+def _edge_and_step(folded_images: float, step: Step | None) -> str:
+    """The fewest towers that share the source's images so that each has few enough to be folded."""
     total = SOURCE_CASE["images"]
     least = next(count for count in range(1, total + 1) if total / count <= folded_images)
-    there = "" if step is None else ", where the step is" if step.above == least else "; the step is elsewhere"
-    return f"{text}. {total} images are that few a tower from {towers([least])} on{there}."
+    there = {"images": total, "towers": towers([least])}
+    if step is None:
+        return t("{images} images are that few a tower from {towers} on.", **there)
+    if step.above == least:
+        return t("{images} images are that few a tower from {towers} on, where the step is.", **there)
+    return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)
 
 
 def about_the_rest(measured: Measured) -> str:
     if measured.on_gpu:
-        return (
+        return t(
             "On a GPU a first run also starts the device, loads kernels and allocates memory: what remains of it with "
             "all graph optimisers off is that, and the cases here do not take it apart."
         )
-    several = "the towers are simulated: all are the CPU" if measured.simulated else "all is done by the CPU"
-    return (
-        f"Nothing about GPUs was measured: {several}. What starting a GPU, copies to it and its memory add to a first "
-        "run, and so how the published times of a GPU come about in full, is not explained by these cases."
+    if measured.simulated:
+        nothing = t("Nothing about GPUs was measured: the towers are simulated: all are the CPU.")
+    else:
+        nothing = t("Nothing about GPUs was measured: all is done by the CPU.")
+    unexplained = t(
+        "What starting a GPU, copies to it and its memory add to a first run, and so how the published times of a GPU "
+        "come about in full, is not explained by these cases."
     )
+    return prose([nothing, unexplained])

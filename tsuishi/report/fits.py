@@ -1,84 +1,163 @@
-"""Fits: the throughput model of every sweep over batch sizes, as tables and as rows of fits.csv and residuals.csv."""
+"""Fits: the throughput model of every sweep over batch sizes, ours and published ones, as tables and as rows."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.analysis import throughput
-from tsuishi.analysis.throughput import Fit, Interval, Line
-from tsuishi.report.comparison import Comparison, differing
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.throughput import Fit, Interval, Line, Residual
+from tsuishi.report.blocks import Block, Section, Text, View
+from tsuishi.report.comparison import Comparison, Known, differing, published_cases
+from tsuishi.report.language import t
 from tsuishi.report.tables import NOTHING, Cell, Table, case_text, digits, number_cell, status_cell, text_cell
 
-_NOTES = [
-    "t(b) = b / v0 + t_cost, by least squares with relative weights; below each number its 95 % interval, if the model "
-    "holds: from the scatter of the points about the line, and of no use beyond the batch sizes measured.",
-    f"Kink: more than {throughput.KINK_PERCENT:g} % off the line, as where another algorithm is chosen from some batch "
-    "size on.",
-]
+# More are not read one by one.
+_MOST_POINTS = 100
+_PRINTED = ("ideal_speed_images_per_s", "cost_time_s")
 _PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
-_LINE = ["suite", "protocol", "series", *throughput.LINE_AXES]
-_ENDS = [f"{name}{end}" for name in _PARAMETERS for end in ("", "_low", "_high")]
-FIT_COLUMNS = [*_LINE, "simulated", "points", "largest_residual_percent", *_ENDS]
-RESIDUAL_COLUMNS = [*_LINE, "batch_size", "step_s", "fitted_s", "residual_percent", "kink"]
+
+
+def fitted_lines(comparison: Comparison) -> View:
+    """The lines of one suite and protocol, ours first, then the published ones; none where no batch size turns."""
+    ours = Fits(list(comparison.ours()), comparison.where)
+    if not ours.points:
+        return View()
+    theirs = Fits(comparison.theirs(), comparison.where)
+    title = t("Step time against batch size: the throughput model")
+    return View(tuple(tables([ours, theirs], title)), {"throughput_model": ours.rows(), "residuals": ours.residuals()})
+
+
+def published_section(evidence: Evidence) -> Section:
+    """The lines of everything that was published over batch sizes, whether its suite ran or not."""
+    listed = {(source.name, hardware.name): hardware for source in evidence.sources for hardware in source.hardware}
+    numbers = [number for source in evidence.sources for number in source.flat()]
+    hardware = {number.key: listed[number.source, number.hardware] for number in numbers}
+    suites = list(dict.fromkeys(str(number.axes["suite"]) for number in numbers))
+    found = [
+        Fits(published_cases([one for one in numbers if one.axes["suite"] == suite], hardware), {"suite": suite}, True)
+        for suite in suites
+    ]
+    title = t("The throughput model of every published table over batch sizes")
+    text = t("Reckoned from the printed numbers alone: steps of an epoch are 50,000 over the batch size, rounded up.")
+    rows = {
+        "throughput_model": [row for fits in found for row in fits.rows()],
+        "residuals": [row for fits in found for row in fits.residuals()],
+    }
+    blocks: tuple[Block, ...] = (Text(text), *tables(found, title)) if rows["throughput_model"] else ()
+    return Section("published-fits", t("Published numbers, fitted"), (View(blocks, rows),))
 
 
 class Fits:
-    """The lines of one suite and protocol, ours first, then the published ones; none where no batch size turns."""
+    """The lines of several cases; `where` is their suite, and protocol where they have one."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        self._where = comparison.where
-        ours = list(comparison.ours())
-        points = throughput.lines((one.series, one.axes, one.values) for one in ours)
-        if points:
-            points |= throughput.lines((one.series, one.axes, one.values) for one in comparison.theirs())
-        self._points = points
-        self._simulated = {throughput.line(one.series, one.axes) for one in ours if one.simulated}
-        self._fits = {line: throughput.fit(of_line) for line, of_line in points.items()}
-        self._telling = differing(dict(line.axes) for line in points)
+    def __init__(self, known: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
+        self._where, self._published = where, published
+        self._simulated = {throughput.line(one.series, one.axes) for one in known if one.simulated}
+        self.points = throughput.lines((one.series, one.axes, one.values) for one in known)
+        self._fits = {line: throughput.fit(of_line) for line, of_line in self.points.items()}
+        # As printed, where a source has no more than the line's parameters: ideal speed, cost time.
+        self._printed = {
+            throughput.line(one.series, one.axes): (one.values[_PRINTED[0]], one.values[_PRINTED[1]])
+            for one in known
+            if {*_PRINTED} <= set(one.values)
+        }
 
-    def tables(self) -> list[Table]:
-        """A row per line; and folded away, a row per point."""
-        if not self._points:
-            return []
-        columns = ["", "", "batch sizes", "v0, images/s", "t_cost, s", "b_half, images", "largest residual, %"]
-        rows = [[*self._name(line), *self._summary(line, fit)] for line, fit in self._fits.items()]
-        lines = Table(columns, rows, "Step time against batch size: the throughput model", notes=_NOTES)
-        columns = ["", "", "batch size", "step, s", "line, s", "residual, %", ""]
-        points = [[*self._name(line), *cells] for line, fit in self._fits.items() if fit for cells in _residuals(fit)]
-        return [lines, Table(columns, points, "Every step time against its line", folded=True)]
+    @property
+    def every_line(self) -> list[Line]:
+        """Fitted or printed."""
+        return [*self.points, *self._printed]
 
-    def fits(self) -> list[dict[str, Any]]:
-        """Rows with FIT_COLUMNS; an end of an interval that is not bounded, or not known, is left out."""
-        return [
+    def rows(self) -> list[dict[str, Any]]:
+        """Of throughput_model.csv; an end of an interval that is not bounded, or not known, is left out."""
+        fitted = [
             {**self._identity(line), "simulated": line in self._simulated, **_parameters(fit)}
             for line, fit in self._fits.items()
             if fit
         ]
+        printed = [
+            {**self._identity(line), "simulated": False, "points": 0}
+            | dict(zip(_PARAMETERS, (v0, t_cost, v0 * t_cost), strict=True))
+            for line, (v0, t_cost) in self._printed.items()
+        ]
+        return [*fitted, *printed]
 
     def residuals(self) -> list[dict[str, Any]]:
-        """Rows with RESIDUAL_COLUMNS."""
+        """Of residuals.csv; a line through two points has none."""
         return [
             {**self._identity(line), **one._asdict(), "residual_percent": one.percent, "kink": one.kink}
             for line, fit in self._fits.items()
-            for one in (fit.residuals if fit else ())
+            for one in _off(fit)
         ]
 
-    def _identity(self, line: Line) -> dict[str, Any]:
-        return {**self._where, "series": line.whose, **dict(line.axes)}
+    def lines(self, telling: Iterable[str]) -> Iterator[list[Cell]]:
+        """A row of cells for every line."""
+        for line, fit in self._fits.items():
+            yield [*_name(line, telling), *self._summary(line, fit)]
+        for line, (v0, t_cost) in self._printed.items():
+            values = [Cell(digits(value), value, (t("as printed"),), "number") for value in (v0, t_cost)]
+            b_half = Cell(digits(v0 * t_cost), v0 * t_cost, (t("from these"),), "number")
+            yield [*_name(line, telling), status_cell(NOTHING), *values, b_half, status_cell(NOTHING)]
 
-    def _name(self, line: Line) -> list[Cell]:
-        return [text_cell(line.whose), text_cell(case_text(dict(line.axes), self._telling))]
+    def points_off(self, telling: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
+        """A row of cells for every point, or every kink, of a line through three points or more."""
+        for line, fit in self._fits.items():
+            for one in (one for one in _off(fit) if one.kink or not kinks_only):
+                numbers = map(number_cell, (one.step_s, one.fitted_s, one.percent))
+                kink = status_cell(t("kink")) if one.kink else text_cell("")
+                yield [*_name(line, telling), text_cell(one.batch_size), *numbers, kink]
+
+    def _identity(self, line: Line) -> dict[str, Any]:
+        return {**self._where, "series": line.whose, "published": self._published, **dict(line.axes)}
 
     def _summary(self, line: Line, fit: Fit | None) -> list[Cell]:
-        count = f"{len(self._points[line])}{', simulated' if line in self._simulated else ''}"
+        points = len(self.points[line])
+        count = t("{points}, simulated", points=points) if line in self._simulated else str(points)
         if fit is None:
-            none = status_cell("no line: a step does not take longer with the batch")
+            none = status_cell(t("no line: a step does not take longer with the batch"))
             return [text_cell(count), none, *[status_cell(NOTHING)] * 3]
         cells = []
         for value, interval in _values(fit):
-            note = " – ".join(map(_end, interval)) if interval else "2 points: no interval"
+            note = " – ".join(map(_end, interval)) if interval else t("2 points: no interval")
             cells.append(Cell(digits(value), value, (note,), "number"))
-        return [text_cell(count), *cells, number_cell(_largest(fit))]
+        largest = _largest(fit)
+        return [text_cell(count), *cells, status_cell(NOTHING) if largest is None else number_cell(largest)]
+
+
+def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
+    """A row per line; and folded away, a row per point."""
+    telling = differing(dict(line.axes) for fits in several for line in fits.every_line)
+    counts, largest = t("batch sizes"), t("largest residual, %")
+    columns = ["", "", counts, "v0, images/s", "t_cost, s", t("b_half, images"), largest]
+    lines = [row for fits in several for row in fits.lines(telling)]
+    if lines:
+        yield Table(columns, lines, title, notes=_notes())
+    columns = ["", "", t("batch size"), t("step, s"), t("line, s"), t("residual, %"), ""]
+    points = [row for fits in several for row in fits.points_off(telling)]
+    notes = []
+    if len(points) > _MOST_POINTS:
+        points = [row for fits in several for row in fits.points_off(telling, kinks_only=True)]
+        notes = [t("Kinks only, as there are many points; all of them are in residuals.csv.")]
+    if points:
+        yield Table(columns, points, t("Every step time against its line"), folded=True, notes=notes)
+
+
+def _name(line: Line, telling: Iterable[str]) -> list[Cell]:
+    return [text_cell(line.whose), text_cell(case_text(dict(line.axes), set(telling)))]
+
+
+def _notes() -> list[str]:
+    return [
+        t(
+            "t(b) = b / v0 + t_cost, by least squares with relative weights; below each number its 95 % interval, if "
+            "the model holds: from the scatter of the points about the line, and of no use beyond the batch sizes "
+            "measured."
+        ),
+        t(
+            "Kink: more than {percent:g} % off the line, as where another algorithm is chosen from some batch size on.",
+            percent=throughput.KINK_PERCENT,
+        ),
+    ]
 
 
 def _values(fit: Fit) -> list[tuple[float, Interval | None]]:
@@ -86,18 +165,17 @@ def _values(fit: Fit) -> list[tuple[float, Interval | None]]:
     return [(fit.v0, fit.v0_interval), (fit.t_cost, fit.t_cost_interval), (fit.b_half, fit.b_half_interval)]
 
 
-def _residuals(fit: Fit) -> Iterator[list[Cell]]:
-    for one in fit.residuals:
-        numbers = map(number_cell, (one.step_s, one.fitted_s, one.percent))
-        yield [text_cell(one.batch_size), *numbers, status_cell("kink") if one.kink else text_cell("")]
+def _off(fit: Fit | None) -> tuple[Residual, ...]:
+    """The residuals of a line; none of one through two points, which are on it."""
+    return fit.residuals if fit and fit.v0_interval else ()
 
 
 def _end(value: float) -> str:
     return digits(value) if math.isfinite(value) else "∞"
 
 
-def _largest(fit: Fit) -> float:
-    return max((one.percent for one in fit.residuals), key=abs)
+def _largest(fit: Fit) -> float | None:
+    return max((one.percent for one in _off(fit)), key=abs, default=None)
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:

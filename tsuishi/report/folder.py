@@ -5,86 +5,72 @@ and in any directory.
 """
 
 import csv
-import html
+import gc
 import io
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from typing import Any, get_args
 
-import jinja2
 import pandas as pd
-from markupsafe import Markup
 
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
-from tsuishi.report.blocks import Block
-from tsuishi.report.charts import to_svg
-from tsuishi.report.language import active, t
+from tsuishi.report import columns, data
+from tsuishi.report.drawing import Drawings, runtime
 from tsuishi.report.page import Page
 from tsuishi.report.tables import exact
+from tsuishi.report.typeset import as_html, as_markdown
 from tsuishi.store import RunDirectory
 
-_MEMBERS = {"index.html", "report.md", "charts", "tables"}
+_MEMBERS = {"index.html", "report.md", "report.json", data.SCHEMA_FILE, "charts", "tables"}
 
 
-def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: there are none worth it, and to look for them takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_uncollected()
+def make_report(
+    runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path, cache: Path | None = None
+) -> Path:
     """Write index.html, report.md, charts/ and tables/ of these runs into `out`; returns index.html.
 
-    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Raises UserError
-    where there are no runs, a file is unreadable, or `out` holds something that is no report.
+    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. What is slow to
+    make and the same each time is kept in `cache`, if there is one. Raises UserError where there are no runs, a file is
+    unreadable, or `out` holds something that is no report.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
-    page = Page(Evidence(runs, read_sources(published)))
-    with _replacing(out) as fresh:
+    evidence = Evidence(runs, read_sources(published))
+    kept_in = cache and cache / "report"
+    with Drawings(kept_in) as drawings, _replacing(out) as fresh:
+        page = Page(evidence, drawings.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
-        drawings = {chart.name: to_svg(chart.specification, chart.name) for chart in page.charts}
-        for name, svg in drawings.items():
-            _write(fresh / "charts" / f"{name}.svg", _standalone(svg))
         for name, frame in page.tables.items():
             _write(fresh / "tables" / f"{name}.csv", _csv(frame))
-        for name in ("index.html", "report.md"):
-            _write(fresh / name, _render(page, drawings, templates, name))
+        _write(fresh / "tables" / "datapackage.json", columns.data_package(evidence))
+        _write(fresh / "report.json", data.report_json(page, evidence))
+        _write(fresh / data.SCHEMA_FILE, data.report_schema())
+        _write(fresh / "report.md", as_markdown(page, templates))
+        svg = drawings.finished()
+        for name, drawing in svg.items():
+            _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
+        _write(fresh / "index.html", as_html(page, svg, templates, runtime(kept_in)))
     return out / "index.html"
-
-
-def _render(page: Page, drawings: dict[str, str], templates: Path, name: str) -> str:
-    """The page as HTML or Markdown; everything in it is escaped for the format, unless it is Markup."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(templates),
-        autoescape=True,
-        finalize=markdown if name.endswith(".md") else None,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    environment.filters["as_is"] = Markup
-    environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
-    svg = {name: Markup(text) for name, text in drawings.items()}  # noqa: S704  vl-convert escapes its text
-    template = environment.get_template(f"report{Path(name).suffix}.j2")
-    return template.render(page=page, svg=svg, t=t, language=active())
-
-
-def _is_a(kind: type, block: object) -> bool:
-    return isinstance(block, kind)
-
-
-def markdown(value: Any) -> str:
-    """Text that stands for itself in Markdown, in a table too; what is Markup stays as it is."""
-    if isinstance(value, Markup):
-        return value
-    text = html.escape(" ".join(str(value).split()), quote=False)
-    return Markup(re.sub(r"([\\`*_\[\]|~#])", r"\\\1", text))  # noqa: S704  escaped in this line
 
 
 def _standalone(svg: str) -> str:
@@ -93,13 +79,17 @@ def _standalone(svg: str) -> str:
     return svg.replace(">", ">" + style, 1)
 
 
-def _csv(frame: pd.DataFrame) -> str:
+def _csv(frame: pd.DataFrame, as_it_is: frozenset[type] = frozenset({int, float, str, type(None)})) -> str:
+    """A frame as tables have it; what is of these types, the writer writes so anyway."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(frame.columns)
-    for row in frame.itertuples(index=False):
-        writer.writerow(["" if pd.isna(value) else exact(value) for value in row])
-    return file.getvalue()
+    columns = (frame[name].astype("object").where(frame[name].notna(), None).tolist() for name in frame)
+    values = ([value if type(value) in as_it_is else exact(value) for value in column] for column in columns)
+    writer.writerows(zip(*values, strict=True))
+    text = file.getvalue()
+    # A text's carriage returns are ends of lines (see csv_value): one by one, where there are any.
+    return _csv(frame, as_it_is - {str}) if "\r" in text and str in as_it_is else text
 
 
 def _write(path: Path, text: str) -> None:

@@ -4,7 +4,7 @@ Messages are whole sentences with named fields, so that a translation may order 
 `t("{count} of {all} trials", count=3, all=8)`. What was recorded (reasons, logs, names) is never translated.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -14,13 +14,13 @@ from typing import Any
 from tsuishi.errors import unknown
 
 ENGLISH = "en"
-_CATALOGUES = Path(__file__).parent / "languages"
+CATALOGUES = Path(__file__).parent / "languages"
 _active: ContextVar[str] = ContextVar("language", default=ENGLISH)
 
 
 def languages() -> tuple[str, ...]:
     """Codes (ISO 639-1) of all languages, English first."""
-    return (ENGLISH, *sorted(path.stem for path in _CATALOGUES.glob("*.po")))
+    return (ENGLISH, *sorted(path.stem for path in CATALOGUES.glob("*.po")))
 
 
 @contextmanager
@@ -46,6 +46,19 @@ def t(message: str, /, **values: Any) -> str:
     return translated.format(**values) if values else translated
 
 
+def in_words(values: Iterable[Any]) -> str:
+    """A list as the active language writes it: "1", "1 and 2", "1, 2 and 3"."""
+    from babel.lists import format_list
+
+    # American English has a comma before "and".
+    return format_list([str(value) for value in values], locale="en_GB" if active() == ENGLISH else active())
+
+
+def prose(sentences: Iterable[str]) -> str:
+    """Sentences as a paragraph, without the empty ones; a full stop as wide as a letter needs no space after it."""
+    return " ".join(filter(None, sentences)).replace("。 ", "。")
+
+
 def mark(message: str) -> str:
     """The message as it is, marked as one for catalogues where it is a constant that `t` gets later."""
     return message
@@ -56,5 +69,5 @@ def _catalogue(language: str) -> dict[str, str]:
     """Translations by message; fuzzy ones are none."""
     from babel.messages.pofile import read_po
 
-    with (_CATALOGUES / f"{language}.po").open(encoding="utf-8") as file:
+    with (CATALOGUES / f"{language}.po").open(encoding="utf-8") as file:
         return {str(message.id): str(message.string) for message in read_po(file) if message.id and not message.fuzzy}

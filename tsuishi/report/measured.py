@@ -6,7 +6,8 @@ from typing import Any
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.frames import named_rows
-from tsuishi.report.tables import digits
+from tsuishi.report.language import in_words, t
+from tsuishi.report.tables import digits, status_text
 
 SUITE = "conv2d"
 # Medians within a fifth of each other are called the same: trials on a busy machine scatter by that much.
@@ -86,11 +87,11 @@ class Measured:
         """What became of the cases with these differences, whatever their number of devices and images."""
         wanted = {**SOURCE_CASE, "search": None, **axes}
         reasons = {
-            f"{row.status}: {row.reason}".removesuffix(": ").replace("Unsupported: ", "")
+            f"{status_text(row.status)}: {t(row.reason)}".removesuffix(": ").replace("Unsupported: ", "")
             for row in named_rows(self._outcomes)
             if row.status != "ok" and all(row.axes.get(axis) == wanted[axis] for axis in _BUT_SIZE)
         }
-        return NotTested("; ".join(sorted(reasons)) or "no such case was planned")
+        return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
 
 
 _BUT_SIZE = [axis for axis in (*SOURCE_CASE, "search") if axis not in ("devices", "images")]
@@ -100,18 +101,14 @@ def _key(axes: dict[str, Any]) -> frozenset[tuple[str, Any]]:
     return frozenset((axis, value) for axis, value in axes.items() if value is not None)
 
 
-def in_words(values: Iterable[Any]) -> str:
-    """ "1", "1 and 2", "1, 2 and 3"."""
-    *first, last = map(str, values)
-    return f"{', '.join(first)} and {last}" if first else last
-
-
 def towers(counts: Iterable[int]) -> str:
     """ "1 tower", "3 and 4 towers", "1 to 4 towers"."""
     ordered = sorted(counts)
-    run = len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1
-    words = f"{ordered[0]} to {ordered[-1]}" if run else in_words(ordered)
-    return f"{words} tower{'s' if ordered != [1] else ''}"
+    if ordered == [1]:
+        return t("1 tower")
+    if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
+        return t("{first} to {last} towers", first=ordered[0], last=ordered[-1])
+    return t("{counts} towers", counts=in_words(ordered))
 
 
 def amounts(values: Iterable[float], quantity: str) -> str:
@@ -122,7 +119,7 @@ def amounts(values: Iterable[float], quantity: str) -> str:
 
 def times(ratio: float) -> str:
     """A ratio, always said as at least 1 by whoever calls: "3.2 times"."""
-    return f"{ratio:,.0f} times" if ratio >= 100 else f"{ratio:#.2g}".removesuffix(".") + " times"
+    return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
 
 
 def per_cent(part: float) -> str:

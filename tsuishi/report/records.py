@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from tsuishi.analysis.evidence import Evidence
+from tsuishi.report.language import mark, t
 from tsuishi.report.tables import NOTHING, Table, text_cell
 
 # A base's digest where none is known.
-UNPINNED = "unpinned"
+UNPINNED = mark("unpinned")
 
 
 def environment_records(evidence: Evidence) -> dict[str, dict[str, Any]]:
@@ -21,7 +22,7 @@ def environment_records(evidence: Evidence) -> dict[str, dict[str, Any]]:
 def environment_table(evidence: Evidence) -> Table:
     """What every environment is, side by side."""
     records = environment_records(evidence)
-    fields = [{**_environment(record), "flags reported": _flags(evidence, id_)} for id_, record in records.items()]
+    fields = [{**_environment(record), t("flags reported"): _flags(evidence, id_)} for id_, record in records.items()]
     return _side_by_side("", [record["name"] for record in records.values()], fields)
 
 
@@ -30,22 +31,28 @@ def package_table(evidence: Evidence) -> Table:
     records = environment_records(evidence).values()
     lists = [record.get("packages") or {} for record in records]
     names = sorted({name for packages in lists for name in packages}, key=lambda name: (name.lower(), name))
-    return _side_by_side("package", [record["name"] for record in records], lists, names)
+    return _side_by_side(t("package"), [record["name"] for record in records], lists, names)
 
 
 def machine_table(evidence: Evidence) -> Table:
     """What the machines are, side by side."""
     fields = [_machine(record) for record in evidence.recorded("machine").values()]
-    labels = [f"machine {number}" for number in range(1, len(fields) + 1)] if len(fields) > 1 else ["machine"]
+    numbers = range(1, len(fields) + 1)
+    labels = [t("machine {number}", number=one) for one in numbers] if len(fields) > 1 else [t("machine")]
     return _side_by_side("", labels, fields)
 
 
 def machine_text(machine: dict[str, Any]) -> str:
     """A machine record in a few words."""
     gpus = Counter(gpu["name"] for gpu in machine.get("gpus") or [])
-    text = ", ".join(f"{count} × {name}" for name, count in sorted(gpus.items())) or "no GPU"
+    text = ", ".join(f"{count} × {name}" for name, count in sorted(gpus.items())) or t("no GPU")
     cpu = machine.get("cpu") or {}
-    return f"{cpu.get('model', 'an unknown CPU')} ({cpu.get('logical')} logical cores, {text})"
+    return t(
+        "{cpu} ({cores} logical cores, {gpus})",
+        cpu=cpu.get("model") or t("an unknown CPU"),
+        cores=cpu.get("logical"),
+        gpus=text,
+    )
 
 
 def command_line(arguments: dict[str, Any]) -> str:
@@ -74,25 +81,28 @@ def _environment(record: dict[str, Any]) -> dict[str, Any]:
     """An environment record as lines of a table."""
     base, image = record.get("base") or {}, record.get("image") or {}
     versions = ", ".join(f"{name} {version}" for name, version in (record.get("versions") or {}).items())
-    changes = [f"{change['used']} for {change['asked']}" for change in record.get("substitutions") or []]
-    size = image.get("size_bytes")
+    changes = [
+        t("{used} for {asked}", used=change["used"], asked=change["asked"])
+        for change in record.get("substitutions") or []
+    ]
+    size, none = image.get("size_bytes"), t("none")
     return {
-        "title": record.get("title"),
-        "framework": versions,
+        t("title"): record.get("title"),
+        t("framework"): versions,
         "Python": record.get("python"),
-        "CUDA": record.get("cuda") or "none",
-        "cuDNN": record.get("cudnn") or "none",
-        "engine": f"{record.get('engine')} {record.get('engine_version') or ''}".strip(),
-        "base asked for": base.get("reference") or "none",
-        "base used": base.get("used") or "none",
-        "base digest asked for": (base.get("digest") or UNPINNED) if base else "none",
-        "base image got": base.get("image_id") or "not recorded",
-        "substitutions": "; ".join(changes) or "none",
-        "spec id": record.get("spec_id"),
-        "realised id": record.get("realised_id"),
-        "lock, SHA-256": record.get("lock_sha256"),
-        "image": f"{image.get('id')}, {size / 2**20:,.0f} MiB" if size else image.get("id") or "none",
-        "packages": len(record.get("packages") or {}),
+        "CUDA": record.get("cuda") or none,
+        "cuDNN": record.get("cudnn") or none,
+        t("engine"): f"{record.get('engine')} {record.get('engine_version') or ''}".strip(),
+        t("base asked for"): base.get("reference") or none,
+        t("base used"): base.get("used") or none,
+        t("base digest asked for"): t(base.get("digest") or UNPINNED) if base else none,
+        t("base image got"): base.get("image_id") or t("not recorded"),
+        t("substitutions"): "; ".join(changes) or none,
+        t("spec id"): record.get("spec_id"),
+        t("realised id"): record.get("realised_id"),
+        t("lock, SHA-256"): record.get("lock_sha256"),
+        t("image"): f"{image.get('id')}, {size / 2**20:,.0f} MiB" if size else image.get("id") or none,
+        t("packages"): len(record.get("packages") or {}),
     }
 
 
@@ -103,7 +113,7 @@ def _flags(evidence: Evidence, environment_record: str) -> str:
         if trial.get("environment_record") == environment_record:
             flags = (trial.get("reported") or {}).get("flags") or {}
             found |= {f"{name} {value}" for name, value in flags.items()}
-    return ", ".join(sorted(found)) or "none"
+    return ", ".join(sorted(found)) or t("none")
 
 
 def _machine(record: dict[str, Any]) -> dict[str, Any]:
@@ -111,11 +121,11 @@ def _machine(record: dict[str, Any]) -> dict[str, Any]:
     cpu = record.get("cpu") or {}
     fields = {
         "CPU": cpu.get("model"),
-        "physical / logical cores": f"{cpu.get('physical')} / {cpu.get('logical')}",
-        "memory, MiB": record.get("memory_mib"),
-        "operating system": record.get("os"),
-        "kernel": record.get("kernel"),
-        "NVIDIA driver": record.get("driver") or "none",
+        t("physical / logical cores"): f"{cpu.get('physical')} / {cpu.get('logical')}",
+        t("memory, MiB"): record.get("memory_mib"),
+        t("operating system"): record.get("os"),
+        t("kernel"): record.get("kernel"),
+        t("NVIDIA driver"): record.get("driver") or t("none"),
     }
     for number, gpu in enumerate(record.get("gpus") or []):
         texts = [f"{name.replace('_', ' ')} {value}" for name, value in gpu.items() if name != "name"]

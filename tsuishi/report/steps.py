@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
+from tsuishi.report.language import t
 from tsuishi.report.measured import Measured, amounts, times
 
 # A step from n to m towers saves at least so many times what sharing the same work over m instead of n would save.
@@ -28,8 +29,13 @@ class Step:
         return self.slow / self.fast / (self.above / self.below)
 
     def __str__(self) -> str:
-        ratio = times(self.slow / self.fast)
-        return f"from {self.below} to {self.above} towers, {amounts([self.slow, self.fast], self.quantity)}: {ratio}"
+        return t(
+            "from {below} to {above} towers, {seconds}: {ratio}",
+            below=self.below,
+            above=self.above,
+            seconds=amounts([self.slow, self.fast], self.quantity),
+            ratio=times(self.slow / self.fast),
+        )
 
 
 def find_step(measured: Measured, quantity: str, **axes: str) -> Step | None:

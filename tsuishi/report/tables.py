@@ -2,34 +2,43 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.quantities import QUANTITIES
+from tsuishi.report.language import mark, t
 from tsuishi.store import csv_value
 from tsuishi.suite import AXES
 
 NOTHING = "—"
-NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = "not planned", "not measured", "not published"
+NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")
 
 # An axis that is not here is worded as its name and its value.
 _AXIS_TEXT = {
-    "implementation": "{}",
-    "mode": "{}",
-    "model": "{}",
-    "batch_size": "batch {}",
-    "precision": "{}",
-    "execution": "{}",
-    "layout": "{}",
-    "strategy": "{}",
-    "operation": "{}",
-    "matrix_size": "{0}×{0}",
-    "buffer_mib": "{} MiB",
-    "images": "{} images",
-    "filter_size": "filter {0}×{0}",
-    "data": "{} data",
-    "feed": "{} input",
-    "graph_optimizers": "graph optimisers {}",
+    "implementation": "{value}",
+    "mode": "{value}",
+    "model": "{value}",
+    "layout": "{value}",
+    "strategy": "{value}",
+    "devices": mark("{value} devices"),
+    "nodes": mark("{value} nodes"),
+    "batch_size": mark("batch {value}"),
+    "precision": "{value}",
+    "execution": "{value}",
+    "pipeline": mark("pipeline {value}"),
+    "operation": "{value}",
+    "matrix_size": "{value}×{value}",
+    "buffer_mib": "{value} MiB",
+    "images": mark("{value} images"),
+    "height": mark("height {value}"),
+    "width": mark("width {value}"),
+    "channels": mark("channels {value}"),
+    "filter_size": mark("filter {value}×{value}"),
+    "data": mark("{value} data"),
+    "feed": mark("{value} input"),
+    "graph_optimizers": mark("graph optimisers {value}"),
+    "search": mark("search {value}"),
 }
 # What a reader takes for granted.
 _UNSAID = {("layout", "native"), ("execution", "native"), ("strategy", "none"), ("nodes", 1)}
@@ -71,7 +80,7 @@ class Table:
     notes: list[str] = field(default_factory=list)
     filters: tuple[int, ...] = ()
 
-    @property
+    @cached_property
     def numeric(self) -> list[bool]:
         """Which columns hold numbers, and are set flush right."""
         return [any(row[index].kind == "number" for row in self.rows) for index in range(len(self.columns))]
@@ -95,7 +104,12 @@ def number_cell(value: float) -> Cell:
 def status_cell(word: str) -> Cell:
     """A status, or the word for why there is nothing."""
     absent = word in (NOTHING, NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED)
-    return Cell(word.replace("_", " "), kind="absent" if absent else "status")
+    return Cell(status_text(word), kind="absent" if absent else "status")
+
+
+def status_text(statuses: str) -> str:
+    """A status, or several that commas separate, in words."""
+    return ", ".join(t(status.replace("_", " ")) for status in statuses.split(", "))
 
 
 def digits(value: float, unit: str = "") -> str:
@@ -122,7 +136,7 @@ def header(quantity: str) -> str:
     unit = unit_of(quantity)
     name = quantity if unit == "1" else quantity.removesuffix("_" + unit.lower())
     label = QUANTITIES[quantity].label if quantity in QUANTITIES else name.replace("_", " ")
-    return label if unit == "1" else f"{label},\u00a0{unit}"
+    return t(label) if unit == "1" else f"{t(label)},\u00a0{unit}"
 
 
 def case_text(axes: dict[str, Any], wanted: Collection[str] = AXES) -> str:
@@ -133,8 +147,8 @@ def case_text(axes: dict[str, Any], wanted: Collection[str] = AXES) -> str:
             value = axes[axis]
             if (axis, value) in _UNSAID:
                 continue
-            if axis in ("devices", "nodes"):
-                texts.append(f"{value} {axis if value != 1 else axis.removesuffix('s')}")
+            if (axis, value) == ("devices", 1):
+                texts.append(t("1 device"))
             else:
-                texts.append(_AXIS_TEXT.get(axis, axis.replace("_", " ") + " {}").format(value))
+                texts.append(t(_AXIS_TEXT.get(axis, axis.replace("_", " ") + " {value}"), value=value))
     return ", ".join(texts)

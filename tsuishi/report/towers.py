@@ -6,7 +6,10 @@ A line is one environment (or published hardware) and quantity, with a cell for 
 from dataclasses import replace
 from typing import Any
 
-from tsuishi.report.comparison import Comparison
+from tsuishi.report.blocks import View
+from tsuishi.report.comparison import Comparison, published_name
+from tsuishi.report.language import mark, t
+from tsuishi.report.measured import towers
 from tsuishi.report.tables import (
     NOT_PLANNED,
     NOT_PUBLISHED,
@@ -20,13 +23,18 @@ from tsuishi.report.tables import (
     text_cell,
 )
 
-RATIO_COLUMNS = ["suite", "protocol", "series", "quantity", "ratio_3_to_4_devices"]
 RUN_TIMES = ("first_run_s", "later_run_s")
 
-_SCIPY = {"scipy": "SciPy", "scipy_all_cores": "SciPy on all cores"}
+_SCIPY = {"scipy": "SciPy", "scipy_all_cores": mark("SciPy on all cores")}
 _NOT_TELLING = ("devices", "implementation")
 
 Lines = dict[tuple[str, str], dict[int, Cell]]
+
+
+def by_towers(comparison: Comparison) -> View:
+    """First and later runs by the number of towers, where there are several."""
+    lines = Towers(comparison)
+    return View(tuple(lines.tables()), {"ratios": lines.ratios()})
 
 
 class Towers:
@@ -40,6 +48,8 @@ class Towers:
         self._comparison = comparison
         self._numbers = [one for one in comparison.evidence.numbers if one.axes["suite"] == comparison.suite]
         measured = set(comparison.cases["quantity"])
+        # The word for what a series lacks, where it is not that it was not planned: SciPy has one CPU and no towers.
+        self._absent: dict[str, str] = {}
         self._quantities = [name for name in RUN_TIMES if name in measured]
         # A search has runs of its own on both sides of what it finds.
         cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
@@ -51,7 +61,8 @@ class Towers:
         self.others = self._lines([case_id for case_id in cases if case_id not in own], besides=own)
         for number in self._numbers:
             if number.quantity in self._quantities:
-                series = f"{comparison.evidence.hardware[number.key].title} (published)"
+                series = published_name(comparison.evidence.hardware[number.key].title)
+                self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
                 # SciPy's own row of a source has no devices: one CPU.
                 devices = int(number.axes.get("devices", 1))
                 self.own.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
@@ -59,13 +70,28 @@ class Towers:
     def tables(self) -> list[Table]:
         """What the source ran; and folded away, as there are many of them, all other cases."""
         titles = {
-            "First and later runs against the number of towers": (self.own, False),
-            "First and later runs of what the source did not run": (self.others, True),
+            t("First and later runs against the number of towers"): (self.own, False),
+            t("First and later runs of what the source did not run"): (self.others, True),
         }
-        return [_table(title, lines, folded) for title, (lines, folded) in titles.items() if lines]
+        return [self._table(title, lines, folded) for title, (lines, folded) in titles.items() if lines]
+
+    def _table(self, title: str, lines: Lines, folded: bool) -> Table:
+        counts = sorted({count for line in lines.values() for count in line})
+        rows = []
+        for (series, quantity), line in lines.items():
+            absent = status_cell(self._absent.get(series, NOT_PLANNED))
+            ratio = _ratio(line)
+            row = [
+                text_cell(series),
+                text_cell(header(quantity), "label"),
+                *[line.get(count, absent) for count in counts],
+            ]
+            rows.append([*row, number_cell(ratio) if ratio else status_cell(NOTHING)])
+        columns = ["", "", *[towers([count]) for count in counts], t("3 ÷ 4 towers")]
+        return Table(columns, rows, title, folded=folded)
 
     def ratios(self) -> list[dict[str, Any]]:
-        """For ratios.csv: every line that has three devices and four, with RATIO_COLUMNS."""
+        """For ratios.csv: every line that has three devices and four."""
         where = {"suite": self._comparison.suite, "protocol": self._comparison.protocol}
         return [
             {**where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
@@ -87,11 +113,14 @@ class Towers:
             for case_id in case_ids:
                 axes = comparison.axes[case_id]
                 telling = [axis for axis in axes if axes[axis] != common.get(axis) and axis not in _NOT_TELLING]
-                what = [environment, _SCIPY.get(axes.get("implementation", "")), case_text(axes, telling)]
+                scipy = t(_SCIPY[axes["implementation"]]) if _is_scipy(axes) else ""
+                series = ", ".join(filter(None, [environment, scipy, case_text(axes, telling)]))
+                if scipy:
+                    self._absent[series] = NOTHING
                 for quantity in self._quantities:
                     cell = comparison.cell(case_id, environment, quantity)
                     spread = tuple(note for note in cell.notes if "–" in note)
-                    line = lines.setdefault((", ".join(filter(None, what)), quantity), {})
+                    line = lines.setdefault((series, quantity), {})
                     line[axes["devices"]] = replace(cell, notes=spread)
         return {key: line for key, line in lines.items() if any(cell.value for cell in line.values())}
 
@@ -102,20 +131,6 @@ def _is_scipy(axes: dict[str, Any]) -> bool:
 
 def _has_towers(axes: dict[str, Any]) -> bool:
     return "devices" in axes and "search" not in axes
-
-
-def _table(title: str, lines: Lines, folded: bool) -> Table:
-    counts = sorted({count for line in lines.values() for count in line})
-    rows = []
-    for (series, quantity), line in lines.items():
-        # SciPy has one CPU and no towers.
-        without = NOTHING if "SciPy" in series else NOT_PUBLISHED if "(published)" in series else NOT_PLANNED
-        cells = [line.get(count, status_cell(without)) for count in counts]
-        ratio = _ratio(line)
-        row = [text_cell(series), text_cell(header(quantity), "label"), *cells]
-        rows.append([*row, number_cell(ratio) if ratio else status_cell(NOTHING)])
-    columns = ["", "", *[f"{count} tower{'s' if count > 1 else ''}" for count in counts], "3 ÷ 4 towers"]
-    return Table(columns, rows, title, folded=folded)
 
 
 def _ratio(line: dict[int, Cell]) -> float | None:

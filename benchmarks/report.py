@@ -1,0 +1,87 @@
+"""What a report costs: `python -m benchmarks.report [RUN]...` from the root, with .venv active. No pass or fail.
+
+A line is a report: of made-up runs (tests/large_run.py) with TELEMETRY_ROWS rows of telemetry a trial, each run twice
+the one before; then of the runs that are given, by id or directory. Every report is made in a process of its own.
+
+- first: wall seconds with nothing kept from earlier reports, start of the interpreter included
+- again: the same once more, with what the first one kept
+- MiB: largest resident memory of that process
+- page: size of index.html, in MB
+- doubled: what becomes of `again` and of MiB where a run is twice as large; 2 is linear
+"""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.large_run import write_large_run
+from tsuishi.settings import read_settings
+from tsuishi.store import open_run
+
+ROOT = Path(__file__).resolve().parent.parent
+TRIALS = (1_250, 2_500, 5_000, 10_000)
+TELEMETRY_ROWS = 100
+MAKE = """
+import sys
+from pathlib import Path
+from tsuishi.report.folder import make_report
+from tsuishi.store import RunDirectory
+run, out, cache = map(Path, sys.argv[1:])
+make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, cache)
+"""
+
+
+class Cost(NamedTuple):
+    """Of one report: wall seconds without and with what was kept, largest resident memory, size of the page."""
+
+    first_s: float
+    again_s: float
+    memory_mib: float
+    page_mb: float
+
+
+def main() -> None:
+    print("run                           first s  again s     MiB  page MB   doubled: s  MiB")
+    with tempfile.TemporaryDirectory() as folder:
+        before = None
+        for trials in TRIALS:
+            run = write_large_run(Path(folder) / f"{trials}-trials", trials, TELEMETRY_ROWS)
+            cost = cost_of(run.path, Path(folder) / f"{trials}-report")
+            print(line(f"{trials} trials", cost, before), flush=True)
+            before = cost
+        for name in sys.argv[1:]:
+            run = open_run(read_settings({}, os.environ, {}).results, name)
+            print(line(run.id, cost_of(run.path, Path(folder) / "real" / run.id), None), flush=True)
+
+
+def line(name: str, cost: Cost, half: Cost | None) -> str:
+    text = f"{name:28} {cost.first_s:8.2f} {cost.again_s:8.2f} {cost.memory_mib:7.0f} {cost.page_mb:8.2f}"
+    doubled = f"{cost.again_s / half.again_s:13.2f} {cost.memory_mib / half.memory_mib:4.2f}" if half else ""
+    return text + doubled
+
+
+def cost_of(run: Path, folder: Path) -> Cost:
+    """Of the report of a run, made twice into a fresh folder."""
+    first_s, _ = make(run, folder)
+    again_s, memory_mib = make(run, folder)
+    return Cost(first_s, again_s, memory_mib, (folder / "report" / "index.html").stat().st_size / 1e6)
+
+
+def make(run: Path, folder: Path) -> tuple[float, float]:
+    """Wall seconds and MiB of one process that makes the report."""
+    paths = map(str, (run.resolve(), folder / "report", folder / "cache"))
+    begin = time.perf_counter()
+    process = subprocess.Popen([sys.executable, "-c", MAKE, *paths], cwd=ROOT)
+    _, status, used = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begin
+    if status:
+        raise SystemExit(f"{run}: the report was not made")
+    return seconds, used.ru_maxrss / 1024
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+// What a reader can do with the page: sort and filter tables, ask charts, choose a trial. Without it, all is there to be
+// read. Text only ever becomes text: no HTML is made from strings.
+"use strict";
+
+const words = json("words");
+
+function json(id) {
+  return JSON.parse(document.getElementById(id).textContent);
+}
+
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+/** "{shown} of {all} rows" with its fields filled in. */
+function fill(message, fields) {
+  return message.replace(/\{(\w+)\}/g, (_, name) => fields[name]);
+}
+
+let controls = 0;
+
+function labelled(word, control) {
+  control.id = `control-${++controls}`;
+  return make("span", {}, make("label", { htmlFor: control.id, textContent: word }), control);
+}
+
+// Tables
+
+/** What a cell says, without its notes. */
+function said(cell) {
+  const parts = [...cell.childNodes].filter((node) => !node.matches?.("small, .hidden"));
+  return parts.map((node) => node.textContent).join("").trim();
+}
+
+/** The exact number of a cell; NaN where it has none. */
+function number(cell) {
+  return parseFloat(cell.querySelector("data")?.value);
+}
+
+const collator = new Intl.Collator(document.documentElement.lang, { numeric: true });
+
+/** Rows by one column: by number where the column has numbers, by text otherwise; what is absent comes last. */
+function sorted(rows, column, direction) {
+  const numeric = rows.some((row) => row.cells[column].querySelector("data"));
+  const keyed = rows.map((row) => {
+    const cell = row.cells[column];
+    const key = numeric ? number(cell) : said(cell);
+    return { row, key, absent: numeric ? Number.isNaN(key) : cell.matches(".absent") || key === "" || key === "—" };
+  });
+  keyed.sort((one, other) => {
+    if (one.absent || other.absent) return one.absent - other.absent;
+    return direction * (numeric ? one.key - other.key : collator.compare(one.key, other.key));
+  });
+  return keyed.map(({ row }) => row);
+}
+
+/** Column headers become buttons: ascending, descending, as it was. */
+function makeSortable(table) {
+  const body = table.tBodies[0];
+  const original = [...body.rows];
+  if (original.length < 3) return;
+  const heads = [...table.tHead.rows].at(-1).querySelectorAll("th");
+  for (const head of heads) {
+    const button = make("button", { type: "button" }, ...head.childNodes);
+    head.append(button);
+    button.addEventListener("click", () => {
+      const next = { ascending: "descending", descending: "" }[head.getAttribute("aria-sort")] ?? "ascending";
+      for (const other of heads) other.removeAttribute("aria-sort");
+      if (next) head.setAttribute("aria-sort", next);
+      const direction = next === "descending" ? -1 : 1;
+      body.append(...(next ? sorted(original, head.cellIndex, direction) : original));
+    });
+  }
+}
+
+/** A choice over the table for each of its columns that rows can be chosen by. */
+function makeFilterable(table) {
+  const columns = (table.dataset.filters ?? "").split(",").filter(Boolean).map(Number);
+  if (!columns.length) return;
+  const rows = [...table.tBodies[0].rows];
+  const heads = [...table.tHead.rows].at(-1).cells;
+  const count = make("output", {});
+  const choices = columns.map((column) => {
+    const values = [...new Set(rows.map((row) => said(row.cells[column])))];
+    const select = make("select", {}, new Option(words.all, ""), ...values.map((value) => new Option(value, `=${value}`)));
+    select.addEventListener("change", show);
+    return { column, select };
+  });
+
+  function show() {
+    for (const row of rows) {
+      row.hidden = !choices.every(({ column, select }) => !select.value || select.value === `=${said(row.cells[column])}`);
+    }
+    count.textContent = fill(words.rows, { shown: rows.filter((row) => !row.hidden).length, all: rows.length });
+  }
+
+  const labels = choices.map(({ column, select }) => labelled(said(heads[column]), select));
+  table.closest(".scroll").before(make("div", { className: "controls" }, ...labels, count));
+  show();
+}
+
+// Charts
+
+const ONLY_ERRORS = 1; // that a layer is empty is no news
+const LIVE = {
+  mode: "vega-lite",
+  renderer: "svg",
+  ast: true,
+  actions: false,
+  defaultStyle: false,
+  tooltip: { disableDefaultStyle: true },
+  logLevel: ONLY_ERRORS,
+};
+
+let specifications;
+let turn = Promise.resolve();
+
+function idle() {
+  return new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
+}
+
+/** Draws a chart into its place when there is time, one after the other; until then its place stays as it is. */
+function draw(place, specification) {
+  turn = turn.then(idle).then(async () => {
+    const stage = make("div", {});
+    const { view } = await window.vegaEmbed(stage, specification(), LIVE);
+    place.replaceChildren(stage);
+    place.setAttribute("role", "group");
+    // The caption and the tables say what marks and axes do, one by one.
+    for (const part of place.querySelectorAll(".role-axis, .role-mark")) part.setAttribute("aria-hidden", "true");
+    makeLegendsOperable(place, view);
+    place.classList.add("live");
+  });
+  return turn;
+}
+
+/** Legend entries as buttons for keys too; pressed are those that are chosen. */
+function makeLegendsOperable(place, view) {
+  const stores = Object.keys(view.getState({ data: (name) => name?.endsWith("_store"), signals: () => false }).data);
+  const labels = [...place.querySelectorAll(".role-legend-label text")];
+  const tell = () => {
+    const chosen = stores.flatMap((name) => view.data(name)).flatMap((row) => row.values);
+    for (const label of labels) label.setAttribute("aria-pressed", chosen.includes(label.__data__.datum.value));
+  };
+  for (const hidden of place.querySelectorAll("[aria-hidden]:has(.role-legend-label)")) hidden.removeAttribute("aria-hidden");
+  for (const label of labels) {
+    label.setAttribute("tabindex", "0");
+    label.setAttribute("role", "button");
+    label.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      label.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+    });
+  }
+  place.addEventListener("click", () => view.runAsync().then(tell));
+  tell();
+}
+
+/** Charts are drawn again, live, when they come near. */
+function enliven(places) {
+  const near = new IntersectionObserver((entries) => {
+    for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
+      near.unobserve(target);
+      draw(target, () => (specifications ??= json("charts"))[target.dataset.chart]);
+    }
+  }, { rootMargin: "400px" });
+  for (const place of places) near.observe(place);
+}
+
+// Telemetry of any trial
+
+/** JSON that was packed by gzip and base64. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
+/** The chart with the data of one trial, and of its panels those that the trial has. */
+function chartOf(trial, specification) {
+  const datasets = { phases: trial.phases.map(([name, begin_s, end_s]) => ({ name, begin_s, end_s })) };
+  const panels = specification.vconcat.filter(({ name }) => {
+    const rows = Object.entries(trial.devices).flatMap(([device, quantities]) =>
+      (quantities[name] ?? []).map((value, index) => ({ elapsed_s: (index + 0.5) * trial.step_s, device, value })),
+    );
+    datasets[name] = rows;
+    return rows.some(({ value }) => value !== null);
+  });
+  return { ...specification, vconcat: panels, datasets };
+}
+
+async function makeExplorer(figure) {
+  const { specification, trials } = await unpacked(figure.querySelector("script").textContent);
+  if (!trials.length) return;
+  const select = make("select", {}, ...trials.map((trial) => new Option(trial.label, trial.id)));
+  const options = [...select.options];
+  const place = make("div", { className: "chart" });
+  const scroll = make("div", { className: "scroll", tabIndex: 0, role: "group" }, place);
+  const controls = make("div", { className: "controls" }, labelled(words.trial, select));
+
+  const show = () => {
+    const trial = trials.find(({ id }) => id === select.value);
+    if (!trial) return;
+    scroll.setAttribute("aria-label", trial.label);
+    draw(place, () => chartOf(trial, specification));
+  };
+  select.addEventListener("change", show);
+
+  if (trials.length > 12) {
+    const search = make("input", { type: "search" });
+    const count = make("output", {});
+    search.addEventListener("input", () => {
+      const wanted = search.value.toLowerCase().split(/\s+/);
+      const found = options.filter((option) => wanted.every((word) => option.text.toLowerCase().includes(word)));
+      select.replaceChildren(...found);
+      count.textContent = fill(words.found, { shown: found.length, all: options.length });
+      show();
+    });
+    controls.prepend(labelled(words.search, search));
+    controls.append(count);
+  }
+  figure.querySelector(".note").replaceWith(controls, scroll);
+  new IntersectionObserver((entries, near) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    near.disconnect();
+    show();
+  }, { rootMargin: "400px" }).observe(figure);
+}
+
+// The page
+
+/** What does not scroll needs no stop of the tab key. */
+function watchScrolling(regions) {
+  const watch = new ResizeObserver((entries) => {
+    for (const region of new Set(entries.map(({ target }) => target.closest(".scroll")))) {
+      const scrolls = region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight;
+      region.tabIndex = scrolls ? 0 : -1;
+    }
+  });
+  for (const region of regions) {
+    watch.observe(region);
+    watch.observe(region.firstElementChild);
+  }
+}
+
+/** The contents show where the reader is. */
+function watchReading(sections) {
+  const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
+  const watch = new IntersectionObserver((entries) => {
+    for (const { target, isIntersecting } of entries) {
+      const link = links.get(target.getAttribute("aria-labelledby"));
+      if (isIntersecting) link.setAttribute("aria-current", "true");
+      else link.removeAttribute("aria-current");
+    }
+  }, { rootMargin: "-20% 0px -79% 0px" });
+  for (const section of sections) watch.observe(section);
+}
+
+/** On paper nothing can be unfolded. */
+function unfoldForPrint() {
+  let folded = [];
+  addEventListener("beforeprint", () => {
+    folded = [...document.querySelectorAll("details:not([open])")];
+    for (const details of folded) details.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const details of folded) details.open = false;
+  });
+}
+
+for (const table of document.querySelectorAll("table")) {
+  makeSortable(table);
+  makeFilterable(table);
+}
+enliven(document.querySelectorAll("[data-chart]"));
+for (const figure of document.querySelectorAll(".explorer")) makeExplorer(figure);
+watchScrolling(document.querySelectorAll(".scroll"));
+watchReading(document.querySelectorAll("main section"));
+unfoldForPrint();

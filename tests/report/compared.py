@@ -1,0 +1,54 @@
+"""Helpers of the tests of views: evidence and comparisons of made-up runs."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from tests.synthetic_run import SyntheticRun, steady_samples
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.published import read_sources
+from tsuishi.report.blocks import View
+from tsuishi.report.comparison import Comparison
+from tsuishi.report.page import Page
+from tsuishi.report.tables import Table
+from tsuishi.suite import Case
+
+PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
+
+
+def evidence_of(*runs: SyntheticRun, published: bool = False) -> Evidence:
+    return Evidence([run.finish() for run in runs], read_sources(PUBLISHED) if published else ())
+
+
+def compared(
+    run: SyntheticRun, suite: str = "multi_gpu_scaling", protocol: str = "steady", published: bool = False
+) -> Comparison:
+    return Comparison(evidence_of(run, published=published), suite, protocol)
+
+
+def factors(apart: float = 0.1) -> tuple[float, ...]:
+    """Of three trials about their geometric mean; the variance of their logarithms is apart²."""
+    return (math.exp(-apart), 1.0, math.exp(apart))
+
+
+def add_trials(
+    run: SyntheticRun, case: Case, environment: str, step_s: float, trials: int = 3, apart: float = 0.1, **fields: Any
+) -> None:
+    """Trials, three or one, whose geometric mean is `step_s`."""
+    for repetition, factor in enumerate(factors(apart) if trials == 3 else (1.0,), start=1):
+        samples = steady_samples(case.batch_size or 1, [step_s * factor] * 4)
+        run.add(case, environment, samples, repetition, **fields)
+
+
+def page_of(evidence: Evidence) -> Page:
+    """The page, of which nothing is drawn."""
+    return Page(evidence, lambda section: None)
+
+
+def tables(view: View) -> dict[str, Table]:
+    """The tables of a view by title."""
+    return {block.title: block for block in view.blocks if isinstance(block, Table)}
+
+
+def texts(table: Table) -> list[list[str]]:
+    return [[cell.text for cell in row] for row in table.rows]

@@ -1,0 +1,69 @@
+"""The schema of tables/*.csv: what is written is what is declared."""
+
+import csv
+import json
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.synthetic_run import write_example
+from tsuishi.report import columns
+from tsuishi.report.folder import make_report
+from tsuishi.rooms import Rooms
+
+PARSED: dict[str, Callable[[str], object]] = {
+    "string": str,
+    "integer": int,
+    "number": float,
+    "boolean": {"true": True, "false": False}.__getitem__,
+    "datetime": datetime.fromisoformat,
+}
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The tables of the report of the example run."""
+    base, rooms = tmp_path_factory.mktemp("example"), Rooms()
+    make_report([write_example(base / "run")], rooms.published, rooms.templates, base / "out")
+    return base / "out" / "tables"
+
+
+def test_every_table_is_declared_and_has_exactly_its_columns(tables: Path) -> None:
+    package = json.loads((tables / "datapackage.json").read_text(encoding="utf-8"))
+    declared = {one["path"]: [field["name"] for field in one["schema"]["fields"]] for one in package["resources"]}
+    written = {}
+    for path in sorted(tables.glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            written[path.name] = next(csv.reader(file))
+    assert written == declared
+    assert len(written) > 15
+
+
+def test_every_value_is_of_its_columns_type(tables: Path) -> None:
+    package = json.loads((tables / "datapackage.json").read_text(encoding="utf-8"))
+    parsed = 0
+    for resource in package["resources"]:
+        types = {field["name"]: PARSED[field["type"]] for field in resource["schema"]["fields"]}
+        with (tables / resource["path"]).open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                parsed += len([types[name](value) for name, value in row.items() if value])
+    assert parsed > 1000
+
+
+def test_every_column_has_a_description(tables: Path) -> None:
+    package = json.loads((tables / "datapackage.json").read_text(encoding="utf-8"))
+    assert all(field["description"] for one in package["resources"] for field in one["schema"]["fields"])
+
+
+def test_a_column_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/columns\.py"):
+        columns.frame(columns.TABLES["parity"], [{"suite": "parity", "colour": "red"}])
+
+
+def test_what_a_row_lacks_is_empty() -> None:
+    frame = columns.frame(columns.TABLES["limits"], [{"device": "cpu", "value": 1.5}])
+    assert frame.to_dict("records") == [
+        {"machine_record": None, "device": "cpu", "quantity": None, "precision": None, "value": 1.5}
+    ]

@@ -1,0 +1,57 @@
+"""Reports of large runs grow no faster than the runs, and their pages hardly at all."""
+
+import time
+
+import pytest
+
+from tests.large_run import write_large_run
+from tsuishi import schema
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import read_runs
+from tsuishi.report.telemetry import telemetry_section, telemetry_warnings
+from tsuishi.store import RunDirectory
+
+SMALL, LARGE = 300, 1_200
+TELEMETRY_ROWS = 60
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[int, RunDirectory]:
+    folder = tmp_path_factory.mktemp("large")
+    return {trials: write_large_run(folder / str(trials), trials, TELEMETRY_ROWS) for trials in (SMALL, LARGE)}
+
+
+def seconds(run: RunDirectory) -> float:
+    begin = time.process_time()
+    evidence = Evidence([run], ())
+    telemetry_section(evidence)
+    list(telemetry_warnings(evidence))
+    return time.process_time() - begin
+
+
+def test_four_times_the_trials_take_at_most_six_times_as_long(runs: dict[int, RunDirectory]) -> None:
+    seconds(runs[SMALL])
+    assert seconds(runs[LARGE]) < 6 * min(seconds(runs[SMALL]) for _ in range(2))
+
+
+def test_the_page_has_room_for_so_much_telemetry_however_large_the_run(runs: dict[int, RunDirectory]) -> None:
+    for run in runs.values():
+        section = telemetry_section(Evidence([run], ()))
+        data = next(block.data for block in section.blocks if hasattr(block, "data"))
+        lists = [one for trial in data["trials"] for lists in trial["devices"].values() for one in lists.values()]
+        assert 0 < sum(map(len, lists)) <= 250_000
+
+
+def test_a_large_run_is_as_the_runner_would_gather_it(runs: dict[int, RunDirectory]) -> None:
+    run = runs[SMALL]
+    written = {table: (run.path / f"{table}.csv").read_text() for table in schema.TABLES}
+    run.gather()
+    assert {table: (run.path / f"{table}.csv").read_text() for table in schema.TABLES} == written
+
+
+def test_telemetry_is_read_whole_and_held_once(runs: dict[int, RunDirectory]) -> None:
+    telemetry = read_runs([runs[LARGE]]).telemetry
+    with (runs[LARGE].path / "telemetry.csv").open() as file:
+        assert len(telemetry) == sum(1 for _ in file) - 1
+    # Numbers, and codes of texts: no Python object for each value.
+    assert telemetry.memory_usage(deep=True).sum() < 120 * len(telemetry)

@@ -1,0 +1,77 @@
+"""`invoke report` as a user calls it: languages, several runs, and exit codes for use in CI."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.test_judging import add_steps, two_gpus
+from tests.engine.job import invoke
+from tests.synthetic_run import TORCH, SyntheticRun
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs: on the first two GPUs are faster than one, as published, on the second slower."""
+    folder = tmp_path_factory.mktemp("reports")
+    for name, factor in (("20260101-000000-faster", 0.6), ("20260102-000000-slower", 1.5)):
+        run = two_gpus(SyntheticRun(folder / "results" / name))
+        for batch_size in (128, 512, 2048):
+            for model in ("cnn10", "wrn28_10"):
+                step_s = 0.009 + batch_size / 4800
+                add_steps(run, TORCH, step_s, batch_size=batch_size, model=model)
+                two = {"devices": 2, "strategy": "data_parallel"}
+                add_steps(run, TORCH, factor * step_s, batch_size=batch_size, model=model, **two)
+        run.finish()
+    return folder
+
+
+def test_a_report_that_contradicts_a_claim_ends_with_4_where_asked_to(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", "20260102-000000-slower", "--fail-on", "contradicted")
+    assert result.returncode == 4
+    assert f"contradicted: torch-2080ti (d) in {TORCH}" in result.stdout
+    assert (folder / "reports" / "20260102-000000-slower" / "index.html").exists()
+
+
+def test_a_report_that_contradicts_nothing_ends_with_0(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", "20260101-000000-faster", "--fail-on", "contradicted")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_several_verdicts_may_be_named(folder: Path) -> None:
+    named = "contradicted,direction only,reproduced"
+    result = invoke(folder, "report", "--run", "20260101-000000-faster", "--fail-on", named)
+    assert result.returncode == 4
+    assert f"reproduced: torch-2080ti (d) in {TORCH}" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fail-on", "contradict"), "error: unknown verdict 'contradict'; did you mean 'contradicted'? known: "),
+        (("--lang", "jp"), "error: unknown language 'jp'; known: en, ja"),
+        (("--run", "20260103"), "error: unknown run '20260103'; "),
+    ],
+)
+def test_what_there_is_none_of_is_refused_with_what_there_is(
+    folder: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    result = invoke(folder, "report", *arguments)
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_report_in_japanese_stands_beside_the_english_one(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", "20260101-000000-faster", "--lang", "ja")
+    assert result.returncode == 0
+    text = (folder / "reports" / "20260101-000000-faster-ja" / "index.html").read_text(encoding="utf-8")
+    assert '<html lang="ja">' in text
+    assert "再現" in text
+
+
+def test_runs_are_compared_in_one_report(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", "20260101-000000-faster,20260102-000000-slower", "--out", "both")
+    assert result.returncode == 0
+    text = (folder / "reports" / "both" / "report.md").read_text(encoding="utf-8")
+    assert "20260101-000000-faster" in text
+    assert "20260102-000000-slower" in text

@@ -1,0 +1,77 @@
+"""Scaling, against arithmetic done by hand."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.compared import compared, tables
+from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
+from tsuishi.analysis.scaling import Measured, scalings
+from tsuishi.report import scaling
+from tsuishi.report.blocks import Chart, View
+
+
+def measured(devices: int, batch_size: int, images_per_s: float, simulated: bool = False, **axes: Any) -> Measured:
+    strategy = "none" if devices == 1 else "mirrored"
+    axes = {"model": "cnn10", "strategy": strategy, "devices": devices, "batch_size": batch_size, **axes}
+    return Measured("x", axes, images_per_s, simulated)
+
+
+def test_strong_scaling_is_at_the_same_global_batch_and_weak_at_the_same_batch_per_device() -> None:
+    found = list(scalings([measured(1, 64, 100.0), measured(1, 128, 120.0), measured(2, 128, 180.0)]))
+    assert [(one.kind, one.baseline_batch_size, one.speedup, one.efficiency) for one in found] == [
+        ("strong", 128, pytest.approx(1.5), pytest.approx(0.75)),
+        ("weak", 64, pytest.approx(1.8), pytest.approx(0.9)),
+    ]
+
+
+def test_a_baseline_differs_in_devices_strategy_and_batch_only() -> None:
+    baselines = [measured(1, 64, 100.0, precision="tf32"), measured(1, 64, 100.0, model="wrn28_10"),
+                 measured(1, 64, 100.0, strategy="towers")]  # fmt: skip
+    assert not list(scalings([*baselines, measured(2, 64, 150.0)]))
+
+
+def test_a_batch_that_devices_cannot_share_evenly_has_no_weak_scaling() -> None:
+    found = list(scalings([measured(1, 42, 100.0), measured(1, 128, 100.0), measured(3, 128, 150.0)]))
+    assert [one.kind for one in found] == ["strong"]
+
+
+def on_two(tmp_path: Path, *batch_sizes: int) -> View:
+    """Steps of 1 s on one device and of 0.8 s on two simulated ones, beside what was published."""
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in batch_sizes:
+        run.add(training_case(batch_size), TF, steady_samples(batch_size, [1.0] * 4))
+        both = training_case(batch_size, strategy="mirrored", devices=2)
+        run.add(both, TF, steady_samples(batch_size, [0.8] * 4), simulated=True)
+    return scaling.scalings(compared(run, published=True))
+
+
+def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_path: Path) -> None:
+    view = on_two(tmp_path, 128)
+    strong = tables(view)["Strong scaling: the same global batch"]
+    assert [cell.text for cell in strong.rows[0]] == [TF, "cnn10, mirrored", "2", "128", "128", "1.250", "0.6250"]
+    assert strong.rows[0][-1].notes == ("simulated",)
+    assert strong.notes[-1].endswith("says nothing about GPUs.")
+    # cnn10 at 128: 13.90 s an epoch on one GPU, 11.92 s on two.
+    cnn10 = [row for row in view.rows["scaling"] if row["model"] == "cnn10"]
+    found = {(row["series"], row["kind"], row["batch_size"]): row for row in cnn10}
+    assert found["RTX 2080 Ti (published)", "strong", 128]["speedup"] == pytest.approx(13.90 / 11.92)
+    assert found["RTX 2080 Ti (published)", "weak", 256]["speedup"] == pytest.approx(13.90 / 9.00)
+
+
+def test_efficiency_is_drawn_for_each_network_with_the_published_one(tmp_path: Path) -> None:
+    charts = [block for block in on_two(tmp_path, 128, 256).blocks if isinstance(block, Chart)]
+    assert [chart.name for chart in charts] == [f"multi_gpu_scaling-steady-efficiency-{number}" for number in (1, 2)]
+    assert charts[0].caption.startswith("steady, cnn10. Speed-up over the number of devices")
+    assert charts[0].caption.endswith("how they scale says nothing about GPUs.")
+    drawn = next(iter(charts[0].specification["datasets"].values()))
+    ours = [row["efficiency"] for row in drawn if row["series"] == TF and row["kind"].startswith("Strong")]
+    assert ours == pytest.approx([0.625, 0.625])
+    assert {row["series"] for row in drawn if row["published"]} == {"RTX 2080 Ti (published)"}
+
+
+def test_one_device_has_no_scaling(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
+    assert scaling.scalings(compared(run, published=True)) == View((), {"scaling": []})
