@@ -52,7 +52,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Explorer:
-    """Telemetry of every trial, to choose from: see analysis/telemetry.py for what `data` is."""
+    """Telemetry of every trial, to choose from: see report/telemetry.py for what `data` is."""
 
     title: str
     caption: str

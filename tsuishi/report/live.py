@@ -62,7 +62,7 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
 def explorer(data: dict[str, Any]) -> dict[str, Any]:
     """What the page needs to draw the telemetry of any trial: the trials, and one chart that gets their data by name.
 
-    `data` as analysis/telemetry.py makes it. Panels have the names of their quantities; of each trial those are drawn
+    `data` as report/telemetry.py makes it. Panels have the names of their quantities; of each trial those are drawn
     that it has. Data are `phases` (name, begin_s, end_s) and of each quantity rows of elapsed_s, device and value.
     """
     chart = {

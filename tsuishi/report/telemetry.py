@@ -85,7 +85,12 @@ def _percent(share: float) -> str:
 
 
 def _explorer(evidence: Evidence) -> View:
-    """Every trial that was sampled, to choose from."""
+    """Every trial that was sampled, to choose from.
+
+    The data: `quantities`, their labels with units by name; `trials`, by suite and id, each with `id`, `label`,
+    `phases` (name, begin_s, end_s), `step_s`, and `devices`: by device and quantity means over bins of `step_s` seconds
+    from the start, null where there is none.
+    """
     results = evidence.results
     shown = overview(results)
     if not shown:
