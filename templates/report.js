@@ -114,6 +114,13 @@ const LIVE = {
   logLevel: ONLY_ERRORS,
 };
 
+/** JSON that was packed by gzip and base64. */
+async function unpacked(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return new Response(stream).json();
+}
+
 let specifications;
 let turn = Promise.resolve();
 
@@ -125,7 +132,7 @@ function idle() {
 function draw(place, specification) {
   turn = turn.then(idle).then(async () => {
     const stage = make("div", {});
-    const { view } = await window.vegaEmbed(stage, specification(), LIVE);
+    const { view } = await window.vegaEmbed(stage, await specification(), LIVE);
     place.replaceChildren(stage);
     place.setAttribute("role", "group");
     // The caption and the tables say what marks and axes do, one by one.
@@ -163,20 +170,14 @@ function enliven(places) {
   const near = new IntersectionObserver((entries) => {
     for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
       near.unobserve(target);
-      draw(target, () => (specifications ??= json("charts"))[target.dataset.chart]);
+      specifications ??= unpacked(document.getElementById("charts").textContent);
+      draw(target, async () => (await specifications)[target.dataset.chart]);
     }
   }, { rootMargin: "400px" });
   for (const place of places) near.observe(place);
 }
 
 // Telemetry of any trial
-
-/** JSON that was packed by gzip and base64. */
-async function unpacked(text) {
-  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).json();
-}
 
 /** The chart with the data of one trial, and of its panels those that the trial has. */
 function chartOf(trial, specification) {
@@ -204,7 +205,7 @@ async function makeExplorer(figure) {
     const trial = trials.find(({ id }) => id === select.value);
     if (!trial) return;
     scroll.setAttribute("aria-label", trial.label);
-    draw(place, () => chartOf(trial, specification));
+    draw(place, async () => chartOf(trial, specification));
   };
   select.addEventListener("change", show);
 

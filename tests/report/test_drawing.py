@@ -1,11 +1,13 @@
 """What is drawn, and what is kept of it."""
 
+import json
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tsuishi.report.blocks import Chart, Section, View
-from tsuishi.report.drawing import Drawings, kept, runtime, to_svg
+from tsuishi.report.drawing import Drawings, Hand, kept, runtime, to_svg
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
@@ -28,6 +30,19 @@ def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
         drawings.begin(Section("a", "A", (View((broken,)),)))
         with pytest.raises(ValueError, match="SVG conversion failed"):
             drawings.finished()
+
+
+def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -> None:
+    hand = Hand()
+    try:
+        assert hand(draw=json.dumps(BARS)).startswith("<svg")
+        (child,) = psutil.Process().children()
+        child.kill()
+        with pytest.raises(ValueError, match="the process that draws has ended"):
+            hand(draw=json.dumps(BARS))
+    finally:
+        hand.end()
+    assert psutil.Process().children() == []
 
 
 def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:

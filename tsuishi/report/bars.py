@@ -12,7 +12,7 @@ from tsuishi.report.language import mark, prose, t
 from tsuishi.report.tables import case_text, header
 
 # More cases than that are not read as bars. Of cases that differ only in their size, the best is drawn.
-_MOST_CASES = 24
+_MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
 _SIZES = ("batch_size", "matrix_size", "buffer_mib", "images")
 

@@ -41,6 +41,7 @@ class Verdicts:
     def __init__(self, evidence: Evidence) -> None:
         self.judgements = judge(evidence)
         self.own = list(self_consistency(evidence.sources))
+        self._environments = set(evidence.environments)
         titles = [(source.name, one.name, one.title) for source in evidence.sources for one in source.hardware]
         self._titles = {(source, hardware): title for source, hardware, title in titles}
 
@@ -96,19 +97,21 @@ class Verdicts:
             text_cell(one.source, "label"),
             Cell(t(one.verdict), kind="verdict", tone=TONES[one.verdict]),
             text_cell(sentence(one)),
-            text_cell(self._on(alike)),
+            self._on(alike),
             text_cell(_holds_if(one.claim)),
             _found_cell(outcomes if told else []),
             text_cell(self._published(one)),
             text_cell(min(trials) if trials else NOTHING, "label"),
         ]
 
-    def _on(self, alike: Sequence[Judgement]) -> str:
+    def _on(self, alike: Sequence[Judgement]) -> Cell:
         """The subject; of several without a verdict, their environments."""
         subjects = [one.subject for one in alike if one.subject]
         if len(subjects) == 1:
-            return str(subjects[0])
-        return in_words(dict.fromkeys(" / ".join(subject.environments) for subject in subjects))
+            return text_cell(subjects[0], "label")
+        if {name for subject in subjects for name in subject.environments} == self._environments:
+            return text_cell(t("all environments"), "label")
+        return text_cell(in_words(dict.fromkeys(" / ".join(subject.environments) for subject in subjects)))
 
     def _published(self, judgement: Judgement) -> str:
         """What the source's own numbers say of every check."""

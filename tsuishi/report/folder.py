@@ -18,7 +18,7 @@ from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
 from tsuishi.report import columns, data
-from tsuishi.report.drawing import Drawings, runtime
+from tsuishi.report.drawing import Drawings
 from tsuishi.report.page import Page
 from tsuishi.report.tables import exact
 from tsuishi.report.typeset import as_html, as_markdown
@@ -53,9 +53,8 @@ def make_report(
         raise UserError("no run to report on: make one with `invoke run-suite`")
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
-    evidence = Evidence(runs, read_sources(published))
-    kept_in = cache and cache / "report"
-    with Drawings(kept_in) as drawings, _replacing(out) as fresh:
+    with Drawings(cache and cache / "report") as drawings, _replacing(out) as fresh:
+        evidence = Evidence(runs, read_sources(published))
         page = Page(evidence, drawings.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
@@ -68,7 +67,7 @@ def make_report(
         svg = drawings.finished()
         for name, drawing in svg.items():
             _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
-        _write(fresh / "index.html", as_html(page, svg, templates, runtime(kept_in)))
+        _write(fresh / "index.html", as_html(page, svg, templates, drawings.runtime))
     return out / "index.html"
 
 

@@ -13,6 +13,7 @@ from tsuishi.report import again, columns, fits, side_by_side, summary, telemetr
 from tsuishi.report.blocks import Rows, Section
 from tsuishi.report.language import t
 from tsuishi.report.sections import suite_section
+from tsuishi.report.shortening import shortened
 from tsuishi.suite import AXES
 
 
@@ -30,6 +31,7 @@ class Page:
             begin(section)
             self.sections.append(section)
         self.tables = _tables(evidence, self.sections)
+        self.sections = shortened(self.sections)
 
 
 def _sections(evidence: Evidence) -> Iterator[Section]:
