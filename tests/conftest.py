@@ -1,9 +1,14 @@
 """What several test files need."""
 
 import os
+import signal
 from typing import NoReturn
 
 import pytest
+
+# What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing(what: str) -> NoReturn:

@@ -141,7 +141,7 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
         ("{ below = 0.9 }", "{ }", "hold': a region without bounds holds anything; give 'above', 'below' or both"),
         ('"order"', '"equal"', "checks[0]': a check of kind 'equal' has no direction; remove 'direction'"),
         ('why = "Clearly is more than 10 %."\n', "", "key 'claims[0].checks[0].why' is missing; add it"),
-        ('"Clearly is more than 10 %."', '""', "checks[0].why': string should have at least 1 character; given: ''"),
+        ('"Clearly is more than 10 %."', '""', 'checks[0].why\': no English text; add en = "…"'),
         # The claim.
         (
             CHECK,
