@@ -28,10 +28,12 @@ TELEMETRY_ROWS = 100
 MAKE = """
 import sys
 from pathlib import Path
-from tsuishi.report.folder import make_report
-from tsuishi.store import RunDirectory
+from tsuishi.report.drawing import Drawings
 run, out, cache = map(Path, sys.argv[1:])
-make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, cache)
+with Drawings(cache) as drawings:
+    from tsuishi.report.folder import make_report
+    from tsuishi.store import RunDirectory
+    make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, drawings)
 """
 
 

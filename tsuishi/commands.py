@@ -90,7 +90,7 @@ def report(work: Session) -> None:
     """The report of the runs named, of the run just made, or of the latest one."""
     if _plan_only():
         return
-    from tsuishi.report.folder import make_report
+    from tsuishi.report.drawing import Drawings
     from tsuishi.report.language import ENGLISH, speaking
 
     names = _names(ChainExecutor.options.get("run", "")) or (ChainExecutor.run_id,)
@@ -99,8 +99,11 @@ def report(work: Session) -> None:
     out = output_folder(work.settings, runs, ChainExecutor.options.get("out", ""))
     if language != ENGLISH:
         out = out.with_name(f"{out.name}-{language}")
-    with speaking(language):
-        index = make_report(runs, work.rooms.published, work.rooms.templates, out, work.settings.cache)
+    # What draws starts before pandas is imported, which takes as long.
+    with Drawings(work.settings.cache / "report") as drawings, speaking(language):
+        from tsuishi.report.folder import make_report
+
+        index = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings)
     work.screen.say(f"report: {index}")
     matched = list(_matching(out / "tables" / "verdicts.csv", _verdicts(ChainExecutor.options)))
     for line in matched:

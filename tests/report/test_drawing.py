@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from tsuishi.report.blocks import Chart, Section, View
-from tsuishi.report.drawing import Drawings, Hand, kept, runtime, to_svg
+from tsuishi.report.drawing import Drawings, Hands, kept, runtime, to_svg
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
@@ -33,7 +33,7 @@ def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
 
 
 def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -> None:
-    others, hand = set(psutil.Process().children()), Hand()
+    others, hand = set(psutil.Process().children()), Hands(count=1)
     try:
         assert hand(draw=json.dumps(BARS)).startswith("<svg")
         (child,) = set(psutil.Process().children()) - others

@@ -19,6 +19,7 @@ from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
 from tsuishi.published import Source, read_sources
 from tsuishi.report.comparison import Comparison
+from tsuishi.report.drawing import Drawings
 from tsuishi.report.folder import make_report
 from tsuishi.report.records import command_line
 from tsuishi.report.tables import digits
@@ -104,12 +105,14 @@ def test_charts_are_in_the_page_once_more_as_data_that_cannot_end_their_element(
 def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(example: Path, tmp_path: Path) -> None:
     run = write_example(tmp_path / "run")
     for out in ("first", "second"):
-        make_report([run], PUBLISHED, TEMPLATES, tmp_path / out, tmp_path / "cache")
+        with Drawings(tmp_path / "cache") as drawings:
+            make_report([run], PUBLISHED, TEMPLATES, tmp_path / out, drawings)
         assert files(tmp_path / out) == files(example)
     assert any((tmp_path / "cache").iterdir())
     no_folder = tmp_path / "file"
     no_folder.touch()
-    make_report([run], PUBLISHED, TEMPLATES, tmp_path / "third", no_folder)
+    with Drawings(no_folder) as drawings:
+        make_report([run], PUBLISHED, TEMPLATES, tmp_path / "third", drawings)
     assert files(tmp_path / "third") == files(example)
 
 

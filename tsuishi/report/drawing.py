@@ -15,10 +15,12 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
+from queue import SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tsuishi.report.blocks import Section
+if TYPE_CHECKING:
+    from tsuishi.report.blocks import Section
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
@@ -32,10 +34,9 @@ class Drawings:
 
     def __init__(self, kept_in: Path | None) -> None:
         self._kept_in = kept_in
-        # vl-convert draws one chart at a time in a process; the script takes as long as a dozen charts.
-        self._charts, self._script = Hand(), Hand()
+        self._hands = Hands()
         self._begun: dict[str, Future[str]] = {}
-        self._runtime = self._script.begin(runtime, kept_in, self._script)
+        self._runtime = self._hands.begin(runtime, kept_in, self._hands)
 
     def __enter__(self) -> "Drawings":
         return self
@@ -43,13 +44,12 @@ class Drawings:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._charts.end()
-        self._script.end()
+        self._hands.end()
 
-    def begin(self, section: Section) -> None:
+    def begin(self, section: "Section") -> None:
         for chart in section.charts:
-            asked = chart.specification, chart.name, self._kept_in, self._charts
-            self._begun[chart.name] = self._charts.begin(to_svg, *asked)
+            asked = chart.specification, chart.name, self._kept_in, self._hands
+            self._begun[chart.name] = self._hands.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:
         """All that were begun; waits for them. Raises whatever a drawing raised."""
@@ -61,41 +61,46 @@ class Drawings:
         return self._runtime.result()
 
 
-class Hand:
-    """One thing after the other, by a process of its own (draw.py), which is started when it is first needed."""
+class Hands:
+    """Processes that draw (draw.py), each one thing after the other. They start at once, as that takes a while."""
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1)
-        self._process: subprocess.Popen[str] | None = None
+    def __init__(self, count: int = 2) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=count)
+        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+        command, root = [sys.executable, "-m", "tsuishi.report.draw"], Path(__file__).parents[2]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._processes = [
+            subprocess.Popen(command, cwd=root, text=True, encoding="utf-8", **pipes) for _ in range(count)
+        ]
+        for process in self._processes:
+            self._free.put(process)
 
     def begin(self, make: Callable[..., str], *arguments: Any) -> "Future[str]":
-        return self._thread.submit(make, *arguments)
+        return self._threads.submit(make, *arguments)
 
     def __call__(self, **asked: str) -> str:
         """What draw.py answers. Raises ValueError where it cannot be drawn."""
-        if self._process is None:
-            command = [sys.executable, "-m", "tsuishi.report.draw"]
-            root = Path(__file__).parents[2]
-            self._process = subprocess.Popen(
-                command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-            )
-        assert self._process.stdin
-        assert self._process.stdout
-        with suppress(BrokenPipeError):
-            self._process.stdin.write(json.dumps(asked) + "\n")
-            self._process.stdin.flush()
-        answer = json.loads(self._process.stdout.readline() or '{"error": "the process that draws has ended"}')
+        process = self._free.get()
+        assert process.stdin
+        assert process.stdout
+        try:
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(asked) + "\n")
+                process.stdin.flush()
+            answer = json.loads(process.stdout.readline() or '{"error": "the process that draws has ended"}')
+        finally:
+            self._free.put(process)
         if "error" in answer:
             raise ValueError(answer["error"])
         return str(answer["text"])
 
     def end(self) -> None:
         """Whatever was begun and is not under way is dropped."""
-        self._thread.shutdown(cancel_futures=True)
-        if self._process:
-            self._process.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            process.kill()
             with suppress(BrokenPipeError):
-                self._process.communicate()
+                process.communicate()
 
 
 def here(**asked: str) -> str:

@@ -8,7 +8,7 @@ import gc
 import os
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -41,21 +41,21 @@ def _uncollected() -> Iterator[None]:
 
 @_uncollected()
 def make_report(
-    runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path, cache: Path | None = None
+    runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path, drawings: Drawings | None = None
 ) -> Path:
     """Write index.html, report.md, charts/ and tables/ of these runs into `out`; returns index.html.
 
-    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. What is slow to
-    make and the same each time is kept in `cache`, if there is one. Raises UserError where there are no runs, a file is
-    unreadable, or `out` holds something that is no report.
+    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
+    `drawings` may have started them before, and have them keep what is slow to make. Raises UserError where there are
+    no runs, a file is unreadable, or `out` holds something that is no report.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
-    with Drawings(cache and cache / "report") as drawings, _replacing(out) as fresh:
+    with nullcontext(drawings) if drawings else Drawings(None) as drawn, _replacing(out) as fresh:
         evidence = Evidence(runs, read_sources(published))
-        page = Page(evidence, drawings.begin)
+        page = Page(evidence, drawn.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
         for name, frame in page.tables.items():
@@ -64,10 +64,10 @@ def make_report(
         _write(fresh / "report.json", data.report_json(page, evidence))
         _write(fresh / data.SCHEMA_FILE, data.report_schema())
         _write(fresh / "report.md", as_markdown(page, templates))
-        svg = drawings.finished()
+        svg = drawn.finished()
         for name, drawing in svg.items():
             _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
-        _write(fresh / "index.html", as_html(page, svg, templates, drawings.runtime))
+        _write(fresh / "index.html", as_html(page, svg, templates, drawn.runtime))
     return out / "index.html"
 
 
