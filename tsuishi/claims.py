@@ -189,6 +189,11 @@ class Claim(spec.Spec):
     stated: bool = True
     checks: tuple[Check, ...] = ()
 
+    def named(self, axis: str) -> set[str | int]:
+        """The values of an axis, or the frameworks, that its checks select by."""
+        selections = [one for check in self.checks for one in (check.case, check.of, check.to or {})]
+        return {value for one in selections for value in one.get(axis, ())}
+
     @model_validator(mode="after")
     def _testable_or_not(self) -> "Claim":
         if bool(self.checks) == bool(self.untestable):

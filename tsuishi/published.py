@@ -6,7 +6,7 @@ A number belongs to every case that has all the axes it gives: an axis left out 
 """
 
 import statistics
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -121,7 +121,7 @@ class Number:
     @property
     def key(self) -> str:
         """What it is called as a column of a table: source and hardware."""
-        return f"published_{self.source}_{self.hardware}".replace("-", "_")
+        return _key(self.source, self.hardware)
 
     def matches(self, case: dict[str, Any]) -> bool:
         """Whether every axis given here has the same value in a case's axes."""
@@ -192,6 +192,15 @@ def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict
     if memories and memory_mib:
         found["least_gpu_memory_share"] = min(memories) / memory_mib
     return found
+
+
+def _key(source: str, hardware: str) -> str:
+    return f"published_{source}_{hardware}".replace("-", "_")
+
+
+def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
+    """What numbers were measured on, by Number.key."""
+    return {_key(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
 
 
 def read_source(path: Path) -> Source:

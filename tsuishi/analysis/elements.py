@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 
 from tsuishi.analysis import throughput
 from tsuishi.analysis.findings import Finding
-from tsuishi.analysis.intervals import Contrast, Pool, Term, contrast
+from tsuishi.analysis.intervals import Contrast, Pool, Term, contrast, student
 from tsuishi.claims import Check, Selection
 
 # A slope through two points has no residual; with three it begins to be one.
 _FEWEST_ALONG = 3
 IMBALANCE = "gpu_imbalance"
-# A line's parameters, where a source prints them and not what they were fitted to.
-_PRINTED = {"v0": "ideal_speed_images_per_s", "t_cost": "cost_time_s"}
 
 Key = tuple[str, frozenset[tuple[str, Any]], str]
 # A finding, or a line, and what is compared of it.
@@ -64,20 +62,17 @@ def elements(check: Check, findings: Sequence[Finding]) -> list[Element] | Missi
 
 def mean(elements: Sequence[Element]) -> Element:
     """The average comparison; a term that several share has the sum of their weights."""
-    weights: dict[Key, tuple[float, Term]] = {}
-    for one in elements:
-        for key, (weight, term) in one.weights.items():
-            weights[key] = (weights.get(key, (0.0, term))[0] + weight / len(elements), term)
-    return Element({}, weights, sum(one.shift for one in elements) / len(elements))
+    share = 1 / len(elements)
+    return Element({}, _weighted(elements, [share] * len(elements)), share * sum(one.shift for one in elements))
 
 
 def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
     return finding.logs if is_logarithmic(check) or check.kind == "trend" else finding.values
 
 
-def _rest(finding: Finding, check: Check, *without: str) -> frozenset[tuple[str, Any]]:
+def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
     """The axes in which both sides of a comparison agree: those named on neither."""
-    named = {*check.of, *(check.to or {}), *without}
+    named = {*check.of, *(check.to or {})}
     return frozenset((axis, value) for axis, value in finding.axes.items() if axis not in named)
 
 
@@ -214,14 +209,18 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
 
 def _printed(parameter: str, line: Finding) -> Term | None:
     if parameter == "b_half":
-        parts = [line.logs.get(name) for name in _PRINTED.values()]
+        parts = [line.logs.get(name) for name in throughput.PRINTED.values()]
         return None if None in parts else Term(sum(part.mean for part in parts if part), 0, None)
-    return line.logs.get(_PRINTED[parameter])
+    return line.logs.get(throughput.PRINTED[parameter])
+
+
+def _fit(points: Sequence[tuple[int, Term]]) -> throughput.Fit | None:
+    return throughput.fit((batch_size, math.exp(term.mean)) for batch_size, term in points)
 
 
 def _fitted(parameter: str, points: Sequence[tuple[int, Term]]) -> Term | None:
     """The logarithm of a line's parameter; its error is the fit's, from the scatter of the points about the line."""
-    fit = throughput.fit((batch_size, math.exp(term.mean)) for batch_size, term in points)
+    fit = _fit(points)
     value = getattr(fit, parameter) if fit else 0.0
     if fit is None or value <= 0:
         return None
@@ -233,7 +232,7 @@ def _fitted(parameter: str, points: Sequence[tuple[int, Term]]) -> Term | None:
     if not (interval.low > 0 and interval.high < math.inf):
         return Term(math.log(value), trials, Pool(math.inf, freedom))
     reach = math.log(interval.high / interval.low) / 2
-    error = reach / throughput.student(freedom)
+    error = reach / student(freedom)
     # As a mean of `trials`, it is divided by them again.
     return Term(math.log(value), trials, Pool(error**2 * trials, freedom))
 
@@ -242,7 +241,7 @@ def _residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Mis
     """Every point of every line of three points or more, over what its line says."""
     elements = []
     for line, points in _points(check, findings, check.of, check.quantity):
-        fit = throughput.fit((batch_size, math.exp(term.mean)) for batch_size, term in points)
+        fit = _fit(points)
         if fit and len(points) >= _FEWEST_ALONG:
             for batch_size, term in points:
                 axes = {**line.axes, "batch_size": batch_size}

@@ -10,7 +10,7 @@ from tsuishi.analysis import limits
 from tsuishi.analysis.estimates import case_estimates, trial_estimates
 from tsuishi.analysis.frames import named_rows, outcomes, read_runs
 from tsuishi.analysis.intervals import Terms, case_terms
-from tsuishi.published import Source
+from tsuishi.published import Source, hardware_by_key
 from tsuishi.store import RunDirectory
 
 
@@ -19,7 +19,6 @@ class Evidence:
 
     def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...]) -> None:
         # As recorded. `environments` are labels of environments: see `column` in frames.py.
-        self.directories = {run.id: run for run in runs}
         self.results = read_runs(runs)
         self.outcomes = outcomes(self.results)
         self.environments = sorted(set(self.outcomes["column"]))
@@ -41,8 +40,8 @@ class Evidence:
         # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.
         self.sources = sources
         self.numbers = [number for source in sources for number in source.flat() if number.axes["suite"] in self.suites]
-        listed = {(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
-        self.hardware = {number.key: listed[number.source, number.hardware] for number in self.numbers}
+        listed = hardware_by_key(sources)
+        self.hardware = {number.key: listed[number.key] for number in self.numbers}
         self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
         self._published: dict[str, dict[tuple[str, str], float]] = {}
 

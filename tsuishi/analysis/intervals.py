@@ -58,7 +58,7 @@ class Contrast(NamedTuple):
         """From low to high; None where no scatter is known."""
         if self.error is None:
             return None
-        reach = float(special.stdtrit(self.freedom, (1 + confidence) / 2)) * self.error if self.error else 0.0
+        reach = student(self.freedom, confidence) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 
     def p_inside(self, region: Region) -> float:
@@ -77,6 +77,11 @@ class Contrast(NamedTuple):
 
     def _p_below(self, bound: float) -> float:
         return Contrast(-self.value, self.error, self.freedom)._p_above(-bound)
+
+
+def student(freedom: float, confidence: float = CONFIDENCE) -> float:
+    """How many standard errors an interval reaches to either side."""
+    return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def pool(groups: Iterable[Sequence[float]]) -> Pool | None:

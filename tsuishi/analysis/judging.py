@@ -1,8 +1,8 @@
 """Judging: every claim of every source on what runs found, and on what the source itself printed."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 from tsuishi.analysis import verdicts
 from tsuishi.analysis.elements import Missing
@@ -87,9 +87,9 @@ def judge(evidence: Evidence) -> list[Judgement]:
 
 def _asked(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
     """A claim on every subject, undecided where it can be decided."""
-    suites = _named(claim, "suite")
+    suites = claim.named("suite")
     there = [one for one in findings if not suites or one.axes["suite"] in suites]
-    protocols = sorted({one.axes["protocol"] for one in there} & (_named(claim, "protocol") or {"literal", "steady"}))
+    protocols = sorted({one.axes["protocol"] for one in there} & (claim.named("protocol") or {"literal", "steady"}))
     for protocol in protocols:
         mine = [one for one in there if one.axes["protocol"] == protocol]
         for environments in _environments(claim, mine):
@@ -97,20 +97,14 @@ def _asked(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[J
             yield _undecided(source, claim, Subject(environments, protocol), of_these)
 
 
-def _named(claim: Claim, axis: str) -> set[Any]:
-    """The values of an axis that the claim's selections name."""
-    selections = [one for check in claim.checks for one in (check.case, check.of, check.to or {})]
-    return {value for one in selections for value in one.get(axis, ())}
-
-
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
     """Environments of the framework a claim names, or of any; pairs of one machine where it compares two."""
-    frameworks = sorted(_named(claim, "framework"))
+    frameworks = sorted(map(str, claim.named("framework")))
     by_framework: dict[str | None, dict[str, str]] = {}
     for one in findings:
         by_framework.setdefault(one.framework, {})[one.whose] = one.machine
     if len(frameworks) < 2:
-        wanted = frameworks or list(by_framework)
+        wanted: list[str | None] = [*frameworks] or list(by_framework)
         yield from sorted((name,) for framework in wanted for name in by_framework.get(framework, {}))
         return
     first, second = (by_framework.get(framework, {}) for framework in frameworks)
@@ -153,19 +147,17 @@ def _hindered(claim: Claim, finding: Finding) -> Hindrance:
 
 def _decided(family: Sequence[Judgement]) -> Iterator[Judgement]:
     """The verdicts of one family; of what too few trials were made of, none."""
-    open_ones = [one for one in family if one.verdict == "inconclusive"]
-    found = [_outcomes(one) for one in open_ones]
-    few = [verdicts.too_few(outcomes) for outcomes in found]
-    enough = [outcomes for outcomes, trials in zip(found, few, strict=True) if trials is None]
-    decided = iter(verdicts.decide([verdicts.together(outcomes) for outcomes in enough]))
-    trials_of = dict(zip(map(id, open_ones), few, strict=True))
-    for one in family:
-        if one.verdict != "inconclusive":
-            yield one
-        elif (trials := trials_of[id(one)]) is not None:
-            yield Judgement(one.source, one.claim, one.subject, "inconclusive", one.outcomes, "too few", trials)
+    asked = [(one, _outcomes(one)) for one in family if one.verdict == "inconclusive"]
+    yield from (one for one in family if one.verdict == "not tested")
+    enough = []
+    for one, outcomes in asked:
+        trials = verdicts.too_few(outcomes)
+        if trials is None:
+            enough.append((one, verdicts.together(outcomes)))
         else:
-            yield Judgement(one.source, one.claim, one.subject, next(decided), one.outcomes)
+            yield replace(one, hindrance="too few", trials=trials)
+    decided = verdicts.decide([evidence for _, evidence in enough])
+    yield from (replace(one, verdict=verdict) for (one, _), verdict in zip(enough, decided, strict=True))
 
 
 def _outcomes(judgement: Judgement) -> list[Outcome]:

@@ -3,6 +3,7 @@
 Everything is on the scale on which it is symmetric: ratios as logarithms, differences and slopes as they are.
 """
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -91,13 +92,14 @@ def _outside(value: float, region: Region) -> float:
 
 def _presence(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
     """Statuses do not scatter about a mean: all are as claimed, or none is, or there is no verdict."""
+    selection = {**check.case, **check.of}
     told = [one for one in findings if not _SAYS_WHAT_FITS.isdisjoint(one.statuses)]
-    selected = [one for one in told if one.selected(check.case, check.of)]
-    wanted = {*_combinations({**check.case, **check.of})}
-    present = {_chosen(one, {**check.case, **check.of}) for one in selected}
+    selected = [one for one in told if one.selected(selection)]
+    wanted = {*_combinations(selection)}
+    present = {_chosen(one, selection) for one in selected}
     if not selected or wanted - present:
         first = next(iter(sorted(wanted - present, key=str)), ())
-        return Missing("of", dict(first) or {**check.case, **check.of})
+        return Missing("of", dict(first) or selection)
     as_claimed = [set(one.statuses) == {check.status} for one in selected]
     against = [check.status not in one.statuses for one in selected]
     holds = 0.0 if (any if check.every == "some" else all)(as_claimed) else 1.0
@@ -109,10 +111,8 @@ def _presence(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:
     """Every combination of values that a selection names."""
-    found: list[tuple[tuple[str, Any], ...]] = [()]
-    for axis in sorted(set(selection) - {"framework"}):
-        found = [(*one, (axis, value)) for one in found for value in selection[axis]]
-    yield from found
+    axes = sorted(set(selection) - {"framework"})
+    yield from itertools.product(*[[(axis, value) for value in selection[axis]] for axis in axes])
 
 
 def _chosen(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:

@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from scipy import special
-
 from tsuishi.analysis.estimates import EPOCH_IMAGES
+from tsuishi.analysis.intervals import student
 
 # A step time that far off the line is no scatter but another algorithm, or another memory.
 KINK_PERCENT = 5.0
-CONFIDENCE = 0.95
+# A line's parameters, where a source prints them and not what they were fitted to.
+PRINTED = {"v0": "ideal_speed_images_per_s", "t_cost": "cost_time_s"}
 
 # Axes that tell one line from another; a line runs over batch sizes.
 LINE_AXES = ("mode", "model", "layout", "strategy", "devices", "nodes", "precision", "execution", "pipeline")
@@ -111,11 +111,6 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
         _ratio_interval(t_cost, slope, of_cost, of_slope, of_both, t),
         residuals,
     )
-
-
-def student(freedom: float) -> float:
-    """How many standard errors the 95 % interval reaches to either side."""
-    return float(special.stdtrit(freedom, (1 + CONFIDENCE) / 2))
 
 
 def _ratio_interval(above: float, below: float, of_above: float, of_below: float, of_both: float, t: float) -> Interval:

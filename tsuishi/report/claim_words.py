@@ -165,7 +165,7 @@ def takes(judgement: Judgement) -> str:
         return t(
             "It is about GPUs with {memory} GiB of memory, and these have another size.", memory=bounds_text(memory)
         )
-    suites, frameworks = (_named(claim, axis) for axis in ("suite", "framework"))
+    suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in ("suite", "framework"))
     if judgement.hindrance == "no environment":
         if frameworks:
             return t(
@@ -194,14 +194,9 @@ def _all_the_same(judgement: Judgement) -> str:
     return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_found, outcomes)))
 
 
-def _named(claim: Claim, axis: str) -> list[str]:
-    selections = [one for check in claim.checks for one in (check.case, check.of, check.to or {})]
-    return sorted({str(value) for one in selections for value in one.get(axis, ())})
-
-
 def _devices(claim: Claim) -> int:
     """The most devices that a claim's cases have."""
-    return max(map(int, _named(claim, "devices")), default=1)
+    return max(map(int, claim.named("devices")), default=1)
 
 
 def published_text(check: Check, found: Iterable[tuple[str, Outcome]]) -> str:

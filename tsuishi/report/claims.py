@@ -146,13 +146,14 @@ class Verdicts:
             base = {"source": one.source, "claim": one.claim.id, "environments": _environments(one)}
             base["protocol"] = one.subject.protocol if one.subject else ""
             told = {"verdict": one.verdict, "hindrance": one.hindrance, "stated": one.claim.stated}
+            said = {"text": in_language(one.claim.text), "sentence": sentence(one)}
             outcomes: Sequence[Outcome | Missing | None] = one.outcomes or [None] * max(1, len(one.claim.checks))
             for number, outcome in enumerate(outcomes, start=1):
                 check = one.claim.checks[number - 1] if one.claim.checks else None
                 row: dict[str, Any] = {**base, "check": number, "kind": check.kind if check else "", **told}
                 row |= {"what": what(check) if check else "", **_regions(check)}
                 row |= _numbers(outcome) if isinstance(outcome, Outcome) else {}
-                verdicts.append({**row, "text": in_language(one.claim.text), "sentence": sentence(one)})
+                verdicts.append({**row, **said})
                 if isinstance(outcome, Outcome):
                     cases += [{**base, "check": number, **case} for case in _cases(outcome)]
         return {"verdicts": verdicts, "verdict_cases": cases}

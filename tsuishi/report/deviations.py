@@ -19,21 +19,14 @@ def deviations(evidence: Evidence) -> View:
     """Of every source whose suites ran: hardware, software, length, data."""
     blocks: list[Block] = []
     for source in evidence.sources:
-        suites = {number.axes["suite"] for number in source.flat()} | _claimed(source)
+        suites = {number.axes["suite"] for number in source.flat()}
+        suites |= {suite for claim in source.claims for suite in claim.named("suite")}
         found = tuple(_of_source(evidence, source, suites & set(evidence.suites)))
         if found:
             blocks.append(Bullets(found, source.name))
     if not blocks:
         return View()
     return View((Heading(t("Deviations from what the sources did")), *blocks))
-
-
-def _claimed(source: Source) -> set[Any]:
-    """The suites that a source's claims are about."""
-    selections = [
-        one for claim in source.claims for check in claim.checks for one in (check.case, check.of, check.to or {})
-    ]
-    return {suite for one in selections for suite in one.get("suite", ())}
 
 
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from tsuishi.analysis import throughput
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.throughput import Fit, Interval, Line, Residual
+from tsuishi.published import hardware_by_key
 from tsuishi.report.blocks import Block, Section, Text, View
 from tsuishi.report.comparison import Comparison, Known, differing, published_cases
 from tsuishi.report.language import t
@@ -14,7 +15,7 @@ from tsuishi.report.tables import NOTHING, Cell, Table, case_text, digits, numbe
 
 # More are not read one by one.
 _MOST_POINTS = 100
-_PRINTED = ("ideal_speed_images_per_s", "cost_time_s")
+_PRINTED = tuple(throughput.PRINTED.values())
 _PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
 
 
@@ -30,9 +31,8 @@ def fitted_lines(comparison: Comparison) -> View:
 
 def published_section(evidence: Evidence) -> Section:
     """The lines of everything that was published over batch sizes, whether its suite ran or not."""
-    listed = {(source.name, hardware.name): hardware for source in evidence.sources for hardware in source.hardware}
+    hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.flat()]
-    hardware = {number.key: listed[number.source, number.hardware] for number in numbers}
     suites = list(dict.fromkeys(str(number.axes["suite"]) for number in numbers))
     found = [
         Fits(published_cases([one for one in numbers if one.axes["suite"] == suite], hardware), {"suite": suite}, True)
