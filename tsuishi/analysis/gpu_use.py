@@ -18,6 +18,11 @@ def gpu_number(device: str) -> int:
     return int(device.removeprefix("gpu"))
 
 
+def device_order(device: str) -> tuple[bool, int, str]:
+    """The key that sorts devices of telemetry: the host, then GPUs by their index."""
+    return device != HOST, len(device), device
+
+
 def measured_on_gpus(telemetry: pd.DataFrame) -> pd.DataFrame:
     """The ticks of GPUs in measured phases."""
     return telemetry[telemetry["phase"].isin(MEASURED) & (telemetry["device"] != HOST)]

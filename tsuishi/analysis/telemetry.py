@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from tsuishi.analysis.frames import Results, named_rows
-from tsuishi.analysis.gpu_use import HOST
+from tsuishi.analysis.gpu_use import device_order
 
 MOST_VALUES = 250_000
 LEAST_BINS, MOST_BINS = 8, 240
@@ -61,7 +61,7 @@ def overview(results: Results, most_values: int = MOST_VALUES) -> list[Series]:
 
 def _ticks(telemetry: pd.DataFrame) -> pd.DataFrame:
     """Telemetry's rows with what is shown of them; devices sort as they are listed."""
-    names = sorted(telemetry["device"].unique(), key=lambda device: (device != HOST, len(device), device))
+    names = sorted(telemetry["device"].unique(), key=device_order)
     memory_mib = telemetry["process_memory_mib"].fillna(telemetry["memory_used_mib"])
     shown = telemetry.assign(device=pd.Categorical(telemetry["device"], categories=names), memory_mib=memory_mib)
     return shown[["trial", "device", "elapsed_s", *QUANTITIES]]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from tsuishi.analysis.gpu_use import device_order
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.blocks import Chart
 from tsuishi.report.comparison import published_name
@@ -220,7 +221,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> di
         for one in phases
     ]
     # Of every panel the same, since panels share their colours.
-    devices = sorted(set(telemetry["device"]), key=lambda device: (device != "host", len(device), device))
+    devices = sorted(set(telemetry["device"]), key=device_order)
     datasets: dict[str, list[dict[Any, Any]]] = {"phases": bands}
     drawn = []
     for title, values in panels.items():

@@ -10,6 +10,7 @@ import pandas as pd
 from tsuishi.analysis import drift
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.frames import named_rows
+from tsuishi.analysis.gpu_use import device_order
 from tsuishi.analysis.telemetry import Series, overview
 from tsuishi.quantities import GPUS, imbalance
 from tsuishi.report import charts
@@ -173,7 +174,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
         trials = evidence.results.trials
         several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials["devices"].fillna(1) > 1)
         return View((Text(t(_NO_LOAD), "note"),) if several.any() else ())
-    devices = sorted({device for means in loads.values() for device in means}, key=lambda name: (len(name), name))
+    devices = sorted({device for means in loads.values() for device in means}, key=device_order)
     whats = [what for what in _LOADS if any(what == found for *_, found in loads)]
     table = []
     for case_id, environment in dict.fromkeys(key[:2] for key in loads):

@@ -46,7 +46,7 @@ class Towers:
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
-        self._numbers = [one for one in comparison.evidence.numbers if one.axes["suite"] == comparison.suite]
+        self._numbers = comparison.numbers
         measured = set(comparison.cases["quantity"])
         # The word for what a series lacks, where it is not that it was not planned: SciPy has one CPU and no towers.
         self._absent: dict[str, str] = {}
@@ -92,9 +92,8 @@ class Towers:
 
     def ratios(self) -> list[dict[str, Any]]:
         """For ratios.csv: every line that has three devices and four."""
-        where = {"suite": self._comparison.suite, "protocol": self._comparison.protocol}
         return [
-            {**where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
+            {**self._comparison.where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
             for (series, quantity), line in {**self.own, **self.others}.items()
             if (ratio := _ratio(line))
         ]
