@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples, training_case
+from tests.gpu_run import GPU, add_steps, two_gpus
+from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, training_case
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.judging import Judgement, judge, self_consistency
 from tsuishi.analysis.outcomes import Outcome
@@ -13,23 +14,6 @@ from tsuishi.claims import Check, Claim
 from tsuishi.published import Source, read_sources
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
-GPU = {"device": "RTX 2080 Ti", "simulated": False, "synthetic": False}
-# Three trials that scatter by 1 %.
-SCATTER = (0.99, 1.0, 1.01)
-
-
-def two_gpus(run: SyntheticRun) -> SyntheticRun:
-    gpus = [{"name": "RTX 2080 Ti", "memory_mib": 11264, "uuid": f"GPU-{number}"} for number in (0, 1)]
-    run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
-    return run
-
-
-def add_steps(run: SyntheticRun, environment: str, step_s: float, trials: int = 3, **given: Any) -> None:
-    fields = {**GPU, **given.pop("fields", {})}
-    case = training_case(given.pop("batch_size", 128), **given)
-    for repetition in range(1, trials + 1):
-        samples = steady_samples(case.batch_size or 0, [step_s * SCATTER[repetition - 1]] * 8)
-        run.add(case, environment, samples, repetition, **fields)
 
 
 def claim(*checks: dict[str, Any], **fields: Any) -> Claim:

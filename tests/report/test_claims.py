@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.test_judging import GPU, add_steps, two_gpus
+from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.published import read_sources

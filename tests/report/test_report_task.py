@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.analysis.test_judging import add_steps, two_gpus
 from tests.engine.job import invoke
+from tests.gpu_run import add_steps, two_gpus
 from tests.synthetic_run import TORCH, SyntheticRun
 
 

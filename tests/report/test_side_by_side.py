@@ -9,6 +9,7 @@ from scipy import stats
 from tests.report.compared import add_trials, evidence_of, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, limits_case, machine, training_case, work
 from tsuishi.report.blocks import Chart, Section, Text
+from tsuishi.report.comparison import comparisons
 from tsuishi.report.sections import suite_section
 from tsuishi.report.side_by_side import section
 from tsuishi.report.tables import Cell, Table
@@ -18,7 +19,8 @@ MEANS = "Times the reference, on average"
 
 
 def found(run: SyntheticRun, *more: SyntheticRun) -> tuple[dict[str, Table], Section]:
-    made = section(evidence_of(run, *more))
+    evidence = evidence_of(run, *more)
+    made = section(evidence, comparisons(evidence))
     return {title: table for view in made.views for title, table in tables(view).items()}, made
 
 
@@ -127,7 +129,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     add_trials(one, training_case(16), TORCH, 0.4)
     add_trials(other, training_case(16), TORCH, 0.1)
     evidence = evidence_of(one, other)
-    made = section(evidence)
+    made = section(evidence, comparisons(evidence))
     (table,) = [table for view in made.views for title, table in tables(view).items() if title == STEPS]
     (row,) = table.rows
     assert {name.removesuffix(", the reference") for name in table.columns[1:]} == {
@@ -138,7 +140,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     said = " ".join(block.text for block in made.blocks if isinstance(block, Text))
     assert "Machine 1: " in said
     assert "RTX 5090" in said
-    suite = suite_section(evidence, "multi_gpu_scaling")
+    suite = suite_section(evidence, "multi_gpu_scaling", comparisons(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite
 

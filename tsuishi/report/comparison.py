@@ -136,6 +136,12 @@ class Comparison:
         return [*flags, t("Synthetic data.")] if self.cases["synthetic"].any() else flags
 
 
+def comparisons(evidence: Evidence) -> list[Comparison]:
+    """Of every suite and protocol, in their order."""
+    kinds = sorted(set(zip(evidence.outcomes["suite"], evidence.outcomes["protocol"], strict=True)))
+    return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
+
+
 def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
     """Numbers by the case they are of; hardware by Number.key."""
     found: dict[tuple[str, str], Known] = {}

@@ -1,6 +1,6 @@
 """Matchups: which cases are compared with which, by what, and what follows from it."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.analysis.evidence import Evidence
@@ -53,21 +53,22 @@ class Matchup:
         return [name for name in self.comparison.environments if name != self.reference]
 
 
-def matchups(evidence: Evidence) -> Iterator[Matchup]:
-    terms = evidence.terms
-    kinds = evidence.outcomes[["suite", "protocol"]].drop_duplicates().sort_values(["suite", "protocol"])
-    for suite, protocol in kinds.itertuples(index=False):
-        comparison = Comparison(evidence, suite, protocol)
-        by_quantity = _cases_by_quantity(comparison, terms)
-        for quantity, case_ids in by_quantity.items():
-            yield Matchup(comparison, quantity, case_ids, terms)
-
-
-def _cases_by_quantity(comparison: Comparison, terms: Terms) -> dict[str, list[str]]:
-    """The cases to compare by each quantity. A case that has none is with those by which most are compared."""
+def matchups(evidence: Evidence, comparisons: Iterable[Comparison]) -> Iterator[Matchup]:
+    """Every suite and protocol, quantity by quantity."""
     known: dict[str, set[str]] = {}
-    for case_id, _, quantity in terms:
+    for case_id, _, quantity in evidence.terms:
         known.setdefault(case_id, set()).add(quantity)
+    for comparison in comparisons:
+        by_quantity = _cases_by_quantity(comparison, known)
+        for quantity, case_ids in by_quantity.items():
+            yield Matchup(comparison, quantity, case_ids, evidence.terms)
+
+
+def _cases_by_quantity(comparison: Comparison, known: Mapping[str, set[str]]) -> dict[str, list[str]]:
+    """The cases to compare by each quantity. A case that has none is with those by which most are compared.
+
+    known: the quantities of every case that has any.
+    """
     groups = _QUANTITIES_OF.get(comparison.suite, _QUANTITIES)
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []

@@ -11,6 +11,7 @@ from tsuishi.analysis.evidence import Evidence
 from tsuishi.published import Source
 from tsuishi.report import again, columns, fits, side_by_side, summary, telemetry
 from tsuishi.report.blocks import Rows, Section
+from tsuishi.report.comparison import comparisons
 from tsuishi.report.language import t
 from tsuishi.report.sections import suite_section
 from tsuishi.report.shortening import shortened
@@ -36,9 +37,10 @@ class Page:
 
 def _sections(evidence: Evidence) -> Iterator[Section]:
     yield Section("summary", t("Summary"), tuple(summary.views(evidence)))
-    yield side_by_side.section(evidence)
+    every = comparisons(evidence)
+    yield side_by_side.section(evidence, every)
     for suite in evidence.suites:
-        yield suite_section(evidence, suite)
+        yield suite_section(evidence, suite, [one for one in every if one.suite == suite])
     yield fits.published_section(evidence)
     yield telemetry.telemetry_section(evidence)
     yield Section("again", t("Run it again"), tuple(again.views(evidence)))

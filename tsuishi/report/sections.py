@@ -1,6 +1,6 @@
 """The section of a suite: under each protocol the same views in reading order, then what explains them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.report.bars import energies, limit_fractions, step_parts
@@ -23,10 +23,8 @@ _PROTOCOLS = {
 }
 
 
-def suite_section(evidence: Evidence, suite: str) -> Section:
-    """The section of a suite that ran."""
-    protocols = sorted(set(evidence.outcomes.loc[evidence.outcomes["suite"] == suite, "protocol"]))
-    comparisons = [Comparison(evidence, suite, protocol) for protocol in protocols]
+def suite_section(evidence: Evidence, suite: str, comparisons: Iterable[Comparison]) -> Section:
+    """The section of a suite that ran, from its comparisons under each protocol."""
     views = [view(comparison) for comparison in comparisons for view in VIEWS]
     return Section(f"suite-{suite}", suite, (*views, explanation(evidence, suite)))
 

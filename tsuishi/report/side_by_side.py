@@ -12,6 +12,7 @@ from tsuishi.analysis.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.analysis.matched import as_ratio
 from tsuishi.report import charts, records
 from tsuishi.report.blocks import Block, Chart, Section, Text, View
+from tsuishi.report.comparison import Comparison
 from tsuishi.report.language import prose, t
 from tsuishi.report.matchups import Matchup, matchups
 from tsuishi.report.ratios import ratio_cell
@@ -19,13 +20,13 @@ from tsuishi.report.tables import NOTHING, Cell, Table, digits, header, status_c
 from tsuishi.suite import AXES
 
 
-def section(evidence: Evidence) -> Section:
+def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
     """The means over all cases first; then every suite whose cases take a time, case by case."""
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
-    found = list(matchups(evidence))
+    found = list(matchups(evidence, comparisons))
     # Where there are several suites, means come first and cases on demand.
     views = (_view(one, folded=len(found) > 1) for one in found)
     return Section("side-by-side", title, (_means(evidence, found), *views))
