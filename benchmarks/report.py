@@ -28,12 +28,13 @@ TELEMETRY_ROWS = 100
 MAKE = """
 import sys
 from pathlib import Path
+from tsuishi.analysis.recorded import ahead
 from tsuishi.report.drawing import Drawings
+from tsuishi.store import RunDirectory
 run, out, cache = map(Path, sys.argv[1:])
-with Drawings(cache) as drawings:
+with ahead([RunDirectory(run)]) as read, Drawings(cache) as drawings:
     from tsuishi.report.folder import make_report
-    from tsuishi.store import RunDirectory
-    make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, drawings)
+    make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, drawings, read)
 """
 
 

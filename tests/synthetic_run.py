@@ -176,8 +176,8 @@ def _add_training(run: SyntheticRun) -> None:
     first_layout = training_case(16, layout="channels_first")
     run.add(first_layout, TF, status="unsupported", reason="channels_first needs a GPU in TensorFlow 1.13; use tf2-cpu")
     epochs = [("epoch", 0, 20, 2560, 8.0), ("epoch", 1, 20, 2560, 6.0), ("epoch", 2, 20, 2560, 6.4)]
-    accuracy = {"metrics": [("test_accuracy", 0.1, "1"), ("test_accuracy", 0.25, "1")]}
-    run.add(training_case(128, protocol="literal"), TF, epochs, synthetic=True, **accuracy)
+    accuracy = [("test_accuracy", 0.1, "1"), ("test_accuracy", 0.25, "1")]
+    run.add(training_case(128, protocol="literal"), TF, epochs, synthetic=True, metrics=accuracy)
 
 
 def steady_samples(

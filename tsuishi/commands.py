@@ -90,6 +90,7 @@ def report(work: Session) -> None:
     """The report of the runs named, of the run just made, or of the latest one."""
     if _plan_only():
         return
+    from tsuishi.analysis.recorded import ahead
     from tsuishi.report.drawing import Drawings
     from tsuishi.report.language import ENGLISH, speaking
 
@@ -99,11 +100,11 @@ def report(work: Session) -> None:
     out = output_folder(work.settings, runs, ChainExecutor.options.get("out", ""))
     if language != ENGLISH:
         out = out.with_name(f"{out.name}-{language}")
-    # What draws starts before pandas is imported, which takes as long.
-    with Drawings(work.settings.cache / "report") as drawings, speaking(language):
+    # What reads and draws starts before pandas is imported, which takes as long.
+    with ahead(runs) as read, speaking(language), Drawings(work.settings.cache / "report") as drawings:
         from tsuishi.report.folder import make_report
 
-        index = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings)
+        index = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings, read)
     work.screen.say(f"report: {index}")
     matched = list(_matching(out / "tables" / "verdicts.csv", _verdicts(ChainExecutor.options)))
     for line in matched:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+# Phases in which the measured work is done; energy is counted over these.
+MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
 # GPUs of one machine, of each of which load, power and memory have a quantity.
 GPUS = range(8)
 

@@ -209,7 +209,7 @@ def read_bytes(path: Path | str) -> bytes:
         raise UserError(f"{path}: cannot be read: {error}") from error
 
 
-def parse_json(path: Path, text: bytes) -> dict[str, Any]:
+def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
     """The JSON object that was read from a path."""
     try:
         value = json.loads(text)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tsuishi.analysis.intervals import Contrast, Pool, Region, Term, case_terms, contrast, pool, ratio
+from tsuishi.analysis.intervals import Contrast, Pool, Region, Term, case_terms, contrast, pool, ratio, trial_values
 
 # 5 % of 4,000 has a standard error of 0.34 %: a rate that is 5 % is seen between 3.9 and 6.1 %.
 RUNS = 4000
@@ -63,13 +63,13 @@ def test_cases_of_a_suite_share_their_scatter_and_environments_do_not() -> None:
     frame = pd.DataFrame(rows, columns=["case_id", "column", "value"]).assign(
         suite="s", protocol="steady", quantity="step_s"
     )
-    terms = case_terms(frame)
+    terms = case_terms(trial_values(frame))
     variance = 2 * (math.log(2) / 2) ** 2
     assert terms["c1", "a", "step_s"] == Term(pytest.approx(math.log(2) / 2), 2, Pool(pytest.approx(variance), 1))
     assert terms["c2", "a", "step_s"].pool == terms["c1", "a", "step_s"].pool
     assert terms["c1", "b", "step_s"].pool == Pool(0.0, 1)
     assert ("c3", "a", "step_s") not in terms
-    assert case_terms(frame, logarithmic=False)["c3", "a", "step_s"].mean == -1
+    assert case_terms(trial_values(frame), logarithmic=False)["c3", "a", "step_s"].mean == -1
 
 
 @pytest.mark.parametrize("trials", [3, 5, 10])

@@ -5,13 +5,17 @@ import json
 from pathlib import Path
 
 import pandas as pd
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.analysis import reading
-from tsuishi.analysis.reading import Parts, read_visible, visible
+from tests.synthetic_run import write_example
+from tsuishi.analysis import recorded as reading
+from tsuishi.analysis.reading import frame
+from tsuishi.analysis.recorded import Parts, ahead, read_visible, recorded, visible
 from tsuishi.errors import UserError
+from tsuishi.store import RunDirectory
 
 HEAD = "phase,index,steps,images,seconds\n"
 
@@ -24,7 +28,7 @@ def samples(tmp_path: Path, *texts: str | bytes) -> pd.DataFrame:
         folder.mkdir(parents=True)
         (folder / "samples.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
         parts.add(number, folder)
-    return parts.frame()
+    return frame("samples", parts.text())
 
 
 def test_rows_have_their_trials_number_in_front(tmp_path: Path) -> None:
@@ -34,10 +38,15 @@ def test_rows_have_their_trials_number_in_front(tmp_path: Path) -> None:
     assert found["seconds"].tolist() == [0.5, 0.25, 0.001]
 
 
+def test_texts_that_all_look_like_numbers_stay_texts(tmp_path: Path) -> None:
+    found = samples(tmp_path, f"{HEAD}01,0,1,2,0.5\n1.0,1,1,2,0.25\n")
+    assert found["phase"].tolist() == ["01", "1.0"]
+
+
 def test_a_trial_without_a_part_has_no_rows(tmp_path: Path) -> None:
     parts = Parts("samples")
     parts.add(0, tmp_path)
-    assert parts.frame().empty
+    assert frame("samples", parts.text()).empty
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,7 @@ def test_whatever_is_written_is_read(
         writer.writerows((phase.replace("\r", ""), 0, steps, 1, seconds) for phase, steps, seconds in rows)
     parts = Parts("samples")
     parts.add(7, folder)
-    found = parts.frame()
+    found = frame("samples", parts.text())
     assert found["steps"].tolist() == [steps for _, steps, _ in rows]
     assert found["seconds"].tolist() == [seconds for *_, seconds in rows]
 
@@ -110,4 +119,45 @@ def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     path.write_text("[]")
     with pytest.raises(UserError, match="expected a JSON object"):
-        reading.read_visible(path)
+        read_visible(path)
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
+    """A run that a process of its own reads."""
+    monkeypatch.setattr(reading, "MANY_TRIALS", 1)
+    return write_example(tmp_path / "run")
+
+
+def test_a_process_that_reads_ahead_finds_the_same_and_leaves_nothing_behind(run: RunDirectory) -> None:
+    others = set(psutil.Process().children())
+    with ahead([run]) as read:
+        (child,) = set(psutil.Process().children()) - others
+        assert read([run]) == recorded([run])
+    assert not child.is_running()
+
+
+def test_what_cannot_be_read_ahead_is_said_as_if_it_were_read_here(run: RunDirectory) -> None:
+    (run.finished_folders()[0] / "trial.json").write_text("[]")
+    with pytest.raises(UserError) as here:
+        recorded([run])
+    with ahead([run]) as read, pytest.raises(UserError) as there:
+        read([run])
+    assert str(there.value) == str(here.value)
+
+
+def test_a_process_that_reads_ahead_and_dies_is_an_error(run: RunDirectory) -> None:
+    others = set(psutil.Process().children())
+    with ahead([run]) as read:
+        for child in set(psutil.Process().children()) - others:
+            child.kill()
+            child.wait()
+        with pytest.raises(UserError, match="the process that reads the runs has ended before its time"):
+            read([run])
+
+
+def test_a_run_of_few_trials_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
+    others = set(psutil.Process().children())
+    with ahead([write_example(tmp_path / "run")]) as read:
+        assert read is recorded
+        assert set(psutil.Process().children()) == others

@@ -12,6 +12,10 @@ from tsuishi.report.drawing import Drawings, Hands, kept, runtime, to_svg
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
 
+def children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
 def section(*names: str) -> Section:
     return Section("a", "A", (View(tuple(Chart("title", name, "caption", BARS) for name in names)),))
 
@@ -21,7 +25,11 @@ def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
         drawings.begin(section("one", "two"))
         drawings.begin(section("three"))
         drawn = drawings.finished()
-    assert drawn == {name: to_svg(BARS, name) for name in ("one", "two", "three")}
+    hand = Hands(count=1)
+    try:
+        assert drawn == {name: to_svg(BARS, name, None, hand) for name in ("one", "two", "three")}
+    finally:
+        hand.end()
 
 
 def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
@@ -33,16 +41,31 @@ def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
 
 
 def test_a_process_that_draws_and_dies_is_an_error_and_leaves_nothing_behind() -> None:
-    others, hand = set(psutil.Process().children()), Hands(count=1)
+    others, hand = children(), Hands(count=1)
     try:
         assert hand(draw=json.dumps(BARS)).startswith("<svg")
-        (child,) = set(psutil.Process().children()) - others
+        (child,) = children() - others
         child.kill()
         with pytest.raises(ValueError, match="the process that draws has ended"):
             hand(draw=json.dumps(BARS))
     finally:
         hand.end()
     assert not child.is_running()
+
+
+def test_english_charts_are_the_same_whatever_fonts_a_machine_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn() -> dict[str, str]:
+        with Drawings(None) as drawings:
+            drawings.begin(section("one"))
+            return drawings.finished()
+
+    usual = drawn()
+    (tmp_path / "fonts").mkdir()
+    (tmp_path / "fonts.conf").write_text(f"<fontconfig><dir>{tmp_path}/fonts</dir></fontconfig>", encoding="utf-8")
+    monkeypatch.setenv("FONTCONFIG_FILE", str(tmp_path / "fonts.conf"))
+    assert drawn() == usual
 
 
 def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:

@@ -192,11 +192,13 @@ def test_what_is_missing_or_failed_has_its_word_in_every_table(example: Path) ->
 
 def test_warnings_say_simulated_synthetic_unpinned_substituted_and_garbled(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
-    run.add(conv2d_case(), TF, [], simulated=True, synthetic=True, events_garbled=2)
+    why = "RTX 4090 is compute capability 8.9 (Ada); tf holds code for 3.5 to 7.0"
+    run.add(conv2d_case(), TF, [], simulated=True, synthetic=True, events_garbled=2, forced=why)
     text = Text(report(run, tmp_path / "out")).text
     for warning in (
         "1 of 1 trials: simulated devices",
         "1 of 1 trials: synthetic data",
+        f"in an environment that is not made for this GPU: {why}.",
         "built on localhost/bionic:local, which is unpinned",
         "localhost/bionic:local stands in for docker.io/library/ubuntu:18.04",
         "2 events were garbled",

@@ -6,7 +6,7 @@ import pandas as pd
 
 from tsuishi.analysis.frames import Results
 from tsuishi.analysis.gpu_use import measured_on_gpus
-from tsuishi.recording import MEASURED
+from tsuishi.quantities import MEASURED
 
 # What changes by more than this share from the first third of a trial to the last has drifted.
 DRIFT = 0.05

@@ -6,6 +6,7 @@ Blocks make a trial's estimate (pure arithmetic, from 2-method.md), trials make 
 import math
 import statistics
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,9 +14,8 @@ import pandas as pd
 
 from tsuishi.analysis.frames import CASE_KEYS, Results, named_rows
 from tsuishi.analysis.gpu_use import gpu_quantities
-from tsuishi.analysis.reading import TRIAL
-from tsuishi.quantities import QUANTITIES
-from tsuishi.recording import MEASURED
+from tsuishi.analysis.recorded import TRIAL
+from tsuishi.quantities import MEASURED, QUANTITIES
 
 # An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
 EPOCH_IMAGES = 50_000
@@ -56,6 +56,7 @@ class Estimate(NamedTuple):
     derived: bool = False
 
 
+@cache
 def unit_of(quantity: str) -> str:
     """The unit a quantity's name ends with; 1 for a pure number."""
     if quantity in QUANTITIES:
@@ -84,10 +85,10 @@ def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epoc
 def _median_over(quantity: str, blocks: list[Block], of: Callable[[Block], float], derived: bool = False) -> Estimate:
     """The median over blocks of what `of` makes of each, with the quartiles where there are two blocks or more."""
     values = [of(block) for block in blocks]
-    low, high = None, None
-    if len(values) > 1:
-        low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return Estimate(quantity, statistics.median(values), low, high, len(values), derived)
+    if len(values) == 1:
+        return Estimate(quantity, values[0], None, None, 1, derived)
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Estimate(quantity, median, low, high, len(values), derived)
 
 
 def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
@@ -177,11 +178,10 @@ def trial_estimates(results: Results) -> pd.DataFrame:
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
     used, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
-    trials = results.counting
+    trials = results.counting[results.counting["status"] == "ok"]
     rows: list[tuple[Any, ...]] = []
-    columns = [*names, "mode", "model", "batch_size", "energy_j"]
-    for trial in named_rows(trials.loc[trials["status"] == "ok", columns].reset_index(names=TRIAL)):
-        base = tuple(getattr(trial, name) for name in names)
+    counts = []
+    for trial in named_rows(trials[["mode", "model", "batch_size", "energy_j"]].reset_index(names=TRIAL)):
         batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
         blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
         values = {name: value for name, (value, _) in reported.items()}
@@ -189,10 +189,13 @@ def trial_estimates(results: Results) -> pd.DataFrame:
         found += work_estimates(blocks, values, batch_size)
         found += [Estimate(name, value, None, None, 1) for name, value in used.get(trial.trial, {}).items()]
         found += energy_estimates(blocks, trial.energy_j)
-        rows += [(*base, *estimate, unit_of(estimate.quantity)) for estimate in found]
-        rows += [(*base, *Estimate(name, value, None, None, 1), unit) for name, (value, unit) in reported.items()]
-    order = [*names, "quantity", "value", "unit", "low", "high", "blocks", "derived"]
-    return pd.DataFrame(rows, columns=[*names, *Estimate._fields, "unit"])[order]
+        rows += [(*estimate, unit_of(estimate.quantity)) for estimate in found]
+        rows += [(name, value, None, None, 1, False, unit) for name, (value, unit) in reported.items()]
+        counts.append(len(found) + len(reported))
+    # Row by row, what is the same for all rows of a trial would be most of the work.
+    of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
+    told = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
+    return of_trials.join(told[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
 
 
 def _trains_on_cifar10(trial: Any, metrics: dict[str, float]) -> bool:

@@ -9,17 +9,19 @@ import pandas as pd
 from tsuishi.analysis import limits
 from tsuishi.analysis.estimates import case_estimates, trial_estimates
 from tsuishi.analysis.frames import named_rows, outcomes, read_runs
-from tsuishi.analysis.intervals import Terms, case_terms
+from tsuishi.analysis.intervals import Terms, Values, case_terms, trial_values
+from tsuishi.analysis.recorded import Read, recorded
 from tsuishi.published import Source, hardware_by_key
+from tsuishi.quantities import OF_ONE_GPU
 from tsuishi.store import RunDirectory
 
 
 class Evidence:
     """What the runs recorded, what follows from it, and what was published about the same suites."""
 
-    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...]) -> None:
+    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], read: Read = recorded) -> None:
         # As recorded. `environments` are labels of environments: see `column` in frames.py.
-        self.results = read_runs(runs)
+        self.results = read_runs(runs, read)
         self.outcomes = outcomes(self.results)
         self.environments = sorted(set(self.outcomes["column"]))
         self.suites = sorted(set(self.outcomes["suite"]))
@@ -43,6 +45,9 @@ class Evidence:
         listed = hardware_by_key(sources)
         self.hardware = {number.key: listed[number.key] for number in self.numbers}
         self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
+        self._numbers_of = {
+            suite: [number for number in self.numbers if number.axes["suite"] == suite] for suite in self.suites
+        }
         self._published: dict[str, dict[tuple[str, str], float]] = {}
 
     def of(self, suite: str, protocol: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -51,9 +56,20 @@ class Evidence:
         return self._outcomes.get(key, self.outcomes.iloc[:0]), self._cases.get(key, self.cases.iloc[:0])
 
     @cached_property
+    def trial_values(self) -> Values:
+        """What `terms` are means of."""
+        return trial_values(self.estimates)
+
+    @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
-        return case_terms(self.estimates)
+        return case_terms(self.trial_values)
+
+    @cached_property
+    def of_one_gpu(self) -> dict[str, pd.DataFrame]:
+        """By suite: the estimates that are of one GPU of several."""
+        found = self.estimates[self.estimates["quantity"].isin(list(OF_ONE_GPU))]
+        return {str(suite): rows for suite, rows in found.groupby("suite")}
 
     def published(self, case_id: str) -> dict[tuple[str, str], float]:
         """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
@@ -61,11 +77,11 @@ class Evidence:
         There is no accuracy where ours was reached on made-up data: the two are not comparable.
         """
         if case_id not in self._published:
+            axes = self.axes[case_id]
             self._published[case_id] = {
                 (number.key, number.quantity): number.value
-                for number in self.numbers
-                if number.matches(self.axes[case_id])
-                and not (case_id in self._synthetic and number.quantity == "accuracy")
+                for number in self._numbers_of.get(axes.get("suite"), ())
+                if number.matches(axes) and not (case_id in self._synthetic and number.quantity == "accuracy")
             }
         return self._published[case_id]
 

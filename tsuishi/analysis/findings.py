@@ -7,6 +7,7 @@ from typing import Any
 
 from tsuishi.analysis.estimates import EPOCH_IMAGES, EPOCHS
 from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import dict_rows
 from tsuishi.analysis.intervals import Term, case_terms
 from tsuishi.claims import Selection
 from tsuishi.published import Source
@@ -46,15 +47,15 @@ class Finding:
 
 def measured(evidence: Evidence) -> list[Finding]:
     """Every case of every environment, with what its trials came to."""
-    terms = evidence.terms, case_terms(evidence.estimates, logarithmic=False)
+    terms = evidence.terms, case_terms(evidence.trial_values, logarithmic=False)
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
     for place, of_place in enumerate(terms):
         for (case_id, column, quantity), term in of_place.items():
             by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
-    trials: dict[tuple[str, str], list[dict[Any, Any]]] = {}
+    trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     frameworks: dict[str, str] = {}
     told = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
-    for trial in evidence.results.counting[[*told, "simulated", "synthetic"]].to_dict("records"):
+    for trial in dict_rows(evidence.results.counting[[*told, "simulated", "synthetic"]]):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
         if trial["framework"]:
             frameworks[trial["column"]] = trial["framework"].split(" ")[0]
@@ -76,7 +77,7 @@ def measured(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def _shortened(evidence: Evidence, trial: dict[Any, Any]) -> bool:
+def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     settings = evidence.results.details[trial["run_id"], trial["trial_id"]].get("settings") or {}
     length = settings.get("epochs", EPOCHS), settings.get("train_images", EPOCH_IMAGES)
     return bool(length[0] < EPOCHS or length[1] < EPOCH_IMAGES or settings.get("stop_at", 0) > 0)

@@ -1,13 +1,15 @@
 """Runs as pandas frames: what was recorded, and what became of everything that was planned."""
 
-from collections.abc import Sequence
+from collections import namedtuple
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import pandas as pd
 
-from tsuishi.analysis.reading import Parts, read_visible, typed
+from tsuishi.analysis.reading import frame, typed
+from tsuishi.analysis.recorded import Read, recorded
 from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory
 from tsuishi.suite import AXES
 
@@ -40,31 +42,22 @@ class Results:
         """The trials that count: see last_attempts."""
         return last_attempts(self.trials)
 
+    def telemetry_of(self, trial: int) -> pd.DataFrame:
+        """The rows of one trial, which lie together."""
+        begin, end = self.telemetry["trial"].searchsorted([trial, trial + 1])
+        return self.telemetry.iloc[begin:end]
 
-def read_runs(runs: Sequence[RunDirectory]) -> Results:
-    """Everything a report rests on; every string is made fit to print while it is read (see reading.py).
 
-    Read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where a
-    file is unreadable or a value is not of the type the schema gives it.
-    """
-    details, records = {}, {}
-    rows: list[dict[str, Any]] = []
-    parts = [Parts(table) for table in ("samples", "metrics", "telemetry")]
-    for run in runs:
-        for path in sorted(run.records.glob("*.json")):
-            records[path.stem] = read_visible(path)
-        for folder in run.finished_folders():
-            details[run.id, folder.name] = seen = read_visible(folder / "trial.json")
-            for part in parts:
-                part.add(len(rows), folder)
-            rows.append({"run_id": run.id, **seen, **records.get(seen["case_record"], {})})
-    return Results(
-        {run.id: run.run(read_visible) for run in runs},
-        records,
-        details,
-        _label_columns(typed("trials", rows, "run_id"), records),
-        *(part.frame() for part in parts),
-    )
+def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
+    """Everything a report rests on. Raises UserError for what is unreadable or not of the type the schema gives it."""
+    found = read(runs)
+    rows = [
+        {"run_id": run_id, **seen, **found.records.get(seen["case_record"], {})} for run_id, _, seen in found.trials
+    ]
+    details = {(run_id, trial_id): seen for run_id, trial_id, seen in found.trials}
+    trials = _label_columns(typed("trials", rows, "run_id"), found.records)
+    tables = {table: frame(table, text) for table, text in found.tables.items()}
+    return Results(found.runs, found.records, details, trials, **tables)
 
 
 def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> pd.DataFrame:
@@ -94,7 +87,24 @@ def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> 
 
 def named_rows(frame: pd.DataFrame) -> list[Any]:
     """The rows of a frame as named tuples, with a field per column."""
-    return list(frame.itertuples(index=False))
+    row: Any = namedtuple("Row", frame.columns)  # type: ignore[misc]
+    return list(map(row._make, _rows(frame)))
+
+
+def dict_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame as dicts of its columns."""
+    names = [str(name) for name in frame]
+    return [dict(zip(names, row, strict=True)) for row in _rows(frame)]
+
+
+def _rows(frame: pd.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Column by column, as pandas takes several times as long to make rows of columns of different types."""
+    return zip(*(frame[name].tolist() for name in frame), strict=True)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value of a frame is missing: None, NaN or NA."""
+    return value is None or value is pd.NA or value != value
 
 
 def last_attempts(trials: pd.DataFrame) -> pd.DataFrame:
@@ -113,9 +123,9 @@ def outcomes(results: Results) -> pd.DataFrame:
     trials = results.counting
     axes = {
         case["case_id"]: {axis: case[axis] for axis in AXES if not (pd.isna(case[axis]) or case[axis] == "")}
-        for case in trials[["case_id", *AXES]].drop_duplicates("case_id").to_dict("records")
+        for case in dict_rows(trials[["case_id", *AXES]].drop_duplicates("case_id"))
     }
-    rows: list[dict[Any, Any]] = trials[[name for name in names if name != "axes"]].to_dict("records")
+    rows = dict_rows(trials[[name for name in names if name != "axes"]])
     tried = set()
     for row in rows:
         row["axes"] = axes[row["case_id"]]

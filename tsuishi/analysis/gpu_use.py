@@ -7,8 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.analysis.frames import Results, named_rows
-from tsuishi.quantities import imbalance
-from tsuishi.recording import MEASURED
+from tsuishi.quantities import MEASURED, imbalance
 
 HOST = "host"
 

@@ -101,6 +101,7 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     """
     terms = list(weighted)
     value = math.fsum(weight * term.mean for weight, term in terms)
+    # Two pools that happen to be equal are taken for one, of fewer degrees of freedom: the interval is no shorter.
     shares: dict[Pool, float] = {}
     for weight, term in terms:
         if term.pool is None:
@@ -122,15 +123,24 @@ def ratio(above: Term, below: Term) -> Contrast:
 Terms = Mapping[tuple[str, str, str], Term]
 
 
-def case_terms(estimates: pd.DataFrame, logarithmic: bool = True) -> dict[tuple[str, str, str], Term]:
-    """The term of every case, by (case id, column, quantity), from estimates.trial_estimates.
+# By what is pooled (suite, protocol, column, quantity) and by case id: the values of its trials.
+Values = Mapping[tuple[str, str, str, str], dict[str, list[float]]]
+
+
+def trial_values(estimates: pd.DataFrame) -> Values:
+    """The values that terms are made of, from estimates.trial_estimates."""
+    found: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
+    columns = [estimates[name].tolist() for name in (*_POOLED, "case_id", "value")]
+    for suite, protocol, column, quantity, case_id, value in zip(*columns, strict=True):
+        found.setdefault((suite, protocol, column, quantity), {}).setdefault(case_id, []).append(float(value))
+    return found
+
+
+def case_terms(pools: Values, logarithmic: bool = True) -> dict[tuple[str, str, str], Term]:
+    """The term of every case, by (case id, column, quantity).
 
     Of logarithms, or of the values themselves. Of logarithms there is none for a case with a trial of 0 or less.
     """
-    pools: dict[tuple[str, ...], dict[str, list[float]]] = {}
-    columns = [estimates[name].tolist() for name in (*_POOLED, "case_id", "value")]
-    for *key, case_id, value in zip(*columns, strict=True):
-        pools.setdefault(tuple(key), {}).setdefault(case_id, []).append(float(value))
     found: dict[tuple[str, str, str], Term] = {}
     for (_, _, column, quantity), values_of in pools.items():
         groups = _logarithms(values_of) if logarithmic else values_of

@@ -11,6 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from tsuishi.analysis.frames import dict_rows
+
 SUITE = "device_limits"
 # The precision whose products a case is held against; without an axis it computes in FP32.
 _PRODUCT_OF = {"amp_fp16": "fp16", "amp_bf16": "bf16", "": "fp32"}
@@ -100,7 +102,7 @@ def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, A
     rates = estimates[estimates["quantity"].isin(["flops_per_s", "bytes_per_s"])]
     columns = ["machine_record", "device", "operation", "precision", "devices"]
     merged = rates.merge(trials[["run_id", "trial_id", *columns]], on=["run_id", "trial_id"], how="left")
-    return [{str(name): value for name, value in row.items()} for row in merged.to_dict("records")]
+    return dict_rows(merged)
 
 
 def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device, Limits]) -> dict[str, Any]:

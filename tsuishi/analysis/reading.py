@@ -1,108 +1,47 @@
-"""Files of a run, read: JSON and tables, every string of them made fit to print, so nothing after this needs to ask.
-
-A run has thousands of small files. What is plain ASCII, as nearly all of it is, is recognised as a whole and passed on
-as it is; the rest is looked at character by character.
-"""
+"""What runs recorded (recorded.py) as pandas frames, with the types the schema gives."""
 
 import csv
 import io
-import os
-import re
-import unicodedata
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
+from pandas.api.types import is_numeric_dtype
 
 from tsuishi import schema
+from tsuishi.analysis.recorded import TRIAL
 from tsuishi.errors import UserError
-from tsuishi.store import parse_json, read_bytes
-
-# The column of a trial's number, where a table has many rows of a trial.
-TRIAL = "trial"
 
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
-_PRINTABLE = bytes([ord("\n"), *range(0x20, 0x7F)])
-# Not of a quote, a backslash, a slash, a line's end or a tab.
-_ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 
 
-def read_visible(path: Path) -> dict[str, Any]:
-    """A JSON object, made visible. Raises UserError where it cannot be read."""
-    text = read_bytes(path)
-    value = parse_json(path, text)
-    return visible(value) if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text) else value
+def frame(table: str, text: bytes) -> pd.DataFrame:
+    """A table of many rows to a trial, with the trial's number (see Recorded.tables) and the schema's types.
 
-
-def visible(value: Any) -> Any:
-    """The same JSON value with everything unprintable in its strings made visible.
-
-    Control characters, lone surrogates and characters that turn the direction of what follows become ⟨U+…⟩:
-    they break files, or show a reader something other than what is there.
+    Raises UserError for a value of another type.
     """
-    if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
-    if isinstance(value, dict):
-        return {visible(key): visible(entry) for key, entry in value.items()}
-    return [visible(entry) for entry in value] if isinstance(value, list) else value
+    types = {column.name: column.type for column in schema.TABLES[table] if column.name != "trial_id"}
+    numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
+    texts = [name for name in types if name not in numbers]
 
+    def read(text_type: str) -> pd.DataFrame:
+        return pd.read_csv(
+            io.BytesIO(text),
+            dtype={TRIAL: "int64", **dict.fromkeys(numbers, "float64"), **dict.fromkeys(texts, text_type)},
+            na_values={name: [""] for name in numbers},
+            keep_default_na=False,
+        )
 
-def _visible_character(character: str) -> str:
-    odd = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and character not in "\n\t"
-    return f"⟨U+{ord(character):04X}⟩" if odd else character
-
-
-class Parts:
-    """The parts that trials have of one table, put together; the number of the trial stands in front of every row."""
-
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self._columns = [name for name in schema.names(table) if name != "trial_id"]
-        self._head = f"{','.join(self._columns)}\n".encode()
-        self._rows: list[bytes] = []
-
-    def add(self, trial: int, folder: Path) -> None:
-        """Read a trial's part; a trial that wrote none has no rows."""
-        path = f"{folder}/{self._table}.csv"
-        if not os.path.exists(path):  # noqa: PTH110  a Path takes as long as reading a small file
-            return
-        part = read_bytes(path)
-        plain = part.startswith(self._head) and part.endswith(b"\n") and not part.translate(None, _PRINTABLE)
-        if not plain or b'"' in part or b"\n\n" in part:
-            self._rows.append(self._rewritten(trial, part))
-        elif len(part) > len(self._head):
-            # Every line is a row.
-            rows, number = part[len(self._head) : -1], b"%d," % trial
-            self._rows.append(number + rows.replace(b"\n", b"\n" + number) + b"\n")
-
-    def _rewritten(self, trial: int, part: bytes) -> bytes:
-        """A part with the table's columns in their order, made visible."""
-        rows = csv.DictReader(io.StringIO(part.decode(errors="replace"), newline=""))
-        file = io.StringIO()
-        columns = [TRIAL, *self._columns]
-        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
-        writer.writerows({**visible(row), TRIAL: trial} for row in rows)
-        return file.getvalue().encode()
-
-    def frame(self) -> pd.DataFrame:
-        """All rows, with the schema's types and the trial's number. Raises UserError for a value of another type."""
-        types = {column.name: column.type for column in schema.TABLES[self._table] if column.name != "trial_id"}
-        numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
-        texts = [name for name in types if name not in numbers]
-        text = b"".join([f"{TRIAL},".encode(), self._head, *self._rows])
-        try:
-            frame = pd.read_csv(
-                io.BytesIO(text),
-                dtype={TRIAL: "int64", **dict.fromkeys(numbers, "float64"), **dict.fromkeys(texts, "object")},
-                na_values={name: [""] for name in numbers},
-                keep_default_na=False,
-            )
-            whole = [name for name in numbers if types[name] == "integer"]
-            return frame.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
-        except (TypeError, ValueError):
-            # Slower, but it says which value is wrong.
-            rows = csv.DictReader(io.StringIO(text.decode(), newline=""))
-            return typed(self._table, [{**row, TRIAL: int(row[TRIAL])} for row in rows], TRIAL)
+    try:
+        found = read("category")
+        # As categories at once, which takes half the time, texts that all look like numbers become such.
+        if any(is_numeric_dtype(found[name].cat.categories) for name in texts):
+            found = read("object")
+        whole = [name for name in numbers if types[name] == "integer"]
+        return found.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
+    except (TypeError, ValueError):
+        # Slower, but it says which value is wrong.
+        rows = csv.DictReader(io.StringIO(text.decode(), newline=""))
+        return typed(table, [{**row, TRIAL: int(row[TRIAL])} for row in rows], TRIAL)
 
 
 def typed(table: str, rows: list[dict[str, Any]], key: str) -> pd.DataFrame:

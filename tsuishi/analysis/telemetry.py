@@ -85,15 +85,15 @@ def _lengths(ticks: pd.DataFrame) -> pd.DataFrame:
 def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd.DataFrame:
     """By trial, of those that fit: the bins' width `step_s`, the number of the `last`, and `end_s`."""
 
-    def values(trials: pd.DataFrame, bins: int) -> pd.Series:
-        return _NAME_VALUES + trials["lines"] * np.minimum(bins, trials["ticks"])
+    def values(trials: pd.DataFrame, bins: int) -> npt.NDArray[np.int64]:
+        lines, ticks = (trials[name].to_numpy("int64") for name in ("lines", "ticks"))
+        found: npt.NDArray[np.int64] = _NAME_VALUES + lines * np.minimum(bins, ticks)
+        return found
 
     early = lengths.loc[repetitions.reindex(lengths.index).fillna(1).sort_values(kind="stable").index]
     fitting = early[values(early, LEAST_BINS).cumsum() <= most_values].sort_index()
-    count = max(
-        (bins for bins in range(LEAST_BINS, MOST_BINS + 1) if values(fitting, bins).sum() <= most_values),
-        default=LEAST_BINS,
-    )
+    every = range(MOST_BINS, LEAST_BINS, -1)
+    count = next((bins for bins in every if values(fitting, bins).sum() <= most_values), LEAST_BINS)
     # Bins narrower than the ticks would leave holes.
     width_s = np.maximum(fitting["tick_s"], fitting["end_s"] / count)
     step_s = np.maximum(np.ceil(1000 * width_s) / 1000, 0.001)
@@ -111,11 +111,12 @@ def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
 def _by_bin(values: Numbers, places: npt.NDArray[np.int64], last: int) -> list[float | None]:
     """Values at their places, None at the others; nothing where all of them are NaN."""
     known = ~np.isnan(values)
-    if not known.any():
-        return []
+    short = [int(value) if value.is_integer() else value for value in values[known].tolist()]
+    if len(short) in (0, last + 1):
+        return short
     line: list[float | None] = [None] * (last + 1)
-    for place, value in zip(places[known].tolist(), values[known].tolist(), strict=True):
-        line[place] = int(value) if value.is_integer() else value
+    for place, value in zip(places[known].tolist(), short, strict=True):
+        line[place] = value
     return line
 
 

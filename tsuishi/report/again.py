@@ -54,11 +54,11 @@ def _commands(evidence: Evidence) -> View:
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for trial in named_rows(evidence.results.trials):
+    for trial in named_rows(evidence.results.trials.drop_duplicates(["case_id", "column"])):
         given = evidence.results.details[trial.run_id, trial.trial_id].get("command") or []
         command = " ".join(shlex.quote(" ".join(str(word).split())) for word in given)
         row = {"suite": trial.suite, "case_id": trial.case_id, "environment": trial.column, "command": command}
-        rows.setdefault((trial.case_id, trial.column), row)
+        rows[trial.case_id, trial.column] = row
     first = {row["suite"]: row["command"] for row in reversed(rows.values()) if row["command"]}
     if first:
         about = t("Inside an environment, one case is one command: here the first of each suite, all in commands.csv.")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from tsuishi.analysis.frames import dict_rows, is_nothing, named_rows
 from tsuishi.analysis.gpu_use import device_order
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.blocks import Chart
@@ -127,9 +128,9 @@ def data_of(frame: pd.DataFrame) -> dict[str, Any]:
     return {"data": {"name": "rows"}, "datasets": {"rows": rows_of(frame)}}
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[Any, Any]]:
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """A frame as Vega's data: null where there is nothing."""
-    return frame.astype("object").where(frame.notna(), None).to_dict("records")
+    return [{name: None if is_nothing(value) else value for name, value in row.items()} for row in dict_rows(frame)]
 
 
 class Look(NamedTuple):
@@ -167,7 +168,7 @@ def _styles(points: pd.DataFrame, environments: list[str], hardware: list[str]) 
     for published, places in ((False, environments), (True, hardware)):
         rows = points[points["published"] == published].drop_duplicates("series")
         variants = list(dict.fromkeys(rows.loc[~rows["rule"], "variant"]))
-        looks += [_look(row, places, variants) for row in rows.itertuples()]
+        looks += [_look(row, places, variants) for row in named_rows(rows)]
     looks.sort()
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 400, "symbolOpacity": 1}
     names = [look.series for look in looks]
@@ -222,7 +223,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> di
     ]
     # Of every panel the same, since panels share their colours.
     devices = sorted(set(telemetry["device"]), key=device_order)
-    datasets: dict[str, list[dict[Any, Any]]] = {"phases": bands}
+    datasets: dict[str, list[dict[str, Any]]] = {"phases": bands}
     drawn = []
     for title, values in panels.items():
         rows = telemetry[["elapsed_s", "device"]].assign(value=values)[kept & values.notna()]
@@ -235,7 +236,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> di
 
 
 def _over_time(
-    datasets: dict[str, list[dict[Any, Any]]], devices: list[str], title: str, end_s: float
+    datasets: dict[str, list[dict[str, Any]]], devices: list[str], title: str, end_s: float
 ) -> dict[str, Any]:
     """One panel: the lines of the dataset of this title over the phases."""
     names = list(dict.fromkeys(band["name"] for band in datasets["phases"]))

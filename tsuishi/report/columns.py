@@ -290,7 +290,7 @@ def data_package(evidence: Evidence) -> str:
 def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     """Rows with exactly these columns, in this order; what a row lacks is empty, what it has beyond them an error."""
     names = [column.name for column in columns]
-    unknown = sorted({name for row in rows for name in row} - set(names))
+    unknown = sorted(set().union(*rows) - set(names))
     if unknown:
         raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/columns.py")
-    return pd.DataFrame([[row.get(name) for name in names] for row in rows], columns=names, dtype="object")
+    return pd.DataFrame([list(map(row.get, names)) for row in rows], columns=names, dtype="object")

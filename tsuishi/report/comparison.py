@@ -38,6 +38,7 @@ class Comparison:
         # An axis that few cases have tells these from the others, whatever its value.
         rare = {axis for axis in AXES if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
         self.varying = [axis for axis in AXES if axis in rare or axis in differing(self.axes.values())]
+        self._names: dict[str, str] = {}
         # What all cases have in common, in words.
         common = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1 and axis not in rare}
         self.common = case_text(common)
@@ -90,11 +91,9 @@ class Comparison:
 
     def name(self, case_id: str) -> str:
         """A case by the axes in which it differs from the others."""
-        return case_text(self.axes[case_id], self.varying) or t("the one case")
-
-    def published(self, case_id: str) -> dict[tuple[str, str], float]:
-        """The published numbers of a case, by Number.key and quantity, in the quantity's unit."""
-        return self.evidence.published(case_id)
+        if case_id not in self._names:
+            self._names[case_id] = case_text(self.axes[case_id], self.varying) or t("the one case")
+        return self._names[case_id]
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """For cases.csv: a row per case, environment and quantity; a row without quantity where there is none.
@@ -106,7 +105,7 @@ class Comparison:
         for case_id, environment in ((one, other) for one in self.case_ids for other in self.environments):
             axes = {axis: self.axes[case_id].get(axis) for axis in AXES}
             base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
-            theirs = self.published(case_id)
+            theirs = self.evidence.published(case_id)
             for row in self._parts.get((case_id, environment), [None]):
                 ours = {name: getattr(row, name, None) for name in (*fields, *flags)}
                 limited = ours["quantity"] == "fraction_of_limit"

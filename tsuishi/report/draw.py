@@ -4,6 +4,7 @@ It imports nothing else of tsuishi, so it draws at once, while reports are still
 """
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 
@@ -25,6 +26,8 @@ def answers(lines: Iterable[str]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
+    # What is drawn can wait: the page is still being made.
+    os.nice(5)
     # The first drawing takes longest; it may as well be made before any is asked for.
     made(draw='{"data": {"values": []}, "mark": "point"}')
     for answer in answers(sys.stdin):

@@ -19,9 +19,12 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tsuishi.report.language import ENGLISH, active
+
 if TYPE_CHECKING:
     from tsuishi.report.blocks import Section
 
+_NO_FONTS = Path(__file__).with_name("fonts.conf")
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
 
@@ -29,12 +32,12 @@ class Drawings:
     """SVG of charts by name, and the script that draws them in a browser, made while the page still is.
 
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
-    kept in the folder `kept_in`, if there is one, and taken from there.
+    kept in the folder `kept_in`, if there is one, and taken from there. The language is the one spoken now.
     """
 
     def __init__(self, kept_in: Path | None) -> None:
         self._kept_in = kept_in
-        self._hands = Hands()
+        self._hands = Hands(active())
         self._begun: dict[str, Future[str]] = {}
         self._runtime = self._hands.begin(runtime, kept_in, self._hands)
 
@@ -62,16 +65,25 @@ class Drawings:
 
 
 class Hands:
-    """Processes that draw (draw.py), each one thing after the other. They start at once, as that takes a while."""
+    """Processes that draw (draw.py), each one thing after the other.
 
-    def __init__(self, count: int = 2) -> None:
+    All start at once, as that takes a while, in which the one that asks has other things to do.
+
+    In English charts are set in the font that vl-convert has in itself: they are the same on every machine. It lacks
+    the letters of other languages, so these are measured with the machine's fonts; that takes twice as long.
+    """
+
+    def __init__(self, language: str = ENGLISH, count: int = 2) -> None:
         self._threads = ThreadPoolExecutor(max_workers=count)
         self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
-        command, root = [sys.executable, "-m", "tsuishi.report.draw"], Path(__file__).parents[2]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._processes = [
-            subprocess.Popen(command, cwd=root, text=True, encoding="utf-8", **pipes) for _ in range(count)
-        ]
+        fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+        # Ctrl-C is for the process that asks: it ends these. In a session of their own they would have a share of the
+        # processors of their own too, however nice they are (sched(7), autogroup).
+        alone: dict[str, Any] = {"env": {**os.environ, **fonts}, "process_group": 0}
+        options: dict[str, Any] = {**pipes, **alone, "cwd": Path(__file__).parents[2]}
+        command = [sys.executable, "-m", "tsuishi.report.draw"]
+        self._processes = [subprocess.Popen(command, **options) for _ in range(count)]
         for process in self._processes:
             self._free.put(process)
 
@@ -80,6 +92,7 @@ class Hands:
 
     def __call__(self, **asked: str) -> str:
         """What draw.py answers. Raises ValueError where it cannot be drawn."""
+        # There are as many as threads that ask.
         process = self._free.get()
         assert process.stdin
         assert process.stdout

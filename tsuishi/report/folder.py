@@ -4,7 +4,6 @@ A pure function of run directories, reports/published and templates: the same in
 and in any directory.
 """
 
-import gc
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,8 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.analysis.evidence import Evidence
+from tsuishi.analysis.frames import is_nothing
+from tsuishi.analysis.recorded import Read, recorded, uncollected
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
 from tsuishi.report import columns, data
@@ -27,34 +28,28 @@ from tsuishi.store import RunDirectory
 _MEMBERS = {"index.html", "report.md", "report.json", data.SCHEMA_FILE, "charts", "tables"}
 
 
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none worth it, and to look for them takes a third of the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-@_uncollected()
+@uncollected()
 def make_report(
-    runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path, drawings: Drawings | None = None
+    runs: Sequence[RunDirectory],
+    published: Path,
+    templates: Path,
+    out: Path,
+    drawings: Drawings | None = None,
+    read: Read = recorded,
 ) -> Path:
     """Write index.html, report.md, charts/ and tables/ of these runs into `out`; returns index.html.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
-    `drawings` may have started them before, and have them keep what is slow to make. Raises UserError where there are
-    no runs, a file is unreadable, or `out` holds something that is no report.
+    `drawings` may have started them before, and have them keep what is slow to make; `read` may be one that began to
+    read before (recorded.ahead). Raises UserError where there are no runs, a file is unreadable, or `out` holds
+    something that is no report.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     with nullcontext(drawings) if drawings else Drawings(None) as drawn, _replacing(out) as fresh:
-        evidence = Evidence(runs, read_sources(published))
+        evidence = Evidence(runs, read_sources(published), read)
         page = Page(evidence, drawn.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
@@ -79,23 +74,24 @@ def _standalone(svg: str) -> str:
 
 def _csv(frame: pd.DataFrame) -> str:
     """A frame as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
-    columns = [[_csv_cell(name), *_csv_cells(frame[name])] for name in frame]
-    return "".join(f"{','.join(row)}\n" for row in zip(*columns, strict=True))
+    columns = [[_csv_cell(name), *_csv_cells(frame[name].tolist())] for name in frame]
+    return "\n".join([*map(",".join, zip(*columns, strict=True)), ""])
 
 
-def _csv_cells(column: pd.Series) -> list[str]:
-    values = column.astype("object").where(column.notna(), None).tolist()
-    kinds = {type(value) for value in values} - {type(None)}
+def _csv_cells(values: list[Any]) -> list[str]:
+    kinds = set(map(type, values)) - {type(None), type(pd.NA)}
+    if kinds <= {float, int}:
+        return ["" if is_nothing(value) else repr(value) for value in values]
     # Of the others there are few that are the same, and 1 is the same as True.
-    if kinds <= {str} or kinds <= {bool}:
+    if kinds in ({str}, {bool}):
         known = {value: _csv_cell(value) for value in set(values)}
-        return [known[value] for value in values]
-    return [repr(value) if type(value) in (float, int) else _csv_cell(value) for value in values]
+        return list(map(known.__getitem__, values))
+    return list(map(_csv_cell, values))
 
 
 def _csv_cell(value: Any) -> str:
     """A value as tables have it, in quotes where it has to be."""
-    text = str(exact(value))
+    text = "" if is_nothing(value) else str(exact(value))
     return '"' + text.replace('"', '""') + '"' if any(special in text for special in ',"\n') else text
 
 

@@ -48,6 +48,7 @@ class Measured:
         self.environment = environment
         cases = evidence.cases[(evidence.cases["suite"] == SUITE) & (evidence.cases["column"] == environment)]
         self._rows = {(_key(evidence.axes[row.case_id]), row.quantity): row for row in named_rows(cases)}
+        self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         outcomes = evidence.outcomes
         self._outcomes = outcomes[(outcomes["suite"] == SUITE) & (outcomes["column"] == environment)]
@@ -70,8 +71,7 @@ class Measured:
 
     def by_towers(self, quantity: str, **axes: Any) -> dict[int, float]:
         """The estimates by number of towers, for those that were measured, in order."""
-        devices = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
-        found = {count: self.value(quantity, **{**axes, "devices": count}) for count in devices}
+        found = {count: self.value(quantity, **{**axes, "devices": count}) for count in self._towers}
         return {count: value for count, value in found.items() if value is not None}
 
     def search(self, quantity: str) -> float | None:

@@ -44,7 +44,8 @@ def measured(comparison: Comparison) -> View:
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool) -> Table:
     """Cases by environments: every case, or those that have something. Without quantities: statuses."""
-    pairs = {pair for case_id in comparison.case_ids for pair in comparison.published(case_id)}
+    numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
+    pairs = {pair for numbers in numbers_of.values() for pair in numbers}
     hardware = comparison.evidence.hardware
     published = [(key, name) for key in hardware for name in quantities if (key, name) in pairs]
     spans = Counter(key for key, _ in published)
@@ -53,11 +54,11 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     ours = [header(name) for name in quantities] or [t("status")]
     columns = [t("case"), *ours * len(comparison.environments), *[header(name) for _, name in published]]
     has_some = set(comparison.cases.loc[comparison.cases["quantity"].isin(quantities), "case_id"])
-    has_some |= {case_id for case_id in comparison.case_ids if {*published} & {*comparison.published(case_id)}}
+    has_some |= {case_id for case_id in comparison.case_ids if {*published} & {*numbers_of[case_id]}}
     case_ids = [case_id for case_id in comparison.case_ids if every_case or case_id in has_some]
     rows = []
     for case_id in case_ids:
-        row, numbers = [text_cell(comparison.name(case_id))], comparison.published(case_id)
+        row, numbers = [text_cell(comparison.name(case_id))], numbers_of[case_id]
         for environment in comparison.environments:
             row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
         row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]

@@ -64,7 +64,7 @@ def command_line(arguments: dict[str, Any]) -> str:
     for name, value in arguments.items():
         if value is not None and value is not False and value not in ("", []):
             text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-            words.append(f"--{name.replace('_', '-')}={text}")
+            words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={text}"))
     return " ".join(shlex.quote(" ".join(word.split())) for word in [*words, "report"])
 
 

@@ -87,6 +87,12 @@ def _warnings(evidence: Evidence) -> Iterator[str]:
             "{count} of {all} trials: synthetic data; their accuracy is not comparable with published accuracies.",
             count=synthetic, all=len(trials),
         )  # fmt: skip
+    for reason, count in Counter(filter(None, trials["forced"].fillna(""))).items():
+        yield t(
+            "{count} of {all} trials: run by --force, after a numerical self-check, in an environment that is not made "
+            "for this GPU: {reason}.",
+            count=count, all=len(trials), reason=reason,
+        )  # fmt: skip
     yield from _environment_warnings(records.environment_records(evidence).values())
     for trial in named_rows(trials[trials["events_garbled"].fillna(0) > 0]):
         yield t("{trial}: {count} events were garbled; its numbers may lack samples.", **_events(trial, "garbled"))

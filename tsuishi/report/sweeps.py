@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from tsuishi.analysis import throughput
+from tsuishi.analysis.frames import dict_rows
 from tsuishi.published import Number
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.comparison import published_name
@@ -102,7 +103,7 @@ def _variants(
     variants: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
     rules: list[tuple[Axes, dict[str, Any]]] = []
     shared: Axes = {}
-    for case in cases[cases["quantity"].isin(sweep.quantities)].to_dict("records"):
+    for case in dict_rows(cases[cases["quantity"].isin(sweep.quantities)]):
         of = axes[case["case_id"]]
         variant = {name: value for name, value in of.items() if name not in (*_COMMON, sweep.axis)}
         if of.get("implementation") == "scipy":
@@ -131,11 +132,13 @@ def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
 def _published_points(number: Number, variant: Axes, titles: dict[str, str], sweep: Sweep) -> Iterable[dict[str, Any]]:
     """A published number as a point of every panel it belongs to."""
     rule = number.axes.get("implementation") == "scipy"
+    fixed = {name: value for name, value in number.axes.items() if name not in (sweep.axis, "implementation")}
+    if any(variant.get(name) != value for name, value in fixed.items()):
+        return
     if sweep.fitted and number.quantity == "median_epoch_s" and "batch_size" in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, int(number.axes["batch_size"]))
         number = replace(number, quantity="step_s", value=step_s or number.value)
-    fixed = {name: value for name, value in number.axes.items() if name not in (sweep.axis, "implementation")}
-    if number.quantity not in sweep.quantities or any(variant.get(name) != value for name, value in fixed.items()):
+    if number.quantity not in sweep.quantities:
         return
     if rule or sweep.axis in number.axes:
         # The source compares its SciPy figure with first runs too, so the level is drawn through every panel.

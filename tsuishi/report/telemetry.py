@@ -102,6 +102,7 @@ def _explorer(evidence: Evidence) -> View:
     phases = (
         results.details[key].get("phases") or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True)
     )
+    cases = {case_id: case_text(evidence.axes[case_id]) or t("the one case") for case_id in set(trials["case_id"])}
     entries = [
         (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, one)
         for trial, spans, one in zip(named_rows(trials), phases, shown, strict=True)
@@ -111,7 +112,7 @@ def _explorer(evidence: Evidence) -> View:
         "trials": [
             {
                 "id": trial_id,
-                "label": _label(evidence, trial, several_runs),
+                "label": _label(trial, cases[trial.case_id], several_runs),
                 "phases": [[span["name"], span["begin_s"], span["end_s"] or one.end_s] for span in spans],
                 "step_s": one.step_s,
                 "devices": one.devices,
@@ -132,9 +133,8 @@ def _explorer(evidence: Evidence) -> View:
     return View((Explorer(t("Any trial over time"), prose(captions), data),), {"telemetry": rows})
 
 
-def _label(evidence: Evidence, trial: Any, several_runs: bool) -> str:
+def _label(trial: Any, case: str, several_runs: bool) -> str:
     """A trial as a reader chooses it."""
-    case = case_text(evidence.axes[trial.case_id]) or t("the one case")
     parts = [f"{trial.suite}, {trial.protocol}", case, trial.column, t("trial {number}", number=trial.repetition)]
     parts += [t("attempt {number}", number=trial.attempt)] if trial.attempt > 1 else []
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
@@ -156,7 +156,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
         phases = results.details[trial.run_id, trial.trial_id].get("phases") or []
-        drawn = charts.telemetry_chart(results.telemetry[results.telemetry["trial"] == index], phases)
+        drawn = charts.telemetry_chart(results.telemetry_of(index), phases)
         if drawn is not None:
             caption = t(
                 "The longest trial, {trial} of run {run}; bands are the workload's phases.",
@@ -169,7 +169,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
 
 def gpu_loads(evidence: Evidence, suite: str) -> View:
     """What every GPU did in the trials that had two or more: means over trials, by case."""
-    loads = _loads(evidence.estimates[evidence.estimates["suite"] == suite])
+    loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
     if not loads:
         trials = evidence.results.trials
         several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials["devices"].fillna(1) > 1)

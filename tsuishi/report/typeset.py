@@ -3,7 +3,7 @@
 import html
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -61,7 +61,11 @@ def _is_a(kind: type, block: object) -> bool:
 
 def markdown(value: Any) -> str:
     """Text that stands for itself in Markdown, in a table too; what is Markup stays as it is."""
-    if isinstance(value, Markup):
-        return value
-    text = html.escape(" ".join(str(value).split()), quote=False)
+    return value if isinstance(value, Markup) else _escaped(str(value))
+
+
+# Most of what tables say they say many times.
+@cache
+def _escaped(text: str) -> Markup:
+    text = html.escape(" ".join(text.split()), quote=False)
     return Markup(re.sub(r"([\\`*_\[\]|~#])", r"\\\1", text))  # noqa: S704  escaped in this line

@@ -1,0 +1,202 @@
+"""What runs recorded: their files, read; every string made fit to print, so nothing after this needs to ask.
+
+A run has thousands of small files. What is plain ASCII, as nearly all of it is, is recognised as a whole and passed on
+as it is; the rest is looked at character by character. Nothing heavy is imported here: `ahead` reads in a process of
+its own while the process that asked still imports pandas.
+"""
+
+import csv
+import gc
+import io
+import os
+import pickle
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tsuishi import schema
+from tsuishi.errors import UserError
+from tsuishi.store import RunDirectory, parse_json, read_bytes
+
+# The column of a trial's number, where a table has many rows of a trial.
+TRIAL = "trial"
+# So many take longer to read than it takes to start a process.
+MANY_TRIALS = 1_000
+
+_PRINTABLE = bytes([ord("\n"), *range(0x20, 0x7F)])
+# Not of a quote, a backslash, a slash, a line's end or a tab.
+_ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
+
+
+class Recorded(NamedTuple):
+    """Every run.json by run id, every record by its id, and every trial: run id, trial id and trial.json.
+
+    `tables`: samples, metrics and telemetry of all trials as CSV; in front of a row its trial's place in `trials`.
+    """
+
+    runs: dict[str, dict[str, Any]]
+    records: dict[str, dict[str, Any]]
+    trials: list[tuple[str, str, dict[str, Any]]]
+    tables: dict[str, bytes]
+
+
+# What reads runs, here or elsewhere.
+Read = Callable[[Sequence[RunDirectory]], Recorded]
+
+
+def recorded(runs: Sequence[RunDirectory]) -> Recorded:
+    """What these runs recorded.
+
+    Read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where a file is
+    unreadable.
+    """
+    records: dict[str, dict[str, Any]] = {}
+    trials: list[tuple[str, str, dict[str, Any]]] = []
+    parts = {table: Parts(table) for table in ("samples", "metrics", "telemetry")}
+    for run in runs:
+        for path in sorted(run.records.glob("*.json")):
+            records[path.stem] = read_visible(path)
+        for folder in run.finished_folders():
+            for part in parts.values():
+                part.add(len(trials), folder)
+            trials.append((run.id, folder.name, read_visible(f"{folder}/trial.json")))
+    texts = {table: part.text() for table, part in parts.items()}
+    return Recorded({run.id: run.run(read_visible) for run in runs}, records, trials, texts)
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without the collector of cycles: there are none worth it, and to look for them takes a third of the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def ahead(runs: Sequence[RunDirectory]) -> Iterator[Read]:
+    """Reading begun: runs of many trials are read by a process that starts at once, and the others when it is asked.
+
+    What is given takes the same runs, and raises what `recorded` does. Meant for the main thing that a process does:
+    what is imported meanwhile is never looked through for cycles, which takes a third of a second in all.
+    """
+    with uncollected(), _begun(runs) as read:
+        yield read
+    gc.freeze()
+
+
+@contextmanager
+def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
+    if sum(sum(1 for _ in os.scandir(run.trials)) for run in runs if run.trials.is_dir()) < MANY_TRIALS:
+        yield recorded
+        return
+    root, paths = Path(__file__).parents[2], [str(run.path.absolute()) for run in runs]
+    command = [sys.executable, "-m", "tsuishi.analysis.recorded", *paths]
+    # Ctrl-C is for the process that asks: it ends this one.
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, process_group=0) as process:
+        try:
+            yield lambda _: _answer(process)
+        finally:
+            process.kill()
+
+
+def _answer(process: "subprocess.Popen[bytes]") -> Recorded:
+    assert process.stdout
+    try:
+        found: Recorded | UserError = pickle.load(process.stdout)  # noqa: S301  from our own process
+    except EOFError:
+        raise UserError("the process that reads the runs has ended before its time; make the report again") from None
+    if isinstance(found, UserError):
+        raise found
+    return found
+
+
+def read_visible(path: Path | str) -> dict[str, Any]:
+    """A JSON object, made visible. Raises UserError where it cannot be read."""
+    text = read_bytes(path)
+    value = parse_json(path, text)
+    return visible(value) if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text) else value
+
+
+def visible(value: Any) -> Any:
+    """The same JSON value with everything unprintable in its strings made visible.
+
+    Control characters, lone surrogates and characters that turn the direction of what follows become ⟨U+…⟩:
+    they break files, or show a reader something other than what is there.
+    """
+    if isinstance(value, str):
+        return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
+    if isinstance(value, dict):
+        return {visible(key): visible(entry) for key, entry in value.items()}
+    return [visible(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _visible_character(character: str) -> str:
+    odd = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and character not in "\n\t"
+    return f"⟨U+{ord(character):04X}⟩" if odd else character
+
+
+class Parts:
+    """The parts that trials have of one table, put together; the number of the trial stands in front of every row."""
+
+    def __init__(self, table: str) -> None:
+        self._file = f"{table}.csv"
+        self._columns = [name for name in schema.names(table) if name != "trial_id"]
+        self._head = f"{','.join(self._columns)}\n".encode()
+        self._rows: list[bytes] = []
+
+    def add(self, trial: int, folder: Path) -> None:
+        """Read a trial's part; a trial that wrote none has no rows."""
+        try:
+            # Not a Path, which takes as long as reading a small file.
+            part = read_bytes(f"{folder}/{self._file}")
+        except UserError as error:
+            if isinstance(error.__cause__, FileNotFoundError):
+                return
+            raise
+        plain = part.startswith(self._head) and part.endswith(b"\n") and not part.translate(None, _PRINTABLE)
+        if not plain or b'"' in part or b"\n\n" in part:
+            self._rows.append(self._rewritten(trial, part))
+        elif len(part) > len(self._head):
+            # Every line is a row.
+            rows, number = part[len(self._head) : -1], b"%d," % trial
+            self._rows.append(number + rows.replace(b"\n", b"\n" + number) + b"\n")
+
+    def _rewritten(self, trial: int, part: bytes) -> bytes:
+        """A part with the table's columns in their order, made visible."""
+        rows = csv.DictReader(io.StringIO(part.decode(errors="replace"), newline=""))
+        file = io.StringIO()
+        columns = [TRIAL, *self._columns]
+        writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writerows({**visible(row), TRIAL: trial} for row in rows)
+        return file.getvalue().encode()
+
+    def text(self) -> bytes:
+        """All rows as CSV."""
+        return b"".join([f"{TRIAL},".encode(), self._head, *self._rows])
+
+
+def _serve(paths: Sequence[str]) -> None:
+    """Write what the runs recorded to standard output."""
+    gc.disable()
+    try:
+        found: Recorded | UserError = recorded([RunDirectory(Path(path)) for path in paths])
+    except UserError as error:
+        found = error
+    with os.fdopen(1, "wb", buffering=1 << 20, closefd=False) as file:
+        pickle.dump(found, file, protocol=5)
+
+
+if __name__ == "__main__":
+    # As the module that others import: what is pickled names it.
+    from tsuishi.analysis import recorded as this
+
+    this._serve(sys.argv[1:])
