@@ -25,17 +25,103 @@ def _session(ctx: Context) -> Any:
     return commands.session(ctx.config)
 
 
-@task(help=COMMON, auto_shortflags=False)
+@task(
+    auto_shortflags=False,
+    help={
+        **COMMON,
+        "jobs": "how many are built at the same time; without it as many as there are cores, and at most four",
+        "offline": "use what is in the cache (see `invoke fetch`), and no network",
+        "locked-only": "build what is locked; --no-locked-only makes the locks anew first, as `invoke lock` does",
+    },
+)
 def build(
-    ctx: Context, env: str = "", engine: str = "", mirrors: str = "", host_python: str = "", plan: bool = False
+    ctx: Context,
+    env: str = "",
+    engine: str = "",
+    jobs: str = "",
+    offline: bool = False,
+    mirrors: str = "",
+    host_python: str = "",
+    plan: bool = False,
+    locked_only: bool = True,
 ) -> None:
     """Fetch and verify what environments are made of, build them without network, and check what they report.
 
-    What is built already is left alone. Options given to any task of a chain hold for all of it.
+    Several are built at the same time. What is built already is left alone. Options given to any task of a chain hold
+    for all of it.
     """
     from tsuishi import commands
 
-    commands.build(_session(ctx))
+    commands.build(_session(ctx), locked_only)
+
+
+@task(
+    auto_shortflags=False,
+    help={
+        "env": "environments, separated by commas",
+        "mirrors": MIRRORS,
+        "plan": "show the difference, and write nothing",
+    },
+)
+def lock(ctx: Context, env: str = "", mirrors: str = "", plan: bool = False) -> None:
+    """Resolve locks anew and show what changed: versions, hashes, files, Debian packages, the digest of the base.
+
+    It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
+    """
+    from tsuishi import commands
+
+    commands.lock(_session(ctx))
+
+
+@task(
+    auto_shortflags=False,
+    help={
+        **{name: COMMON[name] for name in ("env", "engine", "mirrors")},
+        "jobs": "how many are fetched at the same time",
+    },
+)
+def fetch(ctx: Context, env: str = "", engine: str = "", jobs: str = "", mirrors: str = "") -> None:
+    """Fill the cache with all that environments are built from: packages, and base images where there is an engine.
+
+    Carried to a machine without a network, it is what `invoke build --offline` needs.
+    """
+    from tsuishi import commands
+
+    commands.fetch(_session(ctx))
+
+
+@task(auto_shortflags=False)
+def images(ctx: Context) -> None:
+    """Show what was built: size, base, lock, age, whether it keeps its promises, and what is left of older specs."""
+    from tsuishi import commands
+
+    commands.images(_session(ctx))
+
+
+@task(
+    auto_shortflags=False,
+    help={"env": "environments, separated by commas", "to": "folder to write to; exports/ without it"},
+)
+def export(ctx: Context, env: str = "", to: str = "") -> None:
+    """Write built environments as OCI archives, with checksums, for machines without network or for later.
+
+    They hold software of others: docs/redistribution.md says what of it may be passed on.
+    """
+    from tsuishi import commands
+
+    commands.export(_session(ctx))
+
+
+@task(
+    name="import",
+    auto_shortflags=False,
+    help={"archive": "files that `invoke export` wrote, separated by commas"},
+)
+def import_(ctx: Context, archive: str = "") -> None:
+    """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
+    from tsuishi import commands
+
+    commands.import_(_session(ctx))
 
 
 @task(
@@ -64,6 +150,9 @@ def fetch_data(ctx: Context, url: str = "") -> None:
         "timeout": "seconds after which a trial is stopped; without it what the suite says",
         "seed": "decides the order of the trials",
         "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
+        "force": "use environments on a GPU newer than their code, if they pass a numerical self-check; rows say so",
+        "gpus": "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it",
+        "busy-gpu": "where somebody else uses them: wait (up to tsuishi.gpu_wait_s), refuse, or use; wait without it",
         "telemetry-interval": "seconds between telemetry rows, 0.1 to 60; 1 without it",
         "data": "CIFAR-10 as cifar-10-python.tar.gz, or a folder with it; without it the one `invoke fetch-data` got",
         "name": "goes into the run's id in place of the profile",
@@ -80,6 +169,9 @@ def run_suite(
     timeout: str = "",
     seed: str = "",
     accelerator: str = "",
+    force: bool = False,
+    gpus: str = "",
+    busy_gpu: str = "",
     telemetry_interval: str = "",
     data: str = "",
     name: str = "",
@@ -142,7 +234,7 @@ def doctor(ctx: Context) -> None:
     auto_shortflags=False,
     help={
         "images": "remove images and virtual environments",
-        "cache": "remove downloads as well",
+        "cache": "remove downloads and base images kept for later as well",
         "results": "remove runs and reports (asked for by name only)",
     },
 )
@@ -155,7 +247,7 @@ def clean(ctx: Context, images: bool = False, cache: bool = False, results: bool
 
 @task(auto_shortflags=False)
 def lint(ctx: Context) -> None:
-    """Check the specs, and the code with ruff, mypy and vermin (Python 3.6 for suites/workloads)."""
+    """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint)."""
     from tsuishi import development
 
     development.lint()
@@ -175,5 +267,7 @@ def test(ctx: Context, select: str = "", quick: bool = False) -> None:
     development.test(select=select, quick=quick)
 
 
-namespace = Collection(build, fetch_data, run_suite, report, list_, doctor, clean, lint, test)
+namespace = Collection(
+    *(build, lock, fetch, images, export, import_, fetch_data, run_suite, report, list_, doctor, clean, lint, test)
+)
 namespace.configure({"run": {"pty": False}})

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tsuishi.events import EventParser
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.nvml import Nvml
 from tsuishi.telemetry import Sampler
 
 ROOT = Path(__file__).resolve().parent.parent

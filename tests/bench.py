@@ -4,6 +4,7 @@ import ast
 import shutil
 from pathlib import Path
 
+from tsuishi.environment import COMPATIBILITY
 from tsuishi.rooms import Rooms
 
 HERE = Path(__file__).parent
@@ -42,7 +43,8 @@ def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
         encoding="utf-8",
     )
     (root / "images").mkdir()
-    shutil.copy(REAL.images / "host.toml", root / "images")
+    for name in ("host.toml", COMPATIBILITY):
+        shutil.copy(REAL.images / name, root / "images")
     (root / "templates").symlink_to(REAL.templates)
     (root / "reports").mkdir()
     (root / "reports" / "published").mkdir()

@@ -5,6 +5,11 @@ import signal
 from typing import NoReturn
 
 import pytest
+from hypothesis import settings
+
+# How long an example takes says what else this machine does.
+settings.register_profile("tsuishi", deadline=None)
+settings.load_profile("tsuishi")
 
 # What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

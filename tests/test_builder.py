@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.test_artifacts import environment as pinned
+from tests.pinned import environment as pinned
 from tsuishi.builder import Builder, broken_promises, framework_of
+from tsuishi.debian import Deb
 from tsuishi.engines.base import Built
 from tsuishi.environment import read_environment
 from tsuishi.errors import BuildError, UserError
@@ -35,6 +36,18 @@ def test_kept_promises_are_none_broken() -> None:
     assert broken({"python": "3.6", "torch": "1.1.0", "numpy": "1.16.6"}) == []
     assert broken({"python": "3.6.15"}) == []
     assert broken({"python": "3"}) == []
+
+
+def test_locked_debian_packages_are_there_in_their_versions() -> None:
+    debs = (Deb("libcudnn7", "7.5.1.10-1+cuda10.0", HASH), Deb("libnccl2", "2.4.2-1+cuda10.0", HASH))
+    environment = pinned(()).model_copy(update={"promises": {}, "debs": debs})
+    there = {"libcudnn7:amd64": "7.5.1.10-1+cuda10.0", "libnccl2:amd64": "2.4.2-1+cuda10.0", "libc6:amd64": "2.27"}
+    assert broken_promises(environment, {"system_packages": there}) == []
+    there["libcudnn7:amd64"] = "7.6.5.32-1+cuda10.0"
+    assert broken_promises(environment, {"system_packages": there}) == [
+        "package libcudnn7=7.5.1.10-1+cuda10.0 is 7.6.5.32-1+cuda10.0"
+    ]
+    assert broken_promises(environment, {})[1] == "package libnccl2=2.4.2-1+cuda10.0 is not there"
 
 
 @pytest.mark.parametrize(
@@ -85,6 +98,13 @@ def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_pa
     assert str(caught.value) == f"env: {said}"
 
 
+def test_what_comes_with_its_base_image_needs_a_container_engine(tmp_path: Path) -> None:
+    of_the_base = pinned(()).model_copy(update={"packages": "of the base"})
+    assert builder(tmp_path, engine="venv").refusal(of_the_base) == (
+        "its packages come with its base image, which only a container engine can use: start Docker"
+    )
+
+
 @pytest.mark.parametrize("given", ["venv/bin/python", "./venv/bin/python", "~/venv/bin/python"])
 def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str
@@ -113,7 +133,7 @@ def test_what_is_remembered_about_a_build_follows_what_was_asked_and_got(tmp_pat
     work = builder(tmp_path)
     built = Built(pinned(PINS), "venv", "3.6.15", "spec-1", "got-1", ("python",))
     paths = {
-        work._record_path(one)
+        work._record_path("env", one)
         for one in (built, *(Built(pinned(PINS), "venv", "3.6.15", *ids, ("python",)) for ids in
                              (("spec-2", "got-1"), ("spec-1", "got-2"), ("spec-1", "got-1"))))
     }  # fmt: skip

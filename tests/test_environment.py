@@ -3,7 +3,10 @@
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+from tsuishi.debian import apt_lock
 from tsuishi.environment import (
     Environment,
     known_environments,
@@ -46,13 +49,39 @@ def test_every_shipped_environment_is_read_with_its_lock(name: str) -> None:
     shipped = read_environment(IMAGES / f"{name}.toml")
     assert shipped.name == name
     assert shipped.pinned == (name != "host")
-    assert bool(shipped.pins) == shipped.pinned
+    assert bool(shipped.pins) == (shipped.pinned and shipped.packages == "locked")
     for pin in shipped.pins:
-        assert pin.file, f"{name}.lock: {pin.name} says no file, so a plan cannot say how much to fetch"
-        assert pin.size_bytes
+        if pin.sha256:
+            assert pin.file, f"{name}.lock: {pin.name} says no file, so a plan cannot say how much to fetch"
+            assert pin.size_bytes
     if shipped.pinned:
-        assert {"python", "numpy", shipped.framework} <= set(shipped.promises)
+        assert {"python", shipped.framework} <= set(shipped.promises)
+        assert shipped.origins, "nobody will know what to do when its parts are gone"
+    if shipped.pins:
+        assert "numpy" in shipped.promises
         assert {"pip", "setuptools"} <= {pin.name for pin in shipped.pins}
+        asked = {canonicalize_name(Requirement(text).name) for text in shipped.requires}
+        assert asked <= {pin.name for pin in shipped.pins}
+    if "cuda" in shipped.accelerators and shipped.pinned:
+        assert shipped.cuda
+        assert shipped.redistribution
+
+
+@pytest.mark.parametrize("name", sorted(known_environments(IMAGES)))
+def test_every_shipped_environment_has_what_every_requirement_asks_for(name: str) -> None:
+    shipped = read_environment(IMAGES / f"{name}.toml")
+    locked = {pin.name: pin.version for pin in shipped.pins}
+    for requirement in map(Requirement, shipped.requires):
+        assert requirement.specifier.contains(locked[canonicalize_name(requirement.name)], prereleases=True), (
+            requirement
+        )
+
+
+def test_what_nobody_here_has_seen_is_open() -> None:
+    assert read_environment(IMAGES / "torch1.1-cu90.toml").open == ()
+    opened = read_environment(IMAGES / "torch1.1-cu100.toml").open
+    assert opened[0] == "torch==1.1.0"
+    assert "python3.6" in opened
 
 
 @pytest.mark.parametrize(
@@ -62,8 +91,8 @@ def test_every_shipped_environment_is_read_with_its_lock(name: str) -> None:
             "accelerators =",
             "accelerator =",
             "tiny.toml: unknown key 'accelerator'; did you mean 'accelerators'? known here: name, title, description, "
-            "framework, accelerators, default, compute_capabilities, python, base, promises, indexes, debs, expect, "
-            "pins (and 1 more)",
+            "framework, accelerators, default, origins, redistribution, cuda, python, base, packages, requires, "
+            "promises, indexes, urls, apt, expect, pins, debs (and 1 more)",
         ),
         (
             '"torch"',
@@ -93,6 +122,7 @@ def test_every_shipped_environment_is_read_with_its_lock(name: str) -> None:
         ),
         ('"1.1.0"', '"1.1"', "tiny.toml: promises torch 1.1, but tiny.lock pins 1.1.0"),
         ('torch = "1.1.0"', 'NumPy = "1.17"', "tiny.toml: promises NumPy 1.17, but tiny.lock pins 1.16.6"),
+        ('"1.1.0"', '"1.2.0+cu100"', "tiny.toml: promises torch 1.2.0+cu100, but tiny.lock pins 1.1.0"),
         (
             "docker.io/library/python:3.6.15-slim-bullseye",
             "python:3.6",
@@ -150,14 +180,24 @@ def test_the_spec_id_does_not_follow_words_guesses_and_places(tmp_path: Path) ->
     for old, new in (
         ("A title", "Another"),
         ("title =", 'description = "words"\ntitle ='),
-        ("title =", "default = true\ntitle ="),
+        ("title =", 'default = ["cpu"]\ntitle ='),
         ("title =", 'indexes = ["https://example.net/simple"]\ntitle ='),
-        ("title =", 'compute_capabilities = ["3.5", "7.0"]\ntitle ='),
+        ("title =", 'origins = "where it is"\ntitle ='),
+        ("title =", 'requires = ["torch"]\ntitle ='),
+        ("[base]", '[urls]\ntorch = ["https://example.net/torch.whl"]\n[base]'),
         ("[base]", "[expect]\nbuild_s = 1.0\n[base]"),
     ):
         assert environment(tmp_path, VALID.replace(old, new, 1)).spec_id("template") == reference, new
     commented = LOCK.replace("\n", "  # torch-1.1.0-cp36-none.whl 123\n", 1)
     assert environment(tmp_path, lock=commented).spec_id("template") == reference
+
+
+def test_the_spec_id_follows_what_an_image_says_of_cuda_and_not_what_we_know_of_its_code(tmp_path: Path) -> None:
+    cuda = '[cuda]\ntoolkit = "10.0"\nmin_driver = "410.48"\ncompute_capabilities = ["3.5", "7.5"]\n'
+    reference = environment(tmp_path, VALID + cuda).spec_id("template")
+    assert environment(tmp_path, VALID + cuda.replace("7.5", "7.0")).spec_id("template") == reference
+    for old, new in (("410.48", "410.49"), ("10.0", "10.1")):
+        assert environment(tmp_path, VALID + cuda.replace(old, new)).spec_id("template") != reference, new
 
 
 def test_the_lock_hash_does_not_follow_the_order_of_lines(tmp_path: Path) -> None:
@@ -168,14 +208,112 @@ def test_the_lock_hash_does_not_follow_the_order_of_lines(tmp_path: Path) -> Non
 
 def test_without_names_the_default_ones_are_chosen_and_a_name_always_works(tmp_path: Path) -> None:
     environment(tmp_path)
-    assert select_environments(tmp_path, ()) == ()
-    assert [one.name for one in select_environments(tmp_path, ("tiny",))] == ["tiny"]
-    environment(tmp_path, "default = true\n" + VALID)
-    assert [one.name for one in select_environments(tmp_path, ())] == ["tiny"]
+    assert select_environments(tmp_path, (), "cpu") == ()
+    assert [one.name for one in select_environments(tmp_path, ("tiny",), "cpu")] == ["tiny"]
+    environment(tmp_path, 'default = ["cpu", "cuda"]\n' + VALID)
+    assert [one.name for one in select_environments(tmp_path, (), "cpu")] == ["tiny"]
 
 
 def test_an_unknown_environment_is_answered_with_the_known_ones(tmp_path: Path) -> None:
     environment(tmp_path)
     with pytest.raises(UserError) as caught:
-        select_environments(tmp_path, ("tinny",))
+        select_environments(tmp_path, ("tinny",), "cpu")
     assert str(caught.value) == "unknown environment 'tinny'; did you mean 'tiny'? known: tiny"
+
+
+DEBIAN = """
+[apt]
+packages = ["libnccl2=2.4.2-1+cuda10.0", "python3.6"]
+[apt.repositories.nvidia]
+uris = ["https://one.example/ubuntu1804/", "https://two.example/ubuntu1804"]
+key = "EB693B3035CD5710E231E123A4B469963BF863CC"
+key_urls = ["https://one.example/ubuntu1804/key.pub"]
+"""
+NCCL = f"libnccl2=2.4.2-1+cuda10.0 --hash=sha256:{A} --from=nvidia/./libnccl2_2.4.2-1+cuda10.0_amd64.deb --bytes=7\n"
+PYTHON = f"python3.6=3.6.9-1 --hash=sha256:{B} --from=nvidia/pool/p/python3.6_3.6.9-1_amd64.deb\n"
+
+
+def with_debs(folder: Path, lock: str, text: str = DEBIAN) -> Environment:
+    apt_lock(folder / "tiny.toml").write_text(lock, encoding="utf-8")
+    return environment(folder, VALID + text)
+
+
+def test_debian_packages_are_locked_beside_and_looked_for_in_every_copy_of_their_repository(tmp_path: Path) -> None:
+    found = with_debs(tmp_path, f"# a comment\n{NCCL}{PYTHON}")
+    nccl, python = found.debs
+    assert (nccl.file, nccl.sha256, nccl.size_bytes) == ("libnccl2_2.4.2-1+cuda10.0_amd64.deb", A, 7)
+    assert nccl.urls == (
+        "https://one.example/ubuntu1804/libnccl2_2.4.2-1+cuda10.0_amd64.deb",
+        "https://two.example/ubuntu1804/libnccl2_2.4.2-1+cuda10.0_amd64.deb",
+    )
+    assert python.urls[0] == "https://one.example/ubuntu1804/pool/p/python3.6_3.6.9-1_amd64.deb"
+    assert python.size_bytes is None
+    assert found.open == ()
+
+
+def test_a_promise_may_have_a_label_that_the_index_leaves_out(tmp_path: Path) -> None:
+    labelled = environment(tmp_path, VALID.replace('"1.1.0"', '"1.1.0+cu100"'))
+    assert labelled.promises["torch"] == "1.1.0+cu100"
+
+
+def test_without_a_lock_what_is_asked_of_apt_is_open(tmp_path: Path) -> None:
+    assert environment(tmp_path, VALID + DEBIAN).open == ("libnccl2=2.4.2-1+cuda10.0", "python3.6")
+
+
+def test_a_hash_that_is_not_known_yet_is_written_open(tmp_path: Path) -> None:
+    lock = LOCK.replace(A, "open")
+    assert environment(tmp_path, lock=lock).open == ("torch==1.1.0",)
+    assert environment(tmp_path, lock=lock).lock_sha256 != environment(tmp_path).lock_sha256
+
+
+@pytest.mark.parametrize(
+    ("lock", "said"),
+    [
+        (
+            "libnccl2\n",
+            "tiny.apt.lock:1: expected 'name=version --hash=sha256:… --from=repository/path', got 'libnccl2'",
+        ),
+        (NCCL.replace(A, "abc"), "tiny.apt.lock:1: 'libnccl2' has no --hash=sha256:<64 hexadecimal digits>; "),
+        (NCCL.replace("--bytes", "--size"), "tiny.apt.lock:1: unknown option '--size'; known: --hash, --from, --bytes"),
+        (NCCL.replace("nvidia/", "other/"), "is no <repository>/<path>.deb; repositories of the spec: nvidia"),
+        (NCCL.replace(".deb", ".rpm"), "is no <repository>/<path>.deb; repositories of the spec: nvidia"),
+        (NCCL + NCCL, "tiny.apt.lock:2: 'libnccl2' is pinned twice; keep one line"),
+        ("# nothing\n", "tiny.apt.lock: the lock pins nothing"),
+        (NCCL, "the spec asks for python3.6, the lock pins nothing of that name: run `invoke lock` again"),
+        (
+            NCCL.replace("2.4.2-1", "2.4.8-1") + PYTHON,
+            "the spec asks for libnccl2=2.4.2-1+cuda10.0, the lock pins 2.4.8-1+cuda10.0: run `invoke lock` again",
+        ),
+    ],
+)
+def test_a_wrong_lock_of_debian_packages_is_said_with_its_line(tmp_path: Path, lock: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        with_debs(tmp_path, lock)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (
+            "[base]",
+            'requires = ["torch=1.1"]\n[base]',
+            "key 'requires[0]': 'torch=1.1' is no requirement as pip has them",
+        ),
+        ("[promises]", 'copies = ["other.example/python:3.6"]\n[promises]', "'base.copies' need 'base.digest'"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
+    assert said in message(tmp_path, VALID.replace(old, new, 1))
+
+
+def test_a_key_is_given_with_the_place_it_can_be_had_from(tmp_path: Path) -> None:
+    lonely = DEBIAN.replace('key_urls = ["https://one.example/ubuntu1804/key.pub"]\n', "")
+    with pytest.raises(UserError, match="'key' and 'key_urls' go together"):
+        with_debs(tmp_path, NCCL + PYTHON, lonely)
+
+
+def test_the_table_of_gpus_and_drivers_is_no_environment(tmp_path: Path) -> None:
+    (tmp_path / "compatibility.toml").write_text("", encoding="utf-8")
+    environment(tmp_path)
+    assert list(known_environments(tmp_path)) == ["tiny"]

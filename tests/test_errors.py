@@ -40,5 +40,17 @@ def test_an_unknown_name_is_answered_with_the_nearest_and_all(given: str, known:
     assert str(unknown("environment", given, known)) == said
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ("https://ada:p@ss@host/x: 404", "https://host/x: 404"),
+        ("http://ada@host, https://ada:secret@host:8080/a@b", "http://host, https://host:8080/a@b"),
+        ("https://host/simple: ada@host does not answer", "https://host/simple: ada@host does not answer"),
+    ],
+)
+def test_credentials_in_urls_are_not_told(given: str, told: str) -> None:
+    assert str(UserError(given)) == told
+
+
 def test_a_failed_build_is_the_users_to_mend() -> None:
     assert issubclass(BuildError, UserError)

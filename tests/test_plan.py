@@ -1,6 +1,7 @@
 """Plans: which environments and accelerators, in which order, and what it will take."""
 
 import json
+import sys
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -11,15 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.test_artifacts import environment as pinned
+from tests.pinned import environment as pinned
 from tests.test_telemetry import NoGpus
 from tsuishi import plan
 from tsuishi.builder import Builder
-from tsuishi.environment import Environment
+from tsuishi.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.errors import UserError
+from tsuishi.gpus.accelerators import accelerator_for
+from tsuishi.gpus.nvml import Gpu, Nvml
 from tsuishi.lock import Pin
-from tsuishi.nvml import Nvml
-from tsuishi.plan import Choice, PlannedTrial, accelerator_for, gpu_refusal, past_durations, plan_trials, trial_slug
+from tsuishi.plan import Choice, PlannedTrial, past_durations, plan_trials, trial_slug
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
@@ -53,8 +55,8 @@ class Gpus(NoGpus):
 
 def environment(name: str = "env", **more: Any) -> Environment:
     """One for both accelerators, with code for compute capabilities 3.5 to 7.0."""
-    given = {"name": name, "accelerators": ("cpu", "cuda"), "compute_capabilities": ("3.5", "7.0"), **more}
-    return pinned(()).model_copy(update=given)
+    cuda = Cuda(toolkit="9.0", min_driver="384.81", compute_capabilities=("3.5", "7.0"))
+    return pinned(()).model_copy(update={"name": name, "accelerators": ("cpu", "cuda"), "cuda": cuda, **more})
 
 
 @pytest.fixture
@@ -63,6 +65,7 @@ def rooms(tmp_path: Path) -> Rooms:
         (tmp_path / folder).mkdir()
     (tmp_path / "suites" / "bench.toml").write_text(SUITE)
     (tmp_path / "templates").symlink_to(Rooms().templates)
+    (tmp_path / "images" / COMPATIBILITY).symlink_to(Rooms().images / COMPATIBILITY)
     return Rooms(tmp_path)
 
 
@@ -152,40 +155,54 @@ def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
     assert accelerator_for(both, Gpus("7.0"), "cpu") == "cpu"
     assert accelerator_for(both, Gpus("7.0"), "cuda") == "cuda"
     assert accelerator_for(environment(accelerators=("cpu",)), Gpus("7.0"), "auto") == "cpu"
-    assert accelerator_for(environment(compute_capabilities=None), Gpus("9.0"), "auto") == "cuda"
 
 
-def test_compute_capabilities_are_compared_as_numbers() -> None:
-    modern = environment(compute_capabilities=("7.5", "12.0"))
-    assert accelerator_for(modern, Gpus("10.0"), "auto") == "cuda"
-    assert accelerator_for(modern, Gpus("12.1"), "auto") == "cpu"
+def test_a_run_nobody_named_environments_for_follows_the_machine(rooms: Rooms) -> None:
+    for name, default in (("mine", '["cpu"]'), ("yours", '["cuda"]'), ("both", '["cpu", "cuda"]'), ("none", "[]")):
+        (rooms.images / f"{name}.toml").write_text(
+            f'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = {default}\n', encoding="utf-8"
+        )
+
+    def chosen(nvml: Nvml, accelerator: str = "auto") -> list[str]:
+        made = plan.choose(builder(rooms, engine="host"), rooms, Choice(accelerator=accelerator), nvml)
+        return [one.name for one in made.environments]
+
+    assert chosen(NoGpus()) == ["both", "mine"]
+    assert chosen(Gpus("7.0")) == ["both", "yours"]
+    assert chosen(Gpus("7.0"), "cpu") == ["both", "mine"]
 
 
-@pytest.mark.parametrize(
-    ("one", "nvml", "said"),
-    [
-        (environment(), NoGpus(), "no GPU here (none in this test)"),
-        (environment(accelerators=("cpu",)), Gpus("7.0"), "it is made for the CPU"),
-        (environment(), Gpus("8.6"), "GPU 8.6 is compute capability 8.6; it holds code for 3.5 to 7.0"),
-        (
-            environment(),
-            Gpus("7.0", "3.0", "9.0"),
-            "GPU 3.0 is compute capability 3.0; GPU 9.0 is compute capability 9.0; it holds code for 3.5 to 7.0",
-        ),
-    ],
-)
-def test_a_gpu_that_cannot_be_used_is_refused_with_the_reason(one: Environment, nvml: Nvml, said: str) -> None:
-    assert accelerator_for(one, nvml, "auto") == "cpu"
-    assert gpu_refusal(one, nvml) == said
+def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(rooms: Rooms) -> None:
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for file in ("torch1.1-cu90.toml", "torch1.1-cu90.lock"):
+        text = (Rooms().images / file).read_text(encoding="utf-8")
+        (rooms.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
+    asked, made = Choice(("torch1.1-cu90",)), builder(rooms, engine="venv", pythons=(sys.executable,))
+    with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here: GPU 8\.9 is compute capability 8\.9"):
+        plan.choose(made, rooms, asked, Gpus("8.9"))
+    chosen = plan.choose(made, rooms, asked, Gpus("8.9"), to_run=False)
+    assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
+
+
+def test_a_forced_trial_says_why_it_would_have_been_refused(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", nvml=Gpus("8.9"), force=True)
+    assert {trial.accelerator for trial in trials} == {"cuda"}
+    assert {trial.forced for trial in trials} == {
+        "GPU 8.9 is compute capability 8.9 (Ada); a holds code for 3.5 to 7.0"
+    }
+    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("7.0"), force=True)} == {""}
+    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("8.9"), accelerator="cpu")} == {""}
+    again = plan.planned_again({"plan": plan.describe_plan(trials)}, {"a"})
+    assert again == [replace(trial, expected_s=round(trial.expected_s, 1)) for trial in trials]
 
 
 def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
     trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
     assert {trial.accelerator for trial in trials} == {"cuda"}
-    by_devices = {trial.case.devices: plan.gpu_indices(trial, (0, 1, 2, 3)) for trial in trials}
-    assert by_devices == {1: ("0",), 2: ("0", "1"), 3: ("0", "1", "2"), 4: ("0", "1", "2", "3")}
-    assert plan.gpu_indices(replace(trials[0], accelerator="cpu"), (0,)) == ()
-    assert {plan.gpu_indices(trial, (3,)) for trial in trials} == {("3",)}, "devices that are not there cannot be given"
+    four = tuple(Gpu(index, f"GPU-{index}") for index in range(4))
+    assert {trial.case.devices: plan.gpus_for(trial, four) for trial in trials} == {n: four[:n] for n in (1, 2, 3, 4)}
+    assert plan.gpus_for(replace(trials[0], accelerator="cpu"), four) == ()
+    assert {plan.gpus_for(trial, four[3:]) for trial in trials} == {four[3:]}, "what is not there cannot be given"
 
 
 CASES = st.builds(
@@ -223,7 +240,7 @@ def write_environment(rooms: Rooms, name: str, python: str, default: bool = True
         title = "t"
         framework = "any"
         accelerators = ["cpu"]
-        default = {str(default).lower()}
+        default = {["cpu", "cuda"] if default else []}
         python = "{python}"
         base = {{ reference = "docker.io/library/python:{python}" }}
         promises = {{ pip = "1" }}
@@ -241,7 +258,7 @@ NO_PYTHON = (
 def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_one_is_an_error(rooms: Rooms) -> None:
     write_environment(rooms, "never", "3.99")
     (rooms.images / "host.toml").write_text(
-        'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = true\n', encoding="utf-8"
+        'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     with pytest.raises(UserError) as caught:
         plan.choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
@@ -253,7 +270,7 @@ def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_
 
 def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(rooms: Rooms) -> None:
     (rooms.images / "host.toml").write_text(
-        'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = true\n', encoding="utf-8"
+        'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     asked = Choice(accelerator="cuda")
     chosen = plan.choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
@@ -273,6 +290,15 @@ def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
     assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
 
 
+def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(rooms: Rooms) -> None:
+    pins = (Pin("p", "1", ("1" * 64,), "p.whl", 1000),)
+    (build,) = plan.plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)])
+    several = [replace(build, size_bytes=2000, disk_bytes=2000 + more) for more in (10, 300, 200)]
+    assert plan.disk_needed(several, jobs=2) == 6000 + 300 + 200
+    assert plan.disk_needed(several, jobs=4) == 6000 + 510
+    assert plan.disk_needed([], jobs=4) == 0
+
+
 def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None:
     there, missing = (Pin(f"p{i}", "1", (str(i) * 64,), f"p{i}.whl", 1000 * i) for i in (1, 2))
     one = environment(pins=(there, missing))
@@ -281,5 +307,5 @@ def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None
     (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
     (build,) = plan.plan_builds(work, [one])
     assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
-    assert build.disk_bytes == int(3000 * 3.5)
+    assert build.size_bytes == build.disk_bytes == int(3000 * one.expect.unpacked)
     assert build.expected_s == 60.0

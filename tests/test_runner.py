@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,9 @@ from tsuishi import store
 from tsuishi.console import Screen
 from tsuishi.datasets import DataSet
 from tsuishi.errors import UserError
-from tsuishi.plan import Choice
+from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.rooms import Rooms
-from tsuishi.runner import RunStopped
+from tsuishi.runner import Runner, RunStopped
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
@@ -90,6 +91,27 @@ def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> N
 def test_what_goes_wrong_is_a_row_with_a_reason(run: RunDirectory, behaviour: str, status: str, reason: str) -> None:
     trial = trials(run)[behaviour]
     assert (trial["status"], trial["reason"]) == (status, reason)
+
+
+def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok")
+    work = session(tmp_path)
+    why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
+    ready = work.build(work.plan(with_trials=False))
+    planned = [replace(trial, forced=why) for trial in work.plan_trials([one.environment for one in ready.values()])]
+    run = RunDirectory.create(tmp_path / "results" / "1", {})
+    Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+    (row,) = csv.DictReader((run.path / "trials.csv").open())
+    assert (row["status"], row["forced"]) == ("ok", why)
+
+
+class Nobody:
+    """Watches a run and says nothing."""
+
+    def waits(self, why: str) -> None: ...
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
+    def phase(self, name: str) -> None: ...
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
 
 
 def test_garbage_among_the_events_is_counted_and_logged_and_spoils_nothing(run: RunDirectory) -> None:

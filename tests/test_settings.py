@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi.errors import UserError
-from tsuishi.settings import Settings, mirrored, read_settings
+from tsuishi.settings import Settings, mirrored, mirrored_url, read_settings
 
 KEYS = ", ".join(sorted(Settings.model_fields))
 
@@ -63,6 +63,15 @@ def test_variables_of_others_are_left_alone() -> None:
         (
             {"environ": {"INVOKE_TSUISHI_ENGINE": "false"}},
             "settings: key 'engine': input should be 'auto', 'docker', 'venv' or 'host'; given: 'false'",
+        ),
+        (
+            {"flags": {"gpus": "0,1"}},
+            "settings: key 'gpus': expected all, how many (2), or which by index or UUID (device=0,1 or "
+            "device=GPU-...); given: '0,1'",
+        ),
+        (
+            {"flags": {"busy_gpu": "steal"}},
+            "settings: key 'busy_gpu': input should be 'wait', 'refuse' or 'use'; given: 'steal'",
         ),
         (
             {"environ": {"INVOKE_TSUISHI_TELEMETRY_INTERVAL": "false"}},
@@ -146,6 +155,43 @@ def test_a_mirror_replaces_a_reference_or_the_longest_repository(
     reference: str, mirrors: dict[str, str], used: str
 ) -> None:
     assert mirrored(reference, mirrors) == used
+
+
+@pytest.mark.parametrize(
+    ("url", "mirrors", "used"),
+    [
+        ("https://a.example/whl/cu100/x", {}, "https://a.example/whl/cu100/x"),
+        ("https://a.example/whl/cu100/x", {"https://a.example/whl/cu100": "https://m/whl"}, "https://m/whl/x"),
+        ("https://a.example/whl/cu100/", {"https://a.example/whl/cu100/": "https://m/whl/"}, "https://m/whl/"),
+        ("https://a.example/whl/cu100", {"https://a.example/whl/cu100/": "https://m/whl/"}, "https://m/whl"),
+        ("https://a.example/whl/cu100", {"https://a.example/whl/cu10": "https://m"}, "https://a.example/whl/cu100"),
+        ("https://a.example/b/c", {"https://a.example": "far", "https://a.example/b": "near"}, "near/c"),
+        ("http://a.example/b", {"https://a.example": "https://m"}, "http://a.example/b"),
+        ("https://a.example/b", {"https://a.example": "file:///srv/wheels"}, "file:///srv/wheels/b"),
+        ("https://a.example:8443/b", {"https://a.example": "https://m"}, "https://a.example:8443/b"),
+    ],
+)
+def test_a_mirror_replaces_the_longest_beginning_of_a_url(url: str, mirrors: dict[str, str], used: str) -> None:
+    assert mirrored_url(url, mirrors) == used
+
+
+def test_base_images_and_urls_share_one_map_and_only_the_former_make_an_environment_another() -> None:
+    given = "docker.io=registry.lan,https://a.example/whl=https://ada:token@m.lan/whl"
+    settings = read_settings({}, {"INVOKE_TSUISHI_MIRRORS": given}, {})
+    assert settings.mirrors == {"docker.io": "registry.lan", "https://a.example/whl": "https://ada:token@m.lan/whl"}
+    assert settings.base_mirrors == {"docker.io": "registry.lan"}
+
+
+@pytest.mark.parametrize(("said", "offline"), [("1", True), ("true", True), ("false", False), ("0", False)])
+def test_offline_is_read_from_words(said: str, offline: bool) -> None:
+    assert read_settings({}, {"INVOKE_TSUISHI_OFFLINE": said}, {}).offline is offline
+    assert read_settings({"offline": not offline}, {}, {"offline": said}).offline is offline
+
+
+def test_a_bundle_of_certificates_has_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert read_settings({"ca_bundle": "site.pem"}, {}, {}).ca_bundle == tmp_path / "site.pem"
+    assert read_settings({}, {}, {}).ca_bundle is None
 
 
 PART = st.from_regex(r"[a-z][a-z0-9]{0,5}", fullmatch=True)

@@ -6,9 +6,10 @@ import time
 
 import pytest
 
-from tests.test_artifacts import environment
+from tests.pinned import environment
 from tsuishi.engines.base import Built, Launch, Limits
 from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.gpus.nvml import Gpu
 from tsuishi.listen import Transcript, listen
 
 SHOW = """
@@ -28,11 +29,11 @@ def started_with(limits: Limits) -> dict[str, str]:
     return found
 
 
-def test_gpus_are_counted_as_nvml_counts_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_workload_sees_its_gpus_by_uuid_and_counts_them_as_nvml_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA alone numbers the fastest first, and telemetry would watch another GPU than the one that works."""
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    found = started_with(Limits(gpus=("0", "1")))
-    assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("0,1", "PCI_BUS_ID")
+    found = started_with(Limits(gpus=(Gpu(0, "GPU-a"), Gpu(3, "GPU-b"))))
+    assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("GPU-a,GPU-b", "PCI_BUS_ID")
 
 
 def test_nothing_of_the_python_that_runs_tsuishi_reaches_a_workload(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,7 @@ def test_a_failed_trial_is_told_by_the_exit_code_after_the_report_is_written(tmp
 def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     spec = root / "images" / "host.toml"
-    spec.write_text(spec.read_text() + "default = true\n")
+    spec.write_text(spec.read_text() + 'default = ["cpu", "cuda"]\n')
     for asked in ("build", "run-suite", "report"):
         chain = [word for task in ("build", "run-suite", "report") for word in (task, *["--plan"] * (task == asked))]
         result = invoke(root, *chain)
@@ -74,6 +74,11 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
         ),
         (["run-suite", "--profile", "fast"], {}, "error: unknown profile 'fast'; known: full, quick, smoke"),
         (["run-suite", "--repetitions", "many"], {}, "error: --repetitions takes a whole number from 1; given: many"),
+        (
+            ["build", "--jobs", "0"],
+            {},
+            "error: settings: key 'jobs': input should be greater than or equal to 1; given: '0'",
+        ),
         (["run-suite", "--accelerator", "tpu"], {}, "error: --accelerator takes auto, cpu, cuda; given: tpu"),
         (["report"], {}, "error: there is no run in results/ yet: make one with `invoke run-suite`"),
         (
@@ -133,12 +138,39 @@ def test_an_environment_that_cannot_be_built_keeps_no_other_from_being_built(tmp
     assert result.returncode == 1
     assert result.stderr == "error: 2 environments could not be built: first, second; see above\n"
     for name in ("first", "second"):
-        assert f"{name}: not built: {name}.lock: no pip==1 with sha256 aaaaaaaaaaaaaaaa…" in result.stdout
+        assert f"{name}: not built: {name}: no source gives pip==1 as it is locked: " in result.stdout
     assert "host: ready in " in result.stdout
     result = invoke(root, "build", "--env", "first,host", **nowhere)
     assert result.returncode == 1
-    assert result.stderr.startswith("error: first.lock: no pip==1 with sha256 ")
+    assert result.stderr.startswith("error: first: no source gives pip==1 as it is locked: ")
     assert result.stderr.count("\n") == 1
+    result = invoke(root, "build", "--env", "first,host,second", "--offline", **nowhere)
+    assert result.returncode == 1
+    assert result.stderr == (
+        "error: offline, and not in the cache are, of first: pip==1; of second: pip==1: fill it with "
+        f"`invoke fetch --env first,second` where there is a network, and carry {root}/cache over\n"
+    )
+
+
+def test_what_is_not_known_yet_is_refused_before_anything_is_fetched_or_built(tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok")
+    write_impossible(root, "later")
+    lock = root / "images" / "later.lock"
+    lock.write_text(lock.read_text().replace("a" * 64, "open"))
+    unknown = "not known yet: pip==1: run `invoke lock --env later` on a machine that reaches their sources"
+    for task, said in (
+        ("build", f"error: later cannot be used here: {unknown}"),
+        ("fetch", f"error: later: {unknown}"),
+    ):
+        result = invoke(root, task, "--env", "later,host", DOCKER_HOST="unix:///nowhere/docker.sock")
+        assert result.returncode == 1
+        assert result.stderr.startswith(said)
+        assert "host: ready" not in result.stdout
+    listed = invoke(root, "list", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert "not here: 1 hashes not known yet (invoke lock)" in listed.stdout
+    shown = invoke(root, "images", DOCKER_HOST="unix:///nowhere/docker.sock")
+    assert "not here: 1 hashes not known yet (invoke lock)" in shown.stdout
+    assert "images are not listed: Docker does not answer: " in shown.stdout
 
 
 def test_fetch_data_says_where_it_looked_and_leaves_nothing_that_is_not_the_data_set(tmp_path: Path) -> None:
@@ -151,8 +183,9 @@ def test_fetch_data_says_where_it_looked_and_leaves_nothing_that_is_not_the_data
     ):
         result = invoke(root, "fetch-data", *arguments, **environ)
         assert result.returncode == 1
-        assert result.stderr.startswith(f"error: file://{tmp_path}/mirror/cifar-10-python.tar.gz: sha256 is ")
-        assert [path.name for path in (root / "cache" / "data").iterdir()] == ["fetching.lock"]
+        said = f"file://{tmp_path}/mirror/cifar-10-python.tar.gz: it has 6 bytes, and cifar-10-python.tar.gz 170498071"
+        assert f"can be had from nowhere: {said}" in result.stderr
+        assert list((root / "cache" / "data").iterdir()) == []
 
 
 def test_a_broken_spec_is_one_line(tmp_path: Path) -> None:
@@ -228,13 +261,19 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
 def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
     invoke(root, "build", "run-suite", "--env", "host", "report")
-    (root / "cache" / "venvs").mkdir()
+    for folder in ("venvs", "environments/imported"):
+        (root / "cache" / folder).mkdir(parents=True, exist_ok=True)
+    noted = [root / "cache" / "environments" / name for name in ("a-docker-1.json", "imported/0123")]
+    for file in noted:
+        file.write_text("{}")
     (root / "reports" / "out" / "mine").mkdir()
     (root / "reports" / "out" / "mine" / "notes.txt").write_text("not tsuishi's")
     result = invoke(root, "clean", "--images", DOCKER_HOST="unix:///nowhere/docker.sock")
     assert result.returncode == 0, result.stderr
     assert [path.name for path in (root / "reports" / "out").iterdir()] == ["mine"]
     assert not (root / "cache" / "venvs").exists()
+    assert "images are not removed: Docker does not answer: " in result.stdout
+    assert all(file.exists() for file in noted)
     assert list((root / "results").glob("*/run.json"))
 
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi import schema
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.nvml import Nvml
 from tsuishi.telemetry import Sampler, energy_j, process_memory_mib
 
 

@@ -1,29 +1,34 @@
 """Making environments ready: choosing the engine, building what is missing, and making each keep its promises."""
 
 import platform
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuishi import provenance, spec, store
-from tsuishi.artifacts import Cache, Fetcher, Progress, Say, Sources, pip_sources
-from tsuishi.engines.base import Built, Engine, Launch
+from tsuishi.asking import ask
+from tsuishi.engines.base import Built, Engine, Kept
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.venv import VenvEngine
-from tsuishi.environment import Environment
+from tsuishi.environment import Environment, open_refusal
 from tsuishi.errors import BuildError, UserError
-from tsuishi.events import Event
-from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
+from tsuishi.fetching.artifacts import Cache, Progress, Say
+from tsuishi.fetching.fetcher import Fetcher
+from tsuishi.fetching.network import Network
+from tsuishi.fetching.pip_configuration import Sources, pip_sources
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 
-WORKLOADS_INSIDE = "/workloads"
+if TYPE_CHECKING:
+    from tsuishi.locking import Locker
+
 _ARCHITECTURE = "x86_64"
 _PROBE = "probe"
+# What an environment reports about itself beside packages, and may promise.
+_NO_PACKAGES = ("python", "cuda", "cudnn")
 _PROBE_TIMEOUT_S = 300.0
 
 
@@ -49,7 +54,7 @@ class Builder:
     def engines(self) -> dict[str, Engine]:
         """Every engine, whether it can be used here or not."""
         settings = self._settings
-        docker = DockerEngine(self._rooms.dockerfile, settings.mirrors, settings.cache)
+        docker = DockerEngine(self._rooms.dockerfile, settings.mirrors, settings.cache, settings.offline)
         return {
             "docker": docker,
             "venv": VenvEngine(settings.cache, settings.pythons),
@@ -77,7 +82,7 @@ class Builder:
         """Why the environment cannot be made here; empty where it can."""
         if environment.pinned and platform.machine() != _ARCHITECTURE:
             return f"its lock holds {_ARCHITECTURE} packages, and this machine is {platform.machine()}"
-        return self.engine_for(environment).refusal(environment)
+        return open_refusal(environment) or self.engine_for(environment).refusal(environment)
 
     def why_no_container_engine(self) -> str:
         """Why there are no containers where an engine was not chosen by name; empty where there are."""
@@ -87,10 +92,32 @@ class Builder:
         return f"{docker.reason}; {docker.remedy}"
 
     def fetcher(self, say: Say, progress: Progress = lambda size: None) -> Fetcher:
-        """Fetches from the configured indexes, or those pip is configured with."""
+        """Fetches from the configured places."""
         given = self._settings
-        sources = Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
-        return Fetcher(self.cache, sources, say, progress)
+        return Fetcher(
+            self.cache,
+            self._sources(),
+            say,
+            progress,
+            network=Network(given.ca_bundle),
+            mirrors=given.mirrors,
+            offline=given.offline,
+        )
+
+    def locker(self, say: Say) -> "Locker":
+        """Makes locks from the configured places. Raises UserError offline, where there are none."""
+        from tsuishi.locking import Locker
+
+        given, docker = self._settings, self.engines["docker"]
+        assert isinstance(docker, DockerEngine)
+        if given.offline:
+            raise UserError("a lock is made from what indexes and registries have now: leave out --offline")
+        return Locker(self._sources(), self.cache, Network(given.ca_bundle), given.mirrors, docker, say)
+
+    def _sources(self) -> Sources:
+        """The package indexes and folders that are configured, or those pip is configured with."""
+        given = self._settings
+        return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
 
     def find(self, environment: Environment) -> Ready | None:
         """The environment as it was built and verified earlier."""
@@ -98,10 +125,28 @@ class Builder:
         built = engine.find(environment)
         if built is None or not environment.pinned:
             return None
-        path = self._record_path(built)
+        path = self._record_path(environment.name, built)
         if not path.exists():
             return None
         return Ready(environment, engine, built, provenance.environment_record(built, store.read_json(path)))
+
+    def missing(self, environment: Environment) -> list[str]:
+        """What a build without network needs and does not find here."""
+        engine = self.engine_for(environment)
+        if not environment.pinned or engine.find(environment) is not None:
+            return []
+        return [*self.fetcher(lambda line: None).missing(environment), *engine.missing(environment)]
+
+    def reported(self, kept: Kept) -> dict[str, Any] | None:
+        """What an environment that is still there said about itself when it was built; None where it was not asked."""
+        path = self._record_path(kept.environment, kept)
+        return store.read_json(path) if path.exists() else None
+
+    def forget(self, kept: Kept) -> None:
+        """Drop what an environment that is gone said about itself."""
+        path = self._record_path(kept.environment, kept)
+        for file in (path, path.with_suffix(".cdx.json")):
+            file.unlink(missing_ok=True)
 
     def ensure(self, environment: Environment, fetcher: Fetcher, say: Say) -> Ready:
         """The environment, built if need be, entered, and held to its promises.
@@ -123,47 +168,40 @@ class Builder:
             engine.discard(built)
             raise BuildError(f"{environment.name} does not report what it promises: {'; '.join(broken)}")
         if environment.pinned:
-            store.write_json(self._record_path(built), reported)
+            self._keep(built, reported)
         else:
             built = _with_realised_id(built, reported)
         return Ready(environment, engine, built, provenance.environment_record(built, reported))
 
-    def _record_path(self, built: Built) -> Path:
+    def _keep(self, built: Built, reported: dict[str, Any]) -> None:
+        """Write down what was reported, and an image's bill of materials: in the record, and as a file beside it."""
+        path = self._record_path(built.environment.name, built)
+        if built.details["image"]:
+            from tsuishi.sbom import bill_of_materials
+
+            reported["sbom"] = bill_of_materials(built, reported)
+            store.write_json(path.with_suffix(".cdx.json"), reported["sbom"])
+        store.write_json(path, reported)
+
+    def _record_path(self, environment: str, built: Built | Kept) -> Path:
         folder = self._settings.cache / "environments"
         folder.mkdir(parents=True, exist_ok=True)
-        name = f"{built.environment.name}-{built.engine}-{spec.digest([built.spec_id, built.realised_id])}.json"
-        return folder / name
+        return folder / f"{environment}-{built.engine}-{spec.digest([built.spec_id, built.realised_id])}.json"
 
     def _ask(self, engine: Engine, built: Built) -> dict[str, Any]:
         """What the environment reports about itself (suites/workloads/probe.py)."""
-        script = f"{engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{_PROBE}.py"
         # Whether an interpreter of this machine can use a GPU is known to nobody else.
         accelerator = "cpu" if built.environment.pinned else "cuda"
-        argument = spec.canonical_json(
-            {"case": {}, "framework": framework_of(built.environment), "accelerator": accelerator, "settings": {}}
-        )
-        started, transcript, log = time.monotonic(), Transcript(), bytearray()
-
-        def remember(piece: bytes) -> None:
-            log.extend(piece)
-            del log[:-4000]
-
-        process = engine.start(
-            built,
-            Launch(
-                arguments=("-u", script, argument),
-                mounts={self._rooms.workloads: WORKLOADS_INSIDE},
-                name=f"tsuishi-probe-{built.environment.name}-{time.time_ns()}",
-                labels={"probe": built.environment.name},
-            ),
-        )
-        try:
-            ended = listen(process, transcript, started, _PROBE_TIMEOUT_S, _ignore, remember)
-        except Timeout:
-            raise BuildError(f"{built.environment.name}: no answer within {_PROBE_TIMEOUT_S:.0f} s") from None
-        if not transcript.finished:
-            said = transcript.failure["text"] if transcript.failure else _last_line(bytes(log))
-            raise BuildError(f"{built.environment.name} was built but cannot be entered: {said or why_it_ended(ended)}")
+        argument: dict[str, Any] = {
+            "case": {},
+            "framework": framework_of(built.environment),
+            "accelerator": accelerator,
+            # What a machine has beside is its user's business; what an image has is the image.
+            "settings": {"container": bool(built.details.get("image"))},
+        }
+        transcript, why_not = ask(engine, built, self._rooms, _PROBE, argument, _PROBE_TIMEOUT_S)
+        if why_not:
+            raise BuildError(f"{built.environment.name} was built but cannot be entered: {why_not}")
         return transcript.reported
 
 
@@ -175,19 +213,24 @@ def framework_of(environment: Environment) -> str | None:
 def broken_promises(environment: Environment, reported: Mapping[str, Any]) -> list[str]:
     """Every difference between what was promised and locked, and what is reported.
 
-    A promise about Python holds to the digit it gives ("3.6" is kept by 3.6.15); packages must match exactly.
+    A promise about Python holds to the digit it gives ("3.6" is kept by 3.6.15); packages, CUDA and cuDNN must match
+    exactly.
     """
-    versions = reported.get("versions", {})
     packages = reported.get("packages", {})
+    versions = {**packages, **{name: reported.get(name) for name in _NO_PACKAGES}, **reported.get("versions", {})}
     broken = []
     for name, promised in environment.promises.items():
-        actual = reported.get("python") if name == "python" else versions.get(name, packages.get(name))
+        actual = versions.get(name)
         kept = actual == promised or (name == "python" and str(actual).startswith(f"{promised}."))
         if not kept:
             broken.append(f"{name} is {actual or 'not there'}, promised {promised}")
     for pin in environment.pins:
         if packages.get(pin.name) != pin.version:
             broken.append(f"package {pin.name} is {packages.get(pin.name) or 'not there'}, locked {pin.version}")
+    system = {key.partition(":")[0]: version for key, version in reported.get("system_packages", {}).items()}
+    for deb in environment.debs:
+        if system.get(deb.name) != deb.version:
+            broken.append(f"package {deb.title} is {system.get(deb.name) or 'not there'}")
     return broken
 
 
@@ -197,12 +240,3 @@ def _with_realised_id(built: Built, reported: Mapping[str, Any]) -> Built:
 
     got = [reported.get("python"), sorted(reported.get("packages", {}).items())]
     return replace(built, realised_id="host:" + spec.digest(got, 16))
-
-
-def _ignore(event: Event) -> None:
-    """The transcript holds what matters."""
-
-
-def _last_line(log: bytes) -> str:
-    lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""

@@ -10,8 +10,9 @@ from typing import Any
 from tsuishi import datasets, store
 from tsuishi.chain import ChainExecutor
 from tsuishi.console import Screen
-from tsuishi.engines.docker import DockerEngine
+from tsuishi.environment import known_environments, named_environments
 from tsuishi.errors import EXIT_TRIAL_FAILED, EXIT_VERDICT, UserError, unknown
+from tsuishi.fetching.artifacts import Say
 from tsuishi.plan import Choice
 from tsuishi.report.language import languages
 from tsuishi.rooms import Rooms
@@ -20,9 +21,12 @@ from tsuishi.session import Session, failed, output_folder
 from tsuishi.settings import read_settings
 from tsuishi.suite import profile_name
 
-_SETTINGS_FLAGS = ("engine", "mirrors", "host_python", "telemetry_interval", "data", "lang")
+_SETTINGS_FLAGS = (
+    *("engine", "offline", "jobs", "mirrors", "host_python"),
+    *("telemetry_interval", "data", "lang", "gpus", "busy_gpu"),
+)
 # What a run is planned by, and --resume cannot change any more.
-_PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "seed", "name", "plan")
+_PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")
 _LATEST = "latest"
 
 
@@ -40,6 +44,7 @@ def session(config: Any) -> Session:
         timeout_s=_whole_number(options, "timeout", least=1),
         seed=_whole_number(options, "seed", least=0) or 0,
         accelerator=_one_of(options, "accelerator", ("auto", "cpu", "cuda")),
+        force=bool(options.get("force")),
     )
     if options.get("fail_on"):
         _verdicts(options)
@@ -48,11 +53,65 @@ def session(config: Any) -> Session:
     return Session(settings, choice, Screen())
 
 
-def build(work: Session) -> None:
-    """Print the plan of the whole chain, then build, unless only the plan was asked for."""
+def build(work: Session, locked_only: bool) -> None:
+    """Print the plan of the whole chain, then build, unless only that was asked for; lock before, if need be."""
+    if not locked_only:
+        lock(work)
     environments = work.plan(with_trials="run-suite" in ChainExecutor.tasks and not ChainExecutor.options.get("resume"))
     if not _plan_only():
         work.build(environments)
+
+
+def lock(work: Session) -> None:
+    """Resolve the locks of the named environments anew, say what changed, and write it, unless asked not to."""
+    from tsuishi.locking import write
+
+    images, names = work.rooms.images, work.choice.environments
+    if not names:
+        known = known_environments(images)
+        raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
+    for name, path in named_environments(images, names).items():
+        locked = work.builder.locker(_indented(work, name)).resolve(path)
+        for line in locked.difference:
+            work.screen.say(f"{name}: {line}")
+        files = ", ".join(path.name for path in locked.files)
+        if not locked.files:
+            work.screen.say(f"{name}: nothing changed")
+        elif _plan_only():
+            work.screen.say(f"{name}: would be written: {files}")
+        else:
+            write(locked)
+            work.screen.say(f"{name}: written: {files}")
+
+
+def _indented(work: Session, name: str) -> Say:
+    return lambda line: work.screen.say(f"  {name}: {line}")
+
+
+def fetch(work: Session) -> None:
+    """Fetch what environments are built from, without building them."""
+    work.fetch()
+
+
+def images(work: Session) -> None:
+    """What was built, what it is made of and what it reported."""
+    from tsuishi import inventory
+
+    inventory.show(work)
+
+
+def export(work: Session) -> None:
+    """Write the environments named as archives."""
+    from tsuishi import exchange
+
+    exchange.export(work, Path(ChainExecutor.options.get("to", "exports")).expanduser())
+
+
+def import_(work: Session) -> None:
+    """Bring archives back as environments."""
+    from tsuishi import exchange
+
+    exchange.import_archives(work, [Path(name) for name in _names(ChainExecutor.options.get("archive", ""))])
 
 
 def fetch_data(work: Session) -> None:
@@ -152,9 +211,10 @@ def list_everything(work: Session, sources: bool) -> None:
 
 
 def doctor(work: Session) -> None:
-    from tsuishi import listing
+    """What this machine has, and what is missing."""
+    from tsuishi import doctor
 
-    listing.examine(work)
+    doctor.examine(work)
 
 
 def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
@@ -162,14 +222,12 @@ def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
     settings = work.settings
     folders = [path.parent for path in settings.reports.glob("*/report.md") if (path.parent / "index.html").exists()]
     if images or cache:
-        folders += [settings.cache / "venvs", settings.cache / "environments"]
-        docker = work.builder.engines["docker"]
-        assert isinstance(docker, DockerEngine)
-        if docker.availability().usable:
-            for name in docker.remove_images():
-                work.screen.say(f"removed image {name}")
+        from tsuishi import inventory
+
+        inventory.remove(work)
     if cache:
-        folders += [settings.cache / "artifacts", settings.cache / "report", datasets.folder(settings.cache)]
+        kept = ("artifacts", "bases", "report")
+        folders += [*(settings.cache / name for name in kept), datasets.folder(settings.cache)]
     if results:
         folders += store.known_runs(settings.results).values()
     for folder in folders:

@@ -1,7 +1,7 @@
 """What a person sees while work goes on: live with a terminal, plain lines without one."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -13,6 +13,8 @@ from tsuishi.plan import PlannedBuild, PlannedTrial
 
 # Columns where output goes to a file or a pipe, so that tables do not fold at 80.
 _WIDTH_OF_A_FILE = 200
+# Of a line that a build prints, in a file; what else is on its line in a terminal.
+_LINE, _BESIDE_NOTE = 160, 36
 _COLOURS = {
     "ok": "green",
     "unsupported": "cyan",
@@ -47,16 +49,24 @@ class Screen:
         self.console.print(table)
 
     @contextmanager
-    def building(self, name: str) -> Iterator["BuildProgress"]:
-        """Show one environment being built."""
+    def working(self, doing: str, names: Sequence[str]) -> Iterator[dict[str, "WorkProgress"]]:
+        """Show several things being done, a live line each; they may be told of from any thread."""
         with _progress(self.console) as progress:
-            yield BuildProgress(self, progress, f"building {name}", name)
+            yield {name: WorkProgress(self, progress, f"{doing} {name}", name) for name in names}
 
     @contextmanager
-    def fetching(self, name: str) -> Iterator["BuildProgress"]:
+    def fetching(self, name: str) -> Iterator["WorkProgress"]:
         """Show one file being fetched."""
+        with self.working("fetching", [name]) as lines:
+            lines[name].begins()
+            yield lines[name]
+
+    @contextmanager
+    def moving(self, doing: str, size: int) -> Iterator[Callable[[int], None]]:
+        """Show so many bytes on their way; gives what is to be told the size of each piece."""
         with _progress(self.console) as progress:
-            yield BuildProgress(self, progress, f"fetching {name}", name)
+            task = progress.add_task(escape(doing), total=size, note="")
+            yield lambda piece: progress.advance(task, piece)
 
     @contextmanager
     def running(self, left: Sequence[PlannedTrial], total: int) -> Iterator["RunProgress"]:
@@ -65,25 +75,33 @@ class Screen:
             yield RunProgress(self, progress, left, total)
 
 
-class BuildProgress:
+class WorkProgress:
     """One environment or file on its way: lines of the build, bytes of the downloads."""
 
     def __init__(self, screen: Screen, progress: Progress, doing: str, name: str) -> None:
         self._screen = screen
         self._progress = progress
         self._name = name
-        self._bytes = 0
-        self._task: TaskID = progress.add_task(doing, total=None, note="")
+        self.bytes = 0
+        self._room = max(10, screen.console.width - len(doing) - _BESIDE_NOTE)
+        self._task: TaskID = progress.add_task(doing, start=False, total=None, note="waits")
+
+    def begins(self) -> None:
+        self._progress.start_task(self._task)
+        self._progress.update(self._task, note="")
+
+    def ends(self) -> None:
+        self._progress.remove_task(self._task)
 
     def say(self, line: str) -> None:
         if self._screen.console.is_terminal:
-            self._progress.update(self._task, note=escape(line[:100]))
+            self._progress.update(self._task, note=escape(line[: self._room]))
         else:
-            self._screen.say(f"  {self._name}: {line}")
+            self._screen.say(f"  {self._name}: {line[:_LINE]}")
 
     def downloaded(self, size: int) -> None:
-        self._bytes += size
-        self._progress.update(self._task, note=f"{megabytes(self._bytes)} fetched")
+        self.bytes += size
+        self._progress.update(self._task, note=f"{megabytes(self.bytes)} fetched")
 
 
 class RunProgress:
@@ -96,6 +114,9 @@ class RunProgress:
         self._total = total
         self._left_s = sum(trial.expected_s for trial in left)
         self._task: TaskID = progress.add_task("", total=max(self._left_s, 1e-9), note="")
+
+    def waits(self, why: str) -> None:
+        self._screen.say(why)
 
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
         self._number += 1
@@ -123,12 +144,12 @@ def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict
             build.engine,
             "built" if build.built else "to build",
             f"{build.downloads} files, {megabytes(build.download_bytes)}" if build.downloads else "nothing",
-            megabytes(build.disk_bytes),
+            megabytes(build.size_bytes),
             duration(build.expected_s),
         )
         for build in planned
     ]
-    screen.table("Environments", ("environment", "engine", "state", "to fetch", "disk", "time"), rows)
+    screen.table("Environments", ("environment", "engine", "state", "to fetch", "size", "time"), rows)
     for name, reason in left_out.items():
         screen.say(f"left out: {name}: {reason}")
 
@@ -158,6 +179,19 @@ def duration(seconds: float) -> str:
         return f"{total // 60} min {total % 60} s"
     minutes = round(total / 60)
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was, roughly.
+
+    >>> age(75), age(7300), age(1e6)
+    ('1 minute', '2 hours', '11 days')
+    """
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' * (count > 1)}"
+    return "now"
 
 
 def megabytes(size: float) -> str:

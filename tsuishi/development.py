@@ -5,40 +5,57 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from tsuishi.chain import ChainExecutor
-from tsuishi.environment import known_environments, read_environment
+from tsuishi.environment import read_environments
 from tsuishi.errors import UserError
 from tsuishi.rooms import Rooms
 from tsuishi.suite import known_suites, read_suite
 
+# It may complain of nothing: what would have to be left out is said in the template, with the reason.
+HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
 
 
 def lint() -> None:
-    """Specs, then ruff (rules and format), mypy and vermin. Raises UserError where one of them complains."""
+    """Specs, then ruff (rules and format), mypy, vermin and hadolint. Raises UserError where one of them complains."""
     rooms = Rooms()
     check_specs(rooms)
     _install_test_tools(rooms.root)
-    commands = (
-        ["ruff", "check"],
-        ["ruff", "format", "--check"],
-        ["mypy"],
-        ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
-    )
-    bin_folder = Path(sys.executable).parent
-    failed = [command[0] for command in commands if _run(rooms.root, [str(bin_folder / command[0]), *command[1:]])]
+    with tempfile.TemporaryDirectory() as folder:
+        commands = (
+            ["ruff", "check"],
+            ["ruff", "format", "--check"],
+            ["mypy"],
+            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
+            [*HADOLINT, *map(str, write_dockerfiles(rooms, Path(folder)))],
+        )
+        bin_folder = Path(sys.executable).parent
+        failed = [command[0] for command in commands if _run(rooms.root, [str(bin_folder / command[0]), *command[1:]])]
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
+
+
+def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
+    """Every environment's Dockerfile, as `<environment>.Dockerfile`; its base by tag, as an id is nothing to lint."""
+    from tsuishi.engines import recipe
+
+    template, written = rooms.dockerfile.read_text(encoding="utf-8"), []
+    for environment in read_environments(rooms.images):
+        if environment.base is not None:
+            file = folder / f"{environment.name}.Dockerfile"
+            file.write_text(recipe.dockerfile(template, environment, environment.base.reference, "pip.whl"), "utf-8")
+            written.append(file)
+    return written
 
 
 def check_specs(rooms: Rooms) -> None:
     """Read every environment, suite and published source. Raises UserError for the first that is wrong."""
     from tsuishi.published import read_sources
 
-    for path in known_environments(rooms.images).values():
-        read_environment(path)
+    read_environments(rooms.images)
     sources = {source.name for source in read_sources(rooms.published)}
     for path in known_suites(rooms.suites).values():
         suite = read_suite(path)

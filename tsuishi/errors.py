@@ -1,6 +1,7 @@
 """The errors a person sees: one line that says what was given, what is known, and what to do next."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 EXIT_USER_ERROR = 1
@@ -8,9 +9,18 @@ EXIT_TRIAL_FAILED = 3
 EXIT_VERDICT = 4
 EXIT_INTERRUPTED = 130
 
+_CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
+
 
 class UserError(Exception):
-    """Something the user can mend. Shown as one line without a traceback; exit code 1."""
+    """Something the user can mend. Shown as one line without a traceback; exit code 1.
+
+    >>> str(UserError("https://ada:secret@packages.example/simple: 404"))
+    'https://packages.example/simple: 404'
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(_CREDENTIALS.sub("", message))
 
 
 class BuildError(UserError):

@@ -17,7 +17,15 @@ KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "finishe
 # The fields an event of a kind must have, with their types; anything else about it is carried along.
 _NUMBER = (int, float)
 # What the facts of an environment event must be, where it has them.
-_FACTS: dict[str, type] = {"versions": dict, "packages": dict, "flags": dict, "devices": list}
+_FACTS: dict[str, type] = {
+    "versions": dict,
+    "packages": dict,
+    "base_packages": dict,
+    "system_packages": dict,
+    "os": dict,
+    "flags": dict,
+    "devices": list,
+}
 _REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "environment": {},
     "phase_begin": {"phase": str},

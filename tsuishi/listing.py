@@ -1,26 +1,21 @@
-"""What there is, what this machine can do, and what is missing: `invoke list` and `invoke doctor`."""
+"""What there is to run, and what was run: `invoke list`."""
 
-import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
-from tsuishi import console, plan, store
+from tsuishi import store
 from tsuishi.claims import Claim
-from tsuishi.engines.pythons import find_python, full_version
-from tsuishi.environment import Environment, known_environments, read_environment
-from tsuishi.errors import UserError
+from tsuishi.environment import Environment, read_environments
+from tsuishi.gpus.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.inventory import why_not_here
 from tsuishi.published import Source, read_sources
-from tsuishi.session import Session, free_bytes
+from tsuishi.session import Session
 from tsuishi.suite import PROFILES, known_suites, read_suite
-
-# Below this, building all default environments is likely to fail.
-_COMFORTABLE_DISK_BYTES = 15e9
 
 
 def show(work: Session) -> None:
     """Environments, suites and runs in three tables."""
-    rows = [_environment_row(work, read_environment(path)) for path in known_environments(work.rooms.images).values()]
+    rows = [_environment_row(work, environment) for environment in read_environments(work.rooms.images)]
     work.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
     suites = [read_suite(path) for path in known_suites(work.rooms.suites).values()]
     work.screen.table(
@@ -58,58 +53,19 @@ def _how_checked(claim: Claim) -> str:
     return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
 
 
-def examine(work: Session) -> None:
-    """One line for each thing a run may need: what was found, or what to do."""
-    for subject, found, remedy in _examinations(work):
-        work.screen.say(f"{'ok     ' if not remedy else 'missing'} {subject}: {found}{remedy and f'; {remedy}'}")
-
-
-def _examinations(work: Session) -> Iterator[tuple[str, str, str]]:
-    """(subject, what was found, remedy or empty) of every check."""
-    version = ".".join(str(part) for part in sys.version_info[:3])
-    yield "Python for tsuishi", version, ""
-    docker = work.builder.engines["docker"]
-    try:
-        answer = docker.availability()
-        yield "Docker", answer.version or answer.reason, answer.remedy
-    except UserError as error:
-        yield "Docker", str(error), "see above"
-    for wanted in sorted({e.python for e in _environments(work) if e.python}):
-        python = find_python(wanted, work.settings.pythons)
-        found = f"{full_version(python)} at {python}" if python else "not found, which only the venv engine needs"
-        yield f"CPython {wanted}", found, "" if python else f"pyenv install {wanted}, or uv python install {wanted}"
-    gpus = work.nvml.describe()
-    if gpus:
-        yield "NVIDIA driver", str(work.nvml.driver()), ""
-        for gpu in gpus:
-            yield f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}", ""
-    else:
-        yield (
-            "GPU",
-            f"none ({work.nvml.why_not or 'no device'})",
-            "everything runs on the CPU; install NVIDIA's driver if there is one",
-        )
-    free = free_bytes(work.settings.cache)
-    remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
-    yield "disk for the cache", f"{console.megabytes(free)} free at {work.settings.cache}", remedy
-
-
-def _environments(work: Session) -> list[Environment]:
-    return [read_environment(path) for path in known_environments(work.rooms.images).values()]
-
-
 def _environment_row(work: Session, environment: Environment) -> tuple[str, ...]:
     engine = work.builder.engine_for(environment)
-    refusal = engine.refusal(environment)
-    if refusal:
-        state = f"not here: {refusal}"
+    if why_not := why_not_here(work, environment):
+        state = why_not
     elif not environment.pinned:
         state = "whatever is installed"
     else:
         state = "built" if work.builder.find(environment) else "to build"
-    on_gpu = plan.gpu_refusal(environment, work.nvml)
-    computes_on = "GPU" if not on_gpu else f"CPU: {on_gpu}"
-    return environment.name, environment.title, "yes" if environment.default else "", engine.name, state, computes_on
+    on_cpu = why_on_cpu(environment, work.nvml)
+    refused = gpu_refusal(environment, work.nvml, work.rooms.images, "auto", force=False)
+    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
+    default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
+    return environment.name, environment.title, default, engine.name, state, computes_on
 
 
 def _run_row(path: Path) -> tuple[str, ...]:

@@ -4,6 +4,9 @@
 
 The comment (file name and bytes of the artefact) is optional: it lets a plan say how much there is to download.
 Files made by `pip-compile --generate-hashes` or `uv pip compile --generate-hashes` are read as well.
+
+A hash nobody here has seen yet is written `--hash=sha256:open`: what has one cannot be built before `invoke lock` fills
+it in, on a machine that reaches the package.
 """
 
 import re
@@ -18,14 +21,19 @@ from tsuishi.errors import UserError
 BOOTSTRAP = ("pip", "setuptools", "wheel")
 
 _PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!_-]*)(?P<rest>(\s.*)?)$")
+# In place of a hash that is not known yet.
+OPEN = "open"
 _COMMENT = re.compile(r"\s#")
-_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64}|open)")
 _ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>\d+)\s*$")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock: `sha256` holds every hash that is accepted; file and size where the lock says them."""
+    """One package of a lock: `sha256` holds every hash that is accepted, none while it is open.
+
+    File and size are there where the lock says them.
+    """
 
     name: str
     version: str
@@ -36,12 +44,8 @@ class Pin:
 
 def read_lock(path: Path) -> tuple[Pin, ...]:
     """The pins of a lock in file order. Raises UserError naming file and line for anything that is not pinned."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: the lock cannot be read: {error}") from error
     pins: dict[str, Pin] = {}
-    for number, line in _logical_lines(text):
+    for number, line in logical_lines(read_text(path)):
         pin = _pin(line, f"{path}:{number}")
         if pin.name in pins:
             raise UserError(f"{path}:{number}: '{pin.name}' is pinned twice; keep one line")
@@ -51,7 +55,15 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
     return tuple(pins.values())
 
 
-def _logical_lines(text: str) -> list[tuple[int, str]]:
+def read_text(path: Path) -> str:
+    """A lock's text. Raises UserError where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: the lock cannot be read: {error}") from error
+
+
+def logical_lines(text: str) -> list[tuple[int, str]]:
     """Lines with continuations joined, comments-only and blank ones dropped, each with its first line's number."""
     joined: list[tuple[int, str]] = []
     pending, start = "", 0
@@ -89,7 +101,7 @@ def _pin(line: str, where: str) -> Pin:
     return Pin(
         name=canonicalize_name(match["name"]),
         version=match["version"],
-        sha256=tuple(hashes),
+        sha256=tuple(sha256 for sha256 in hashes if sha256 != OPEN),
         file=artefact["file"] if artefact else None,
         size_bytes=int(artefact["bytes"]) if artefact else None,
     )

@@ -3,7 +3,7 @@
 import random
 import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from tsuishi import store
 from tsuishi.builder import Builder
 from tsuishi.environment import Accelerator, Environment, select_environments
 from tsuishi.errors import UserError
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.accelerators import accelerator_for, gpu_refusal, misfit
+from tsuishi.gpus.nvml import Gpu, Nvml
 from tsuishi.rooms import Rooms
 from tsuishi.suite import Case, Profile, Suite, select_suites
 
@@ -22,8 +23,8 @@ _TELLING_AXES = (
 )
 _USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
 
-# An installed environment takes about this many times its wheels, and a build as much again on the way.
-_INSTALLED_PER_DOWNLOADED = 3.5
+# An image is made in two stages, and until then the engine has its packages twice beside.
+_STAGES = 2
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class PlannedTrial:
     settings: dict[str, Any]
     timeout_s: float
     expected_s: float
+    # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
+    forced: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,8 @@ class PlannedBuild:
     built: bool
     downloads: int
     download_bytes: int
+    # What it takes once it is there, and what building it takes, this included.
+    size_bytes: int
     disk_bytes: int
     expected_s: float
 
@@ -65,6 +70,8 @@ class Choice:
     timeout_s: float | None = None
     seed: int = 0
     accelerator: str = "auto"
+    # Use environments on GPUs newer than their code, after a numerical self-check.
+    force: bool = False
 
 
 @dataclass(frozen=True)
@@ -75,16 +82,14 @@ class Chosen:
     left_out: dict[str, str]
 
 
-def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml) -> Chosen:
-    """The named environments, or every default one this machine can make and use as asked.
+def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: bool = True) -> Chosen:
+    """The named environments, or every default one this machine can make and, if they are `to_run`, use as asked.
 
     Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
     """
     chosen, left_out = [], {}
-    for environment in select_environments(rooms.images, choice.environments):
-        refusal = builder.refusal(environment)
-        if not refusal and choice.accelerator == "cuda":
-            refusal = gpu_refusal(environment, nvml)
+    for environment in select_environments(rooms.images, choice.environments, computing(choice, nvml)):
+        refusal = builder.refusal(environment) or (to_run and why_not_run(builder, rooms, choice, nvml, environment))
         if refusal and choice.environments:
             raise UserError(f"{environment.name} cannot be used here: {refusal}")
         if refusal:
@@ -97,29 +102,49 @@ def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml) -> Chosen
     return Chosen(tuple(chosen), left_out)
 
 
+def why_not_run(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, environment: Environment) -> str:
+    """Why an environment that can be made cannot be run on the GPUs here as asked; empty where it can."""
+    refusal = gpu_refusal(environment, nvml, rooms.images, choice.accelerator, choice.force)
+    if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
+        return refusal
+    return builder.engine_for(environment).why_no_gpus(nvml.gpus)
+
+
+def computing(choice: Choice, nvml: Nvml) -> Accelerator:
+    """What this machine is taken to compute on, where environments are not chosen by name."""
+    return "cuda" if len(nvml) and choice.accelerator != "cpu" else "cpu"
+
+
 def plan_builds(builder: Builder, environments: Sequence[Environment]) -> list[PlannedBuild]:
     """What building each environment takes from where things stand now."""
     planned = []
     for environment in environments:
         ready = not environment.pinned or builder.find(environment) is not None
-        missing = (
-            []
-            if ready
-            else [pin for pin in environment.pins if builder.cache.find(pin.sha256, environment.python) is None]
-        )
-        total = sum(pin.size_bytes or 0 for pin in environment.pins)
+        engine = builder.engine_for(environment).name
+        pins = [(one.size_bytes or 0, builder.cache.find(one.sha256, environment.python)) for one in environment.pins]
+        debs = [(one.size_bytes or 0, builder.cache.find([one.sha256])) for one in environment.debs]
+        missing = [] if ready else [size for size, file in (*pins, *debs) if file is None]
+        packed = 0 if ready else sum(size for size, _ in (*pins, *debs))
+        size = int(packed * environment.expect.unpacked)
         planned.append(
             PlannedBuild(
                 environment=environment,
-                engine=builder.engine_for(environment).name,
+                engine=engine,
                 built=ready,
                 downloads=len(missing),
-                download_bytes=sum(pin.size_bytes or 0 for pin in missing),
-                disk_bytes=0 if ready else int(total * _INSTALLED_PER_DOWNLOADED),
+                download_bytes=sum(missing),
+                size_bytes=size,
+                disk_bytes=_STAGES * (packed + size) if engine == "docker" else size,
                 expected_s=0.0 if ready else environment.expect.build_s,
             )
         )
     return planned
+
+
+def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
+    """Bytes beside the downloads: for what stays, and for the `jobs` largest of the builds while they go on."""
+    meanwhile = sorted((build.disk_bytes - build.size_bytes for build in planned), reverse=True)
+    return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
 
 
 def plan_trials(
@@ -139,41 +164,15 @@ def plan_trials(
     repetitions: dict[int, list[PlannedTrial]] = {}
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
+        unfit = misfit(environment, nvml, rooms.images) if accelerator == "cuda" else None
         for suite in suites:
             for trial in _suite_trials(suite, environment, accelerator, choice, history, data, len(nvml)):
-                repetitions.setdefault(trial.repetition, []).append(trial)
+                forced = replace(trial, forced=unfit.reason if unfit else "")
+                repetitions.setdefault(trial.repetition, []).append(forced)
     order = random.Random(choice.seed)  # noqa: S311
     for trials in repetitions.values():
         order.shuffle(trials)
     return [trial for _, trials in sorted(repetitions.items()) for trial in trials]
-
-
-def accelerator_for(environment: Environment, nvml: Nvml, asked: str) -> Accelerator:
-    """What an environment computes on here: the GPU where there is one that it can use, else the CPU."""
-    return "cpu" if asked == "cpu" or gpu_refusal(environment, nvml) else "cuda"
-
-
-def unfit_gpus(environment: Environment, gpus: Iterable[Mapping[str, Any]]) -> list[str]:
-    """GPUs outside the compute capabilities an environment was compiled for, with their capability."""
-    if environment.compute_capabilities is None:
-        return []
-    low, high = (_version(text) for text in environment.compute_capabilities)
-    return [
-        f"{gpu['name']} is compute capability {gpu['compute_capability']}"
-        for gpu in gpus
-        if gpu["compute_capability"] and not low <= _version(gpu["compute_capability"]) <= high
-    ]
-
-
-def gpu_refusal(environment: Environment, nvml: Nvml) -> str:
-    """Why an environment made for GPUs runs on the CPU here; empty where it does not."""
-    if "cuda" not in environment.accelerators:
-        return "it is made for the CPU"
-    if not len(nvml):
-        return f"no GPU here ({nvml.why_not or 'none found'})"
-    unfit = unfit_gpus(environment, nvml.describe())
-    low, high = environment.compute_capabilities or ("", "")
-    return f"{'; '.join(unfit)}; it holds code for {low} to {high}" if unfit else ""
 
 
 def past_durations(results: Path, machine: str) -> dict[str, float]:
@@ -221,6 +220,7 @@ def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
             "settings": trial.settings,
             "timeout_s": trial.timeout_s,
             "expected_s": round(trial.expected_s, 1),
+            "forced": trial.forced,
         }
         for trial in planned
     ]
@@ -239,17 +239,18 @@ def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list
             settings=entry["settings"],
             timeout_s=entry["timeout_s"],
             expected_s=entry["expected_s"],
+            forced=entry.get("forced", ""),
         )
         for entry in run["plan"]
         if entry["environment"] in environments
     ]
 
 
-def gpu_indices(trial: PlannedTrial, present: Sequence[int]) -> tuple[str, ...]:
+def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
     if trial.accelerator != "cuda":
         return ()
-    return tuple(str(index) for index in present[: trial.case.devices or 1])
+    return tuple(present[: trial.case.devices or 1])
 
 
 def _suite_trials(
@@ -280,7 +281,3 @@ def _suite_trials(
                 timeout_s=choice.timeout_s or profile.timeout_s,
                 expected_s=past if past is not None else guess,
             )
-
-
-def _version(text: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in text.split("."))

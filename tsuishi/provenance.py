@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from tsuishi.engines.base import Built
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.nvml import Nvml, wsl
 from tsuishi.rooms import Rooms
 
 _MIB = 1 << 20
@@ -32,6 +32,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "os": _os_name(),
         "driver": nvml.driver(),
         "gpus": nvml.describe(),
+        "wsl": wsl(),
     }
 
 
@@ -55,6 +56,7 @@ def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]
         "cudnn": reported.get("cudnn"),
         "cuda_usable": bool(reported.get("flags", {}).get("cuda_usable")),
         "packages": dict(sorted(reported.get("packages", {}).items())),
+        "sbom": reported.get("sbom"),  # CycloneDX, of an image
         "command_prefix": [Path(part).name for part in built.python],  # its folder may name a user
     }
 

@@ -10,14 +10,12 @@ from typing import Any
 
 from tsuishi import store
 from tsuishi.events import Event
+from tsuishi.gpus.nvml import Nvml
 from tsuishi.listen import Transcript
-from tsuishi.nvml import Nvml
-from tsuishi.plan import PlannedTrial, gpu_indices
+from tsuishi.plan import PlannedTrial, gpus_for
+from tsuishi.quantities import MEASURED
 from tsuishi.store import RunDirectory
 from tsuishi.telemetry import Sampler, energy_j
-
-# Phases in which the measured work is done; energy is counted over these.
-MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
 
 
 class Recording:
@@ -36,7 +34,7 @@ class Recording:
         self.pids: Sequence[int] = ()
         self.folder = folder or run.partial(trial_id)
         self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        gpus = [int(gpu) for gpu in gpu_indices(trial, nvml.indices)]
+        gpus = [gpu.index for gpu in gpus_for(trial, nvml.gpus)]
         self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
         self._files = ExitStack()
         self._new = folder is None

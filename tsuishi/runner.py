@@ -9,14 +9,16 @@ from typing import Any, Protocol
 import psutil
 
 from tsuishi import provenance, spec, store
-from tsuishi.builder import WORKLOADS_INSIDE, Ready, framework_of
+from tsuishi.asking import WORKLOADS_INSIDE
+from tsuishi.builder import Ready, framework_of
 from tsuishi.datasets import DataFile
 from tsuishi.engines.base import Ended, Launch, Limits, Process
 from tsuishi.errors import EngineLost, UserError
 from tsuishi.events import Event
+from tsuishi.gpus.busy import await_idle
+from tsuishi.gpus.nvml import Nvml
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
-from tsuishi.nvml import Nvml
-from tsuishi.plan import PlannedTrial, gpu_indices
+from tsuishi.plan import PlannedTrial, gpus_for
 from tsuishi.recording import Recording
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
@@ -30,6 +32,7 @@ _MEMORY_FOR_TRIALS = 0.9
 class Audience(Protocol):
     """Whoever watches a run: the progress display, or nobody."""
 
+    def waits(self, why: str) -> None: ...
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
     def phase(self, name: str) -> None: ...
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
@@ -103,6 +106,7 @@ class Runner:
     def _attempt(self, trial: PlannedTrial, attempt: int) -> None:
         ready = self._ready[trial.environment]
         trial_id = f"{trial.id}.a{attempt}"
+        self._await_gpus(trial)
         self._audience.trial_begins(trial, attempt)
         try:
             with Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
@@ -114,6 +118,14 @@ class Runner:
         self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
         if stopped is not None:
             raise stopped
+
+    def _await_gpus(self, trial: PlannedTrial) -> None:
+        given = self._settings
+        try:
+            gpus = gpus_for(trial, self._nvml.gpus)
+            await_idle(self._nvml, gpus, given.busy_gpu, given.gpu_wait_s, self._audience.waits)
+        except UserError as busy:
+            raise RunStopped(self._run, str(busy)) from busy
 
     def _measure(
         self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: str
@@ -156,7 +168,7 @@ class Runner:
                     mounts=mounts,
                     name=f"tsuishi-{self._run.id}-{trial_id}",
                     labels={"run": self._run.id},
-                    limits=Limits(self._memory, self._settings.pids, gpu_indices(trial, self._nvml.indices)),
+                    limits=Limits(self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus)),
                 ),
             )
         except OSError as error:
@@ -194,6 +206,7 @@ class Runner:
             "exit_code": outcome.exit_code,
             "simulated": reported.get("simulated"),
             "synthetic": reported.get("synthetic"),
+            "forced": trial.forced,
             "started_at": recording.started_at,
             "duration_s": recording.duration_s,
             "startup_s": transcript.startup_s and round(transcript.startup_s, 3),

@@ -1,7 +1,6 @@
 """The main job: build, run-suite, report, each on what the one before it made."""
 
 import re
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -10,18 +9,24 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsuishi import __version__, console, datasets, plan, provenance, runner, spec, store
+from tsuishi import __version__, console, datasets, disk, plan, provenance, runner, spec, store
 from tsuishi.builder import Builder, Ready
+from tsuishi.building import Building, jobs
 from tsuishi.datasets import DataFile, DataSet
-from tsuishi.environment import Environment, read_environment
-from tsuishi.errors import BuildError, EngineLost, UserError
-from tsuishi.nvml import Nvml
-from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.environment import Environment, open_refusal, read_environment, select_environments
+from tsuishi.errors import UserError
+from tsuishi.fetching.network import Network
+from tsuishi.gpus.busy import await_idle, shared_with
+from tsuishi.gpus.nvml import ALL, Nvml
+from tsuishi.plan import Choice, PlannedBuild, PlannedTrial
 from tsuishi.rooms import Rooms
+from tsuishi.self_check import self_check
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 from tsuishi.suite import select_suites
 
+# What trials on GPUs were planned with.
+_ON_GPUS = Choice(accelerator="cuda")
 # What a file system should have left when everything is in place.
 _FREE_DISK_MARGIN = 1.1
 
@@ -43,23 +48,42 @@ class Session:
         self.rooms = rooms or Rooms()
         self.data_set = data_set
         self.builder = Builder(settings, self.rooms)
-        self.nvml = Nvml()
 
     @cached_property
     def data(self) -> DataFile | None:
         """The data set at hand, verified once. Raises UserError where it is not what it should be."""
         return datasets.at_hand(self.settings.data, self.settings.cache, self.data_set)
 
+    @cached_property
+    def nvml(self) -> Nvml:
+        """The GPUs that may be used. Raises UserError where the setting `gpus` asks for others than there are."""
+        return Nvml(self.settings.gpus)
+
     def fetch_data(self, url: str) -> Path:
-        """Fetch the data set: from the URL given, else from the configured places, else from its publishers."""
+        """Fetch the data set: from the URL given, else from the configured places, else from its publishers.
+
+        Raises UserError where it cannot be had; offline, where it is not in the cache.
+        """
+        if self.settings.offline and datasets.at_hand(None, self.settings.cache, self.data_set) is None:
+            raise UserError(
+                f"offline, and {self.data_set.file} is not in the cache: carry {datasets.folder(self.settings.cache)} "
+                "over from where `invoke fetch-data` got it, or give --data"
+            )
         asked = [url] if url else datasets.places(self.settings.data_urls, self.data_set)
         with self.screen.fetching(self.data_set.file) as progress:
-            return datasets.fetch(self.settings.cache, asked, progress.say, progress.downloaded, self.data_set)
+            return datasets.fetch(
+                self.settings.cache,
+                asked,
+                progress.say,
+                progress.downloaded,
+                self.data_set,
+                Network(self.settings.ca_bundle),
+            )
 
     def plan(self, with_trials: bool) -> tuple[Environment, ...]:
         """Print what would be done, and what is left out with the reason; the environments that can be used."""
         select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
-        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
+        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml, to_run=with_trials)
         if any(one.pinned for one in chosen.environments) and (why_not := self.builder.why_no_container_engine()):
             self.screen.say(f"without containers: {why_not}")
         builds = plan.plan_builds(self.builder, chosen.environments)
@@ -68,6 +92,8 @@ class Session:
         if with_trials:
             trials = self.plan_trials(chosen.environments)
             console.print_trials(self.screen, trials)
+            for line in shared_with(self.nvml):
+                self.screen.say(line)
             self.screen.say(
                 f"data: {self.data.name}"
                 if self.data
@@ -76,12 +102,12 @@ class Session:
             )
             expected += sum(trial.expected_s for trial in trials)
         fetch = sum(build.download_bytes for build in builds)
-        disk = fetch + sum(build.disk_bytes for build in builds)
+        unpacked = plan.disk_needed(builds, jobs(self.settings))
         self.screen.say(
             f"expected: {console.duration(expected)}, {console.megabytes(fetch)} to fetch, "
-            f"{console.megabytes(disk)} of disk"
+            f"{console.megabytes(fetch + unpacked)} of disk"
         )
-        self._check_disk(disk)
+        self._check_disk(builds, fetch, unpacked)
         return chosen.environments
 
     def plan_trials(self, environments: Sequence[Environment]) -> list[PlannedTrial]:
@@ -93,40 +119,21 @@ class Session:
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others."""
-        ready: dict[str, Ready] = {}
-        failures: dict[str, UserError] = {}
-        with store.exclusive(self.settings.cache / "building.lock", "building environments"):
-            for environment in environments:
-                try:
-                    ready[environment.name] = self._build_one(environment)
-                except UserError as error:
-                    failures[environment.name] = error
-                    if len(environments) > 1:
-                        self.screen.say(f"{environment.name}: not built: {error}")
-        if len(failures) > 1:
-            raise BuildError(f"{len(failures)} environments could not be built: {', '.join(failures)}; see above")
-        for failure in failures.values():
-            raise failure
-        return ready
+        return Building(self.builder, self.settings, self.screen).build(environments)
 
-    def _build_one(self, environment: Environment) -> Ready:
-        begun = time.monotonic()
-        found = self.builder.find(environment)
-        if found is not None:
-            self.screen.say(f"{environment.name}: built already, nothing to do")
-            return found
-        with self.screen.building(environment.name) as progress:
-            fetcher = self.builder.fetcher(progress.say, progress.downloaded)
-            try:
-                ready = self.builder.ensure(environment, fetcher, progress.say)
-            except EngineLost as lost:
-                raise UserError(f"{environment.name}: the engine stopped answering: {lost}; start it again") from lost
-            except OSError as error:
-                raise UserError(f"{environment.name}: {error.strerror or error}: {error.filename or ''}") from error
-        reported = ", ".join(f"{name} {version}" for name, version in sorted(ready.record["versions"].items()))
-        taken = console.duration(time.monotonic() - begun)
-        self.screen.say(f"{environment.name}: ready in {taken}: Python {ready.record['python']}, {reported}")
-        return ready
+    def fetch(self) -> None:
+        """All that the chosen environments are built from, into the cache, whether or not they can be built here."""
+        computing = plan.computing(self.choice, self.nvml)
+        chosen = select_environments(self.rooms.images, self.choice.environments, computing)
+        for environment in chosen:
+            if unknown := open_refusal(environment):
+                if self.choice.environments:
+                    raise UserError(f"{environment.name}: {unknown}")
+                self.screen.say(f"left out: {environment.name}: {unknown}")
+        if why_not := self.builder.why_no_container_engine():
+            self.screen.say(f"base images are not fetched: {why_not}")
+        wanted = [one for one in chosen if one.pinned and not one.open]
+        Building(self.builder, self.settings, self.screen).fetch(wanted)
 
     def run_suite(self, name: str) -> RunDirectory:
         """A new run of everything chosen, with `name` in its id. Raises UserError for a name that is none."""
@@ -138,14 +145,16 @@ class Session:
         if not planned:
             raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
         with self._measuring():
-            run = self._create_run(name, planned, chosen.left_out)
+            self._await_gpus(planned)
+            checked = self._self_check(ready, planned)
+            run = self._create_run(name, planned, chosen.left_out, checked)
             self._run(run, ready, planned)
         return run
 
     def resume(self, name: str) -> RunDirectory:
         """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
 
-        Engine and mirror map are the run's own where none are given now. Raises UserError where an environment is
+        Engine, mirror map and GPUs are the run's own where none are given now. Raises UserError where an environment is
         not what it was.
         """
         run = store.open_run(self.settings.results, name)
@@ -158,9 +167,38 @@ class Session:
         self._refuse_other_data(run, recorded)
         if self.choice.timeout_s is not None:
             planned = [replace(trial, timeout_s=self.choice.timeout_s) for trial in planned]
+        left = runner.unfinished(run, planned)
+        self._refuse_other_gpus(ready, left)
         with self._measuring():
+            self._await_gpus(left)
+            self._self_check(ready, left)
             self._run(run, ready, planned)
         return run
+
+    def _refuse_other_gpus(self, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
+        """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
+        for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
+            environment = as_found(ready[name])
+            if refusal := plan.why_not_run(self.builder, self.rooms, _ON_GPUS, self.nvml, environment):
+                raise UserError(f"{name} cannot be used here any more: {refusal}")
+
+    def _await_gpus(self, planned: Sequence[PlannedTrial]) -> None:
+        """Before anything is recorded: wait for the GPUs the trials need. Raises UserError where they stay in use."""
+        needed = {gpu.index: gpu for trial in planned for gpu in plan.gpus_for(trial, self.nvml.gpus)}
+        await_idle(self.nvml, needed.values(), self.settings.busy_gpu, self.settings.gpu_wait_s, self.screen.say)
+
+    def _self_check(self, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> dict[str, dict[str, float]]:
+        """What --force asks for first: the errors found, by environment, on every GPU that its trials get.
+
+        Raises UserError where one does not pass.
+        """
+        errors = {}
+        for name, reason in {trial.environment: trial.forced for trial in planned if trial.forced}.items():
+            self.screen.say(f"{name}: forced: {reason}")
+            trials = [trial for trial in planned if trial.environment == name]
+            gpus = dict.fromkeys(gpu for trial in trials for gpu in plan.gpus_for(trial, self.nvml.gpus))
+            errors[name] = self_check(ready[name], self.rooms, "cuda", tuple(gpus), self.screen.say)
+        return errors
 
     def _refuse_other_data(self, run: RunDirectory, recorded: Mapping[str, Any]) -> None:
         """Go on with the data a run began with: raise UserError where they are not at hand; none stay none."""
@@ -175,9 +213,16 @@ class Session:
 
     def _as_in(self, recorded: Mapping[str, Any]) -> None:
         """Take over what decides which environments are found from a run's own arguments."""
-        arguments = {name: recorded["arguments"].get(name) for name in ("engine", "mirrors")}
-        open_now = {"engine": self.settings.engine == "auto", "mirrors": not self.settings.mirrors}
+        arguments = {name: recorded["arguments"].get(name) for name in ("engine", "mirrors", "gpus")}
+        open_now = {
+            "engine": self.settings.engine == "auto",
+            "mirrors": not self.settings.base_mirrors,
+            "gpus": self.settings.gpus == ALL,
+        }
         taken = {name: value for name, value in arguments.items() if value and open_now[name]}
+        if "mirrors" in taken:
+            pairs = (pair.split("=", 1) for pair in taken["mirrors"].split(","))
+            taken["mirrors"] = {**self.settings.mirrors, **dict(pairs)}
         self.settings = Settings.model_validate({**self.settings.model_dump(), **taken})
         self.builder = Builder(self.settings, self.rooms)
 
@@ -185,7 +230,13 @@ class Session:
         """Only one run at a time measures, wherever its results go."""
         return store.exclusive(self.settings.cache / "measuring.lock", "measuring on this machine")
 
-    def _create_run(self, name: str, planned: Sequence[PlannedTrial], left_out: Mapping[str, str]) -> RunDirectory:
+    def _create_run(
+        self,
+        name: str,
+        planned: Sequence[PlannedTrial],
+        left_out: Mapping[str, str],
+        checked: Mapping[str, Mapping[str, float]],
+    ) -> RunDirectory:
         now = time.gmtime()
         run_id = console.run_id(now, self.choice.profile, name)
         return RunDirectory.create(
@@ -201,6 +252,7 @@ class Session:
                 "arguments": self._arguments(),
                 "data": self.data.record if self.data else None,
                 "plan": plan.describe_plan(planned),
+                "self_checks": checked,
                 "left_out": [{"environment": name, "reason": reason} for name, reason in left_out.items()],
             },
         )
@@ -216,8 +268,11 @@ class Session:
             "timeout": choice.timeout_s,
             "seed": choice.seed,
             "accelerator": choice.accelerator,
+            "force": choice.force,
             "engine": settings.engine,
-            "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.mirrors.items())),
+            "gpus": settings.gpus,
+            "busy_gpu": settings.busy_gpu,
+            "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
             "host_python": Path(settings.host_python).name,
             "telemetry_interval": settings.telemetry_interval,
             "data": self.data.name if settings.data and self.data else "",
@@ -237,14 +292,13 @@ class Session:
             f"the plan said {console.duration(expected)}"
         )
 
-    def _check_disk(self, needed: int) -> None:
+    def _check_disk(self, builds: Sequence[PlannedBuild], fetch: int, unpacked: int) -> None:
+        """Raise UserError where downloads and builds do not fit, on one file system or on two."""
         cache = self.settings.cache
-        free = free_bytes(cache)
-        if needed * _FREE_DISK_MARGIN > free:
-            raise UserError(
-                f"{console.megabytes(needed)} of disk are needed and {console.megabytes(free)} are free at {cache}: "
-                "free some, choose fewer environments with --env, or move the cache (tsuishi.cache)"
-            )
+        storages = {self.builder.engine_for(build.environment).storage() for build in builds if not build.built}
+        storage = next((place for place in storages if place), cache)
+        advice = "choose fewer with --env or --jobs, or move the cache (tsuishi.cache)"
+        disk.require([(cache, fetch), (storage, unpacked)], advice, _FREE_DISK_MARGIN)
 
 
 def as_found(ready: Ready) -> Environment:
@@ -252,13 +306,6 @@ def as_found(ready: Ready) -> Environment:
     if ready.record["cuda_usable"] or ready.environment.pinned:
         return ready.environment
     return ready.environment.model_copy(update={"accelerators": ("cpu",)})
-
-
-def free_bytes(place: Path) -> int:
-    """Room on the file system where `place` is, or will be."""
-    while not place.exists():
-        place = place.parent
-    return shutil.disk_usage(place).free
 
 
 def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:

@@ -4,6 +4,7 @@ Invoke ignores variables it does not know and reads `=false` as true, so names a
 """
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -14,6 +15,7 @@ from tsuishi import spec
 from tsuishi.errors import UserError, unknown
 
 PREFIX = "INVOKE_TSUISHI_"
+BusyGpu = Literal["wait", "refuse", "use"]
 
 
 def _cache() -> Path:
@@ -42,6 +44,14 @@ def _list(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _gpus(value: Any) -> str:
+    if not re.fullmatch(r"all|[1-9]\d*|device=[\w-]+(,[\w-]+)*", str(value)):
+        raise ValueError(
+            f"expected all, how many (2), or which by index or UUID (device=0,1 or device=GPU-...); given: '{value}'"
+        )
+    return str(value)
+
+
 class Settings(spec.Spec):
     """Every shared option, with its default."""
 
@@ -52,8 +62,14 @@ class Settings(spec.Spec):
     cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
     results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
     reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
-    # Base references replaced at an air-gapped site: the reference asked for (or its repository) -> the one used.
+    # What is used in place of what: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
+    # Use what is in the cache, and no network.
+    offline: bool = False
+    # Environments built or fetched at the same time; without it as many as make sense here.
+    jobs: Annotated[int, Field(ge=1)] | None = None
+    # Certificates (PEM) that servers are checked against, in place of the system's.
+    ca_bundle: Annotated[Path, AfterValidator(_absolute)] | None = None
     # Where data sets are fetched from, each under its own file name; empty means from where they were published.
     data_urls: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     # A data set given by hand: its file, or a folder with it.
@@ -66,10 +82,20 @@ class Settings(spec.Spec):
     host_python: str = "python3"
     # Of reports: ISO 639-1, see tsuishi/report/languages/.
     lang: str = "en"
+    # GPUs that may be used, as `docker run --gpus` has it: all, how many, or device= and which, by index or UUID.
+    gpus: Annotated[str, BeforeValidator(_gpus)] = "all"
+    # What to do where somebody else uses them, and for how many seconds at most to wait.
+    busy_gpu: BusyGpu = "wait"
+    gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     pids: Annotated[int, Field(ge=16)] = 4096
+
+    @property
+    def base_mirrors(self) -> dict[str, str]:
+        """The mirrors of base images: what they say is part of an environment, where a file came from is not."""
+        return {asked: used for asked, used in self.mirrors.items() if "://" not in asked}
 
 
 def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
@@ -101,8 +127,17 @@ def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
     if reference in mirrors:
         return mirrors[reference]
     repository, colon, tag = reference.rpartition(":")
+    return mirrored_url(repository, mirrors) + colon + tag
+
+
+def mirrored_url(url: str, mirrors: Mapping[str, str]) -> str:
+    """The address to use for the one asked for: the longest beginning of it that is in the map counts.
+
+    >>> mirrored_url("http://archive.ubuntu.com/ubuntu/pool/a.deb", {"http://archive.ubuntu.com": "https://mirror.lan"})
+    'https://mirror.lan/ubuntu/pool/a.deb'
+    """
     for asked in sorted(mirrors, key=len, reverse=True):
         prefix, used = asked.rstrip("/"), mirrors[asked].rstrip("/")
-        if repository == prefix or repository.startswith(f"{prefix}/"):
-            return used + repository.removeprefix(prefix) + colon + tag
-    return reference
+        if url == prefix or url.startswith(f"{prefix}/"):
+            return used + url.removeprefix(prefix)
+    return url

@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 
 from tsuishi import store
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.nvml import Nvml
 
 _MIB = 1 << 20
 

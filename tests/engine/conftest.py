@@ -1,8 +1,8 @@
 """A real engine and a tiny environment to try it with."""
 
 import contextlib
-import hashlib
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,12 +10,13 @@ import pytest
 
 from tests.bench import make_rooms
 from tests.conftest import missing
+from tests.engine import podman as podman_service
 from tests.engine.job import REAL, invoke
-from tsuishi.artifacts import Cache
 from tsuishi.builder import Builder
 from tsuishi.environment import read_environment
+from tsuishi.fetching.artifacts import Cache, sha256_of
 from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings, read_settings
+from tsuishi.settings import Settings, mirrored, read_settings
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +27,17 @@ def settings() -> Settings:
     if not answer.usable:
         missing(f"no container engine: {answer.reason}")
     return given
+
+
+@pytest.fixture(scope="session")
+def podman(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
+    """The address of a Podman service that has the base image of the tiny environment."""
+    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    assert base is not None
+    if why_not := podman_service.why_not():
+        missing(why_not)
+    with podman_service.service(tmp_path_factory.mktemp("p"), (mirrored(base.reference, settings.mirrors),)) as address:
+        yield address
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +65,7 @@ def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "")
         title = "as little as possible"
         framework = "any"
         accelerators = ["cpu"]
-        default = true
+        default = ["cpu", "cuda"]
         python = "3.11"
         base = {{ reference = "{base.reference}" }}
         promises = {{ python = "3.11", typing-extensions = "{version}" }}
@@ -66,9 +78,11 @@ def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "")
 
 def add_to_cache(cache: Path, file: Path) -> str:
     """Put a file into the artefact cache, as fetching would; its sha256."""
-    content = file.read_bytes()
-    sha256 = hashlib.sha256(content).hexdigest()
-    Cache(cache).add([content], file.name, [sha256], "a test")
+    sha256 = sha256_of(file)
+    part = Cache(cache).part(file.name, [sha256])
+    part.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, part)
+    Cache(cache).keep(part, file.name, sha256)
     return sha256
 
 

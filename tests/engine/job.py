@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi import store
-from tsuishi.environment import known_environments, read_environment
+from tsuishi.environment import select_environments
 from tsuishi.rooms import Rooms
 
 REAL = Rooms()
-PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]
+PINNED = select_environments(REAL.images, (), "cpu")
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
 

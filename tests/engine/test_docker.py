@@ -5,23 +5,26 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import docker
 import pytest
 
-from tests.engine.conftest import add_to_cache, tiny_rooms
+from tests.engine.conftest import tiny_rooms
 from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
 from tsuishi.console import Screen
 from tsuishi.engines.base import Limits
-from tsuishi.engines.docker import DockerEngine, hardening
+from tsuishi.engines.containers import hardening
+from tsuishi.engines.daemon import identify
+from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import read_environment
 from tsuishi.errors import BuildError, UserError
+from tsuishi.fetching.artifacts import sha256_of
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
@@ -30,8 +33,17 @@ from tsuishi.settings import Settings
 pytestmark = pytest.mark.engine
 
 
+@pytest.fixture(autouse=True, params=["docker", "podman"])
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Which engine answers: every test here runs on both."""
+    name = str(request.param)
+    if name == "podman":
+        monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("podman"))
+    return name
+
+
 @pytest.fixture
-def client(settings: Settings) -> Iterator["docker.DockerClient"]:
+def client(engine: str, settings: Settings) -> Iterator["docker.DockerClient"]:
     connection = docker.from_env()
     yield connection
     connection.close()
@@ -76,7 +88,9 @@ def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_tol
     assert "of-ada" not in log
 
 
-def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
+def test_inspect_shows_the_hardening(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient", engine: str
+) -> None:
     rooms = tiny_rooms(tmp_path, "sleeps", profile="timeout_s = 30.0")
     child = runner_process(rooms, settings)
     try:
@@ -85,8 +99,9 @@ def test_inspect_shows_the_hardening(tmp_path: Path, settings: Settings, client:
         host = container.attrs["HostConfig"]
         assert host["NetworkMode"] == "none"
         assert host["ReadonlyRootfs"] is True
-        assert list(host["Tmpfs"]) == ["/tmp"]
-        assert host["CapDrop"] == ["ALL"]
+        # Podman keeps two more folders in memory, and names capabilities one by one.
+        assert sorted(host["Tmpfs"]) == (["/tmp"] if engine == "docker" else ["/run", "/tmp", "/var/tmp"])
+        assert host["CapDrop"] == ["ALL"] if engine == "docker" else "SETUID" in host["CapDrop"]
         assert host["SecurityOpt"] == ["no-new-privileges"]
         assert host["PidsLimit"] == settings.pids
         assert host["Memory"] == host["MemorySwap"] > 0
@@ -131,17 +146,18 @@ def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings
 def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient", monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A device request on an engine that cannot serve one fails between creating and starting the container."""
+    """A device that is not there is found out between creating and starting the container, by Docker."""
     given = hardening
 
-    def with_a_gpu(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
-        return given(replace(limits, gpus=("0",)) if limits.memory_bytes else limits, mounts)
+    def with_a_device(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+        return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
-    monkeypatch.setattr("tsuishi.engines.docker.hardening", with_a_gpu)
+    monkeypatch.setattr("tsuishi.engines.docker.hardening", with_a_device)
     run = session(tiny_rooms(tmp_path, "ok"), settings).run_suite("")
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
-    assert trial["reason"].startswith("Docker refused: ")
+    assert trial["reason"].startswith("the engine refused: ")
+    assert "/dev/nvidia999" in trial["reason"]
     assert not client.containers.list(all=True, filters={"label": "io.tsuishi.run"})
 
 
@@ -161,7 +177,9 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
     assert trials(run)["sleeps"]["attempt"] == 2
 
 
-def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "docker.DockerClient") -> None:
+def test_an_image_says_what_it_is(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient", engine: str
+) -> None:
     rooms = tiny_rooms(tmp_path, "ok")
     work = session(rooms, settings)
     environment = read_environment(rooms.images / "tiny.toml")
@@ -179,6 +197,8 @@ def test_an_image_says_what_it_is(tmp_path: Path, settings: Settings, client: "d
             {"asked": ready.record["base"]["reference"], "used": ready.record["base"]["used"]}
         ]
     assert ready.record["base"]["digest"] == "unpinned"
+    assert ready.record["engine_version"].startswith("Podman ") == (engine == "podman")
+    assert ready.built.realised_id in [kept.realised_id for kept in ready.engine.kept()]
     assert set(ready.record["packages"]) >= {"pip", "typing-extensions"}
 
 
@@ -195,7 +215,8 @@ def test_building_again_does_nothing_and_takes_under_a_second(tmp_path: Path, se
 
 def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
     rooms = tiny_rooms(tmp_path, "ok")
-    look = "RUN python3.11 -c \"import socket; print('interfaces', [name for _, name in socket.if_nameindex()])\"\n"
+    show = "import socket; print('interfaces', [name for _, name in socket.if_nameindex()])"
+    look = f'RUN python3.11 -c "{show}  # {time.time_ns()}"\n'  # a line that was seen before is not run
     template = tmp_path / "Dockerfile.j2"
     template.write_text(rooms.dockerfile.read_text().replace("FROM base AS build\n", f"FROM base AS build\n{look}"))
     engine = DockerEngine(template, settings.mirrors, tmp_path / "temporary")
@@ -233,17 +254,23 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
 ) -> None:
     subprocess.run(["apt-get", "download", "hostname"], cwd=tmp_path, check=True, capture_output=True)
     (deb,) = tmp_path.glob("hostname_*.deb")
-    sha256 = add_to_cache(settings.cache, deb)
-    url = f"https://debs.example/{deb.name}"
-    extra = f'[[debs]]\nfile = "{deb.name}"\nsha256 = "{sha256}"\nurls = ["{url}"]'
+    extra = f'[apt]\npackages = ["hostname"]\n[apt.repositories.debian]\nuris = ["{tmp_path.as_uri()}"]'
     rooms = tiny_rooms(tmp_path / "checkout", "ok", extra=extra)
+    locked = f"hostname={deb.name.split('_')[1]} --hash=sha256:{sha256_of(deb)} --from=debian/{deb.name}\n"
+    (rooms.images / "tiny.apt.lock").write_text(locked, encoding="utf-8")
     ready = session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])["tiny"]
     said = client.containers.run(
-        ready.built.realised_id, ["hostname", "--version"], network_mode="none", remove=True, stderr=True
+        ready.built.realised_id,
+        ["hostname", "--version"],
+        network_mode="none",
+        remove=True,
+        stderr=True,
+        **identify(client).needs,
     )
     assert said.startswith(b"hostname ")
 
 
+@pytest.mark.parametrize("engine", ["docker"], indirect=True)
 def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
     with pytest.raises(
@@ -266,3 +293,23 @@ except KeyboardInterrupt:
     sys.exit(130)
 """
     return subprocess.Popen([sys.executable, "-c", code], text=True)
+
+
+def test_a_container_that_a_killed_lock_left_ends_with_the_next(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient"
+) -> None:
+    rooms = tiny_rooms(tmp_path)
+    spec = rooms.images / "tiny.toml"
+    spec.rename(spec.with_stem("left"))
+    (rooms.images / "tiny.lock").rename(rooms.images / "left.lock")
+    environment = read_environment(rooms.images / "left.toml")
+    engine = Builder(settings, rooms).engines["docker"]
+    assert isinstance(engine, DockerEngine)
+    label: dict[str, Any] = {"label": "io.tsuishi.locking=left"}
+    with engine.base_container(environment, print) as container:
+        base, labels = container.attrs["Image"], container.labels
+    client.containers.create(base, ["sleep", "infinity"], labels=labels)
+    assert len(client.containers.list(all=True, filters=label)) == 1
+    with engine.base_container(environment, print) as container:
+        assert [one.id for one in client.containers.list(all=True, filters=label)] == [container.id]
+    assert client.containers.list(all=True, filters=label) == []

@@ -10,12 +10,12 @@ from typing import Any
 from tests.conftest import missing
 from tsuishi.builder import Builder
 from tsuishi.engines.base import Built, Engine, Launch
-from tsuishi.environment import Environment, known_environments, read_environment
+from tsuishi.environment import Environment, select_environments
 from tsuishi.rooms import Rooms
 from tsuishi.settings import read_settings
 
 REAL = Rooms()
-PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]
+PINNED = select_environments(REAL.images, (), "cpu")
 INSIDE = Path(__file__).parent / "inside"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.engine import job
-from tsuishi.nvml import Nvml
+from tsuishi.gpus.nvml import Nvml
 
 pytestmark = pytest.mark.gpus
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from tsuishi.artifacts import Fetcher, Say
 from tsuishi.environment import Environment
+from tsuishi.fetching.artifacts import Progress, Say
+from tsuishi.fetching.fetcher import Fetcher
+from tsuishi.gpus.nvml import Gpu
 
 Stream = Literal["stdout", "stderr"]
 
@@ -38,12 +40,29 @@ class Built:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """An environment that takes room on this machine, whichever spec it was made from; empty what is not known."""
+
+    environment: str
+    engine: str
+    # The image's tag, or the folder.
+    name: str
+    spec_id: str
+    realised_id: str
+    size_bytes: int
+    base_digest: str
+    lock_sha256: str
+    # ISO 8601.
+    created: str
+
+
+@dataclass(frozen=True)
 class Limits:
     """What a trial may use. Seconds are the runner's to watch."""
 
     memory_bytes: int | None = None
     pids: int = 4096
-    gpus: tuple[str, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -99,14 +118,38 @@ class Engine(Protocol):
     def find(self, environment: Environment) -> Built | None:
         """The environment as built earlier from the same spec, lock and template; quickly, and without network."""
 
+    def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
+        """Keep in the cache what a build needs beside its artefacts; its bytes."""
+
+    def missing(self, environment: Environment) -> tuple[str, ...]:
+        """What of that is neither here nor in the cache, in words."""
+
     def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where it is wrong."""
+        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where it is wrong.
+
+        May be called for several environments at once, from a thread each; `tidy` once they all have ended.
+        """
+
+    def tidy(self) -> None:
+        """Remove what builds leave behind."""
 
     def discard(self, built: Built) -> None:
         """Forget a build, so that `find` does not give it again."""
 
+    def kept(self) -> list[Kept]:
+        """Every environment that was made by this engine and is still there, of whatever spec."""
+
+    def remove(self, kept: Kept) -> None:
+        """Remove one of those. Raises UserError where it is in use."""
+
+    def storage(self) -> Path | None:
+        """Where what is built takes room; None where that is nowhere this machine can see."""
+
     def start(self, built: Built, launch: Launch) -> Process:
         """Start a program in the environment. Raises EngineLost where the engine does not answer."""
+
+    def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        """Why a program started in an environment would not see these GPUs, with the remedy; empty where it would."""
 
     def inside(self, path: Path, place: str) -> str:
         """The path by which a mounted folder is seen by the workload: `place` in a container, else `path`."""

@@ -3,12 +3,13 @@
 import shutil
 from pathlib import Path
 
-from tsuishi.artifacts import Fetcher, Say
 from tsuishi.engines.base import Availability, Built
 from tsuishi.engines.pythons import full_version
 from tsuishi.engines.subprocesses import SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError
+from tsuishi.fetching.artifacts import Say
+from tsuishi.fetching.fetcher import Fetcher
 
 
 class HostEngine(SubprocessEngine):

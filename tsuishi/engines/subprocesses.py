@@ -3,6 +3,7 @@
 import ctypes
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ from pathlib import Path
 
 import psutil
 
-from tsuishi.engines.base import Built, Ended, Launch, Process, Stream
+from tsuishi.engines.base import Built, Ended, Kept, Launch, Process, Stream
+from tsuishi.environment import Environment
+from tsuishi.fetching.artifacts import Progress, Say
+from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
@@ -80,13 +84,34 @@ class SubprocessEngine:
         """A child process; folders need no mounting, and limits other than time are not enforced."""
         environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
         if launch.limits.gpus:
-            environ["CUDA_VISIBLE_DEVICES"] = ",".join(launch.limits.gpus)
+            environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in launch.limits.gpus)
             environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
         environ["PYTHONDONTWRITEBYTECODE"] = "1"
         return ChildProcess([*built.python, *launch.arguments], environ)
 
+    def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        return ""
+
     def inside(self, path: Path, place: str) -> str:
         return str(path)
+
+    def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
+        return 0
+
+    def missing(self, environment: Environment) -> tuple[str, ...]:
+        return ()
+
+    def tidy(self) -> None:
+        """Nothing is left behind."""
+
+    def kept(self) -> list[Kept]:
+        return []
+
+    def remove(self, kept: Kept) -> None:
+        shutil.rmtree(kept.name)
+
+    def storage(self) -> Path | None:
+        return None
 
     def sweep(self, labels: Mapping[str, str]) -> None:
         """Nothing: a child dies with the runner that started it."""

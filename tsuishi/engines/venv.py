@@ -5,19 +5,23 @@ It pins the packages but not the system's libraries or the interpreter's patch v
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
-from tsuishi import spec, store
-from tsuishi.artifacts import Fetcher, Say
+from tsuishi import parallel, spec, store
 from tsuishi.engines import wheelhouse
-from tsuishi.engines.base import Availability, Built
+from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.engines.subprocesses import SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError
+from tsuishi.fetching.artifacts import Say
+from tsuishi.fetching.fetcher import Fetcher
 
 # Written last: a venv without it was never finished.
 _MARK = "tsuishi.json"
@@ -41,6 +45,8 @@ class VenvEngine(SubprocessEngine):
         if not environment.pinned:
             return "it is no pinned environment: use --engine host"
         assert environment.python is not None
+        if environment.packages == "of the base":
+            return "its packages come with its base image, which only a container engine can use: start Docker"
         if environment.debs:
             return "it needs Debian packages, which only a container engine can install: start Docker"
         if find_python(environment.python, self._pythons) is None:
@@ -78,11 +84,18 @@ class VenvEngine(SubprocessEngine):
             _run(environment.name, [inside, f"{pip}/pip", "install", *options, "-r", str(house / "bootstrap.txt")])
             install = [inside, "-m", "pip", "install", *options, "--no-build-isolation"]
             _run(environment.name, [*install, "-r", str(house / "requirements.txt")])
-        store.write_json(folder / _MARK, {"python": full_version(python), "asked": environment.asked})
+        mark = {"python": full_version(python), "lock_sha256": environment.lock_sha256, "asked": environment.asked}
+        store.write_json(folder / _MARK, mark)
         return self._built(environment, folder)
 
     def discard(self, built: Built) -> None:
         shutil.rmtree(self._folder(built.environment), ignore_errors=True)
+
+    def kept(self) -> list[Kept]:
+        return [_kept(path) for path in sorted(self._venvs.glob(f"*/{_MARK}"))]
+
+    def storage(self) -> Path | None:
+        return self._venvs
 
     def _folder(self, environment: Environment) -> Path:
         return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
@@ -95,7 +108,7 @@ class VenvEngine(SubprocessEngine):
             engine=self.name,
             engine_version=mark["python"],
             spec_id=environment.spec_id(_RECIPE),
-            realised_id="venv:" + spec.digest([mark["python"], environment.lock_sha256], 16),
+            realised_id=_realised_id(mark["python"], environment.lock_sha256),
             python=(str(folder / "bin" / "python"),),
             details={
                 "base": {"reference": environment.base.reference, "used": "this machine", "digest": "unpinned"},
@@ -107,12 +120,41 @@ class VenvEngine(SubprocessEngine):
         )
 
 
+def _kept(mark: Path) -> Kept:
+    folder, noted = mark.parent, store.read_json(mark)
+    environment, _, spec_id = folder.name.rpartition("-")
+    lock = noted.get("lock_sha256", "")
+    return Kept(
+        environment=environment,
+        engine=VenvEngine.name,
+        name=str(folder),
+        spec_id=spec_id,
+        realised_id=_realised_id(noted["python"], lock),
+        size_bytes=sum(path.lstat().st_size for path in folder.rglob("*")),
+        base_digest="unpinned",
+        lock_sha256=lock,
+        created=datetime.fromtimestamp(mark.stat().st_mtime, UTC).isoformat(),
+    )
+
+
+def _realised_id(python: str, lock_sha256: str) -> str:
+    return "venv:" + spec.digest([python, lock_sha256], 16)
+
+
 def _run(environment: str, command: list[str]) -> None:
     """Run one step of a build; its last words are the error where it fails."""
     environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_"))}
-    result = subprocess.run(command, env=environ, capture_output=True, text=True, errors="replace", check=False)
-    if result.returncode:
-        words = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+    pipe = subprocess.PIPE
+    with (
+        subprocess.Popen(
+            command, env=environ, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", process_group=0
+        ) as process,
+        parallel.closing(partial(os.killpg, process.pid, signal.SIGKILL)),
+    ):
+        said, _ = process.communicate()
+    parallel.check()
+    if process.returncode:
+        words = [line for line in said.splitlines() if line.strip()]
         raise BuildError(
-            f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or result.returncode}"
+            f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or process.returncode}"
         )

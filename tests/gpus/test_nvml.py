@@ -1,5 +1,6 @@
 """NVML at the boundary of its bindings: what a GPU does not support is None, and no driver is no crash."""
 
+import sys
 import types
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +8,8 @@ from typing import Any
 import pynvml
 import pytest
 
-from tsuishi.nvml import Nvml, throttle_reasons
+from tsuishi.errors import UserError
+from tsuishi.gpus.nvml import Nvml, throttle_reasons
 
 MIB = 1 << 20
 
@@ -47,6 +49,10 @@ def fake(gpus: list[dict[str, Any]]) -> types.ModuleType:
         "TotalEnergyConsumption": "energy",
         "ClockInfo": "clock",
         "CurrentClocksThrottleReasons": "throttle",
+        "DisplayActive": "display",
+        "MigMode": "mig",
+        "ComputeRunningProcesses": "processes",
+        "ComputeRunningProcesses_v2": "processes_v2",
     }.items():
         setattr(module, f"nvmlDeviceGet{function}", answers(field))
     module.nvmlDeviceGetTemperature = answers("temperature", pynvml.NVML_TEMPERATURE_GPU)  # type: ignore[attr-defined]
@@ -68,13 +74,16 @@ V100 = {
     f"clock{pynvml.NVML_CLOCK_SM}": 1380,
     f"clock{pynvml.NVML_CLOCK_MEM}": 877,
     "throttle": 0x4,
+    "display": 1,
+    "mig": (0, 0),
+    "processes": [],
 }
 K80 = {"name": b"Tesla K80", "uuid": b"GPU-2", "capability": (3, 7), "memory": V100["memory"], "temperature": 40}
 
 
 @pytest.fixture
 def nvml(monkeypatch: pytest.MonkeyPatch) -> Nvml:
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", fake([V100, K80]))
+    monkeypatch.setitem(sys.modules, "pynvml", fake([V100, K80]))
     return Nvml()
 
 
@@ -91,6 +100,7 @@ def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
         "power_limit_w": 300.0,
         "sm_clock_max_mhz": 1530,
         "memory_clock_max_mhz": 877,
+        "display_active": True,
     }
     assert nvml.sample([0]) == [
         {
@@ -144,7 +154,7 @@ def test_without_a_driver_there_are_no_gpus_and_a_reason(monkeypatch: pytest.Mon
         raise pynvml.NVMLError(code)
 
     module.nvmlInit = fail  # type: ignore[attr-defined]
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", module)
+    monkeypatch.setitem(sys.modules, "pynvml", module)
     nvml = Nvml()
     assert (len(nvml), nvml.why_not) == (0, said)
     assert nvml.driver() is None
@@ -152,7 +162,7 @@ def test_without_a_driver_there_are_no_gpus_and_a_reason(monkeypatch: pytest.Mon
 
 
 def test_without_the_bindings_there_are_no_gpus_and_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pynvml", None)
+    monkeypatch.setitem(sys.modules, "pynvml", None)
     nvml = Nvml()
     assert len(nvml) == 0
     assert "pynvml" in nvml.why_not
@@ -198,15 +208,77 @@ def test_the_bits_are_those_of_the_bindings() -> None:
         assert throttle_reasons(getattr(pynvml, f"nvmlClocksEventReason{constant}")) == name
 
 
+def indices(nvml: Nvml) -> list[int]:
+    return [gpu.index for gpu in nvml.gpus]
+
+
 @pytest.mark.parametrize(
-    ("allowed", "indices"), [("1", (1,)), ("0,1", (0, 1)), ("GPU-2", (1,)), ("", ()), ("7", ()), ("-1", ())]
+    ("allowed", "left"), [("1", [1]), ("0,1", [0, 1]), ("GPU-2", [1]), ("", []), ("7", []), ("-1", [])]
 )
 def test_gpus_a_scheduler_has_not_given_are_left_alone(
-    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, allowed: str, indices: tuple[int, ...]
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, allowed: str, left: list[int]
 ) -> None:
-    assert nvml.indices == (0, 1)
+    assert indices(nvml) == [0, 1]
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", allowed)
     nvml = Nvml()
-    assert nvml.indices == indices
-    assert [row["device"] for row in nvml.sample()] == [f"gpu{index}" for index in indices]
-    assert nvml.why_not == ("" if indices else "CUDA_VISIBLE_DEVICES leaves none")
+    assert indices(nvml) == left
+    assert [row["device"] for row in nvml.sample()] == [f"gpu{index}" for index in left]
+    assert nvml.why_not == ("" if left else "CUDA_VISIBLE_DEVICES leaves none")
+
+
+def test_a_gpu_is_known_by_its_uuid_and_where_it_tells_none_by_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake([V100, {"name": "of a virtual machine"}]))
+    assert [gpu.id for gpu in Nvml().gpus] == ["GPU-1", "1"]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "left"),
+    [("all", [0, 1]), ("1", [0]), ("2", [0, 1]), ("device=1", [1]), ("device=1,0", [0, 1]), ("device=GPU-2", [1])],
+)
+def test_the_gpus_asked_for_are_used_and_no_others(nvml: Nvml, wanted: str, left: list[int]) -> None:
+    chosen = Nvml(wanted)
+    assert indices(chosen) == left
+    assert [one["index"] for one in chosen.describe()] == left
+
+
+HERE = "0 (Tesla V100-SXM2-16GB, GPU-1); 1 (Tesla K80, GPU-2)"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ("3", f"3 GPUs are asked for (gpus); here: {HERE}"),
+        ("device=2", f"GPU 2 is asked for (gpus), and is not here; here: {HERE}"),
+        ("device=0,GPU-3", f"GPU GPU-3 is asked for (gpus), and is not here; here: {HERE}"),
+    ],
+)
+def test_a_gpu_that_is_not_here_is_told_with_those_that_are(nvml: Nvml, wanted: str, said: str) -> None:
+    with pytest.raises(UserError) as caught:
+        Nvml(wanted)
+    assert str(caught.value) == said
+
+
+def test_asking_for_gpus_where_there_are_none_is_told_with_the_reason(
+    nvml: Nvml, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UserError) as caught:
+        Nvml("1")
+    assert str(caught.value) == "1 GPUs are asked for (gpus); here: none (CUDA_VISIBLE_DEVICES leaves none)"
+
+
+def test_a_gpu_that_mig_divides_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    divided = {**V100, "mig": (1, 1)}
+    monkeypatch.setitem(sys.modules, "pynvml", fake([divided, K80]))
+    assert indices(Nvml()) == [1]
+    monkeypatch.setitem(sys.modules, "pynvml", fake([divided]))
+    assert (len(Nvml()), Nvml().why_not) == (0, "MIG divides every GPU, and only whole ones are measured")
+
+
+def test_processes_are_told_with_their_memory_where_the_driver_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    one = types.SimpleNamespace(pid=11, usedGpuMemory=2048 * MIB)
+    other = types.SimpleNamespace(pid=12, usedGpuMemory=None)
+    new, old = {**V100, "processes": [one, other]}, {**K80, "processes_v2": [one]}
+    monkeypatch.setitem(sys.modules, "pynvml", fake([new, old, K80]))
+    nvml = Nvml()
+    assert [nvml.processes(index) for index in (0, 1, 2)] == [{11: 2048.0, 12: None}, {11: 2048.0}, {}]

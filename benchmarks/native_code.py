@@ -1,0 +1,93 @@
+"""Which GPUs' native code an environment holds: counted in its wheels, for the `[cuda]` table of its spec.
+
+    python -m benchmarks.native_code torch1.1-cu90 torch2-cuda
+
+The wheels have to be in the cache (`invoke fetch --env …`). Every "fat binary" in a shared library is one set of
+kernels, compiled for several compute capabilities; sets with the same ones are counted together, as `cubins + PTX`.
+Layout: a header of 16 bytes (magic 0xBA55ED50, version 1, header's size, bytes that follow), then entries (kind 1 PTX
+or 2 cubin, version, header's size, bytes of code), each with its compute capability at byte 28. NVIDIA documents none
+of it; cuobjdump of CUDA 13 gives the same counts for what it can still read.
+"""
+
+import mmap
+import os
+import struct
+import sys
+import tempfile
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from tsuishi.environment import read_environment
+from tsuishi.fetching.artifacts import Cache
+from tsuishi.rooms import Rooms
+from tsuishi.settings import read_settings
+
+_MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)
+_HEADER = struct.Struct("<IHHQ")
+_ENTRY = struct.Struct("<HHIQ")
+_CAPABILITY_AT = 28
+_PTX = 1
+
+Code = tuple[frozenset[str], frozenset[str]]  # compute capabilities of cubins, and of PTX
+
+
+def code_in(library: Path) -> Counter[Code]:
+    """How many fat binaries of a shared library hold code for which compute capabilities."""
+    counted: Counter[Code] = Counter()
+    with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        begin = data.find(_MAGIC)
+        while begin != -1:
+            end = begin + _HEADER.size + _HEADER.unpack_from(data, begin)[3]
+            cubins: set[str] = set()
+            ptx: set[str] = set()
+            for kind, capability in _entries(data, begin + _HEADER.size, min(end, len(data))):
+                (ptx if kind == _PTX else cubins).add(f"{capability // 10}.{capability % 10}")
+            counted[frozenset(cubins), frozenset(ptx)] += 1
+            begin = data.find(_MAGIC, max(min(end, len(data)), begin + 1))
+    return counted
+
+
+def _entries(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    while begin + _CAPABILITY_AT + 4 <= end:
+        kind, _, header, size = _ENTRY.unpack_from(data, begin)
+        yield kind, struct.unpack_from("<I", data, begin + _CAPABILITY_AT)[0]
+        begin += header + size
+
+
+def code_in_wheel(wheel: Path) -> dict[str, Counter[Code]]:
+    """The same for every shared library of a wheel that holds any."""
+    found = {}
+    with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
+        for name in archive.namelist():
+            if ".so" in Path(name).name:
+                library = Path(archive.extract(name, folder))
+                if library.stat().st_size and (counted := code_in(library)):
+                    found[name] = counted
+                library.unlink()
+    return found
+
+
+def main() -> None:
+    cache = Cache(read_settings({}, os.environ, {}).cache)
+    for name in sys.argv[1:]:
+        environment = read_environment(Rooms().images / f"{name}.toml")
+        print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.compute_capabilities)} by its spec")
+        for pin in environment.pins:
+            wheel = cache.find(pin.sha256, environment.python)
+            if wheel is None or wheel.suffix != ".whl":
+                print(f"  {pin.name}: not a wheel in the cache")
+                continue
+            for library, counted in code_in_wheel(wheel).items():
+                for (cubins, ptx), count in counted.most_common(5):
+                    held = f"{' '.join(_sorted(cubins)) or 'no cubin'} + {' '.join(_sorted(ptx)) or 'no PTX'}"
+                    print(f"  {library}: {count} x {held}")
+
+
+def _sorted(capabilities: frozenset[str]) -> list[str]:
+    return sorted(capabilities, key=lambda one: [int(part) for part in one.split(".")])
+
+
+if __name__ == "__main__":
+    main()

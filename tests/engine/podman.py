@@ -1,0 +1,53 @@
+"""A Podman service for the engine tests, with its data in a folder of its own and the base images Docker has."""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+
+import docker
+
+_ANSWERS_IN_S = 30.0
+
+
+def why_not() -> str:
+    """What is missing for a service; empty where nothing is."""
+    if os.geteuid() != 0:
+        return "no right to start a Podman service"
+    lacking = [program for program in ("podman", "runc") if not shutil.which(program)]
+    return f"no {' and no '.join(lacking)} (Debian's packages podman and runc)" if lacking else ""
+
+
+@contextmanager
+def service(root: Path, images: tuple[str, ...]) -> Iterator[str]:
+    """The address of a service that ends with the block and holds these images of the Docker engine."""
+    socket = root / "podman.sock"
+    # runc, as the crun of Debian 12 starts nothing where cgroups of both versions are mounted.
+    options = f"--root {root}/data --runroot {root}/run --runtime runc --log-level error system service --time=0"
+    # Its mounts go with its namespace, however it ends: pytest removes this folder some day.
+    command = ("unshare", "--mount", "podman", *options.split(), f"unix://{socket}")
+    log = root / "service.log"
+    # What runs a container leaves a file `oom` where the service was started, once one ran out of memory.
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=root) as process:
+        try:
+            _await_answer(process, socket, log)
+            with closing(docker.DockerClient(f"unix://{socket}")) as podman, closing(docker.from_env()) as engine:
+                for image in images:
+                    with suppress(docker.errors.ImageNotFound):  # one of a registry, where Podman finds it, too
+                        podman.images.load(engine.images.get(image).save(named=image))
+            yield f"unix://{socket}"
+        finally:
+            process.terminate()
+            process.wait()
+            shutil.rmtree(root / "data", ignore_errors=True)  # a program that ends a container may still be at it
+
+
+def _await_answer(process: "subprocess.Popen[bytes]", socket: Path, log: Path) -> None:
+    deadline = time.monotonic() + _ANSWERS_IN_S
+    while not socket.exists():
+        assert process.poll() is None, log.read_text()
+        assert time.monotonic() < deadline, f"no answer in {_ANSWERS_IN_S:g} s"
+        time.sleep(0.05)

@@ -1,0 +1,228 @@
+"""Environments that travel: exported from one engine, imported into another that has nothing, without a network."""
+
+import io
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from tests.conftest import missing
+from tests.engine import local_bases
+from tests.engine.conftest import tiny_rooms
+from tests.engine.test_docker import session
+from tests.test_runner import trials
+from tsuishi import exchange, oci
+from tsuishi.environment import read_environment
+from tsuishi.errors import UserError
+from tsuishi.plan import Choice
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+
+pytestmark = pytest.mark.engine
+
+OTHERS = "the sentence about the parts of others"
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
+    """The address of a Docker daemon with no image at all."""
+    root = tmp_path_factory.mktemp("d")
+    try:
+        yield local_bases.engine(root, f"{root}/docker.sock")
+    except local_bases.Failed as failure:
+        missing(f"no Docker daemon of its own: {failure}")
+    finally:
+        local_bases.stop(root)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tuple[Path, RunDirectory]:
+    """The tiny environment as an archive, and a run in it."""
+    root = tmp_path_factory.mktemp("here")
+    work = session(tiny_rooms(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
+    run = work.run_suite("")
+    (path,) = exchange.export(work, root / "exports")
+    return path, run
+
+
+def bare(tmp_path: Path, settings: Settings) -> Settings:
+    """Settings of a machine that has, and reaches, nothing."""
+    changes: dict[str, Any] = {"cache": tmp_path / "cache", "mirrors": {}, "offline": True}
+    return Settings(**{**settings.model_dump(), **changes})
+
+
+def environment_of(run: RunDirectory) -> dict[str, Any]:
+    return run.record(trials(run)["ok"]["environment_record"])
+
+
+def test_an_imported_environment_is_the_same_environment(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, run = exported
+    monkeypatch.setenv("DOCKER_HOST", elsewhere)
+    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    exchange.import_archives(work, [path])
+    before = environment_of(run)
+    assert f"tiny: imported as {before['image']['tag']}, image {before['realised_id']}\n" in capsys.readouterr().out
+    again = work.run_suite("")
+    assert trials(again)["ok"]["status"] == "ok"
+    assert environment_of(again) == before
+    assert "tiny: built already, nothing to do" in capsys.readouterr().out
+
+
+def test_an_export_says_where_it_is_and_what_may_be_passed_on_and_the_next_is_the_same(
+    tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
+    work = session(rooms, settings)
+    ready = work.build([read_environment(rooms.images / "tiny.toml")])["tiny"]
+    (path,) = exchange.export(work, tmp_path / "exports")
+    assert path == tmp_path / "exports" / f"tiny-{ready.built.spec_id}.oci.tar"
+    said = capsys.readouterr().out
+    assert f"tiny: exported to {path}, " in said
+    assert f", image {ready.built.realised_id}\n" in said
+    assert f"before you pass it on, read docs/redistribution.md ({OTHERS})\n" in said
+    (again,) = exchange.export(work, tmp_path / "again")
+    assert again.read_bytes() == path.read_bytes()
+
+
+def test_an_image_that_had_the_name_makes_room(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, run = exported
+    monkeypatch.setenv("DOCKER_HOST", elsewhere)
+    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    exchange.import_archives(work, [path])
+    client = docker.DockerClient(elsewhere)
+    tag = environment_of(run)["image"]["tag"]
+    container = client.containers.create(tag)
+    other = container.commit(*tag.split(":"))
+    container.remove()
+    assert client.images.get(tag).id == other.id
+    exchange.import_archives(work, [path])
+    assert [image.id for image in client.images.list(all=True)] == [environment_of(run)["realised_id"]]
+    client.close()
+
+
+def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what_to_do(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path, run = exported
+    monkeypatch.setenv("DOCKER_HOST", elsewhere)
+    rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
+    spec = rooms.images / "tiny.toml"
+    asked = spec.read_text()
+    spec.write_text(asked.replace('python = "3.11",', 'python = "3",'))
+    work = session(rooms, bare(tmp_path, settings))
+    exchange.import_archives(work, [path])
+    assert (
+        "tiny: not what this checkout asks for (different: images/tiny.toml): `invoke build` would make another. "
+        f"What it was made with: tar xf {path} --strip-components 1 tsuishi/images/tiny.toml\n"
+    ) in capsys.readouterr().out
+    assert work.builder.find(read_environment(spec)) is None
+    spec.write_text(asked)
+    again = session(rooms, bare(tmp_path, settings)).run_suite("")
+    assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
+
+
+def test_the_command_to_paste_is_quoted(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", elsewhere)
+    path = tmp_path / "a $(touch b).tar"
+    shutil.copy(exported[0], path)
+    rooms = tiny_rooms(tmp_path / "checkout", "ok")
+    (rooms.images / "tiny.toml").unlink()
+    exchange.import_archives(session(rooms, bare(tmp_path, settings)), [path])
+    assert f"tar xf '{path}' --strip-components 1 tsuishi/images/tiny.toml\n" in capsys.readouterr().out
+
+
+def test_an_image_of_other_layers_than_its_record_has_does_not_stay(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, run = exported
+    contents, tag = oci.read_archive(path), environment_of(run)["image"]["tag"]
+    record = json.loads(contents.notes["environment.json"])
+    record["image"]["layers"][0] = f"sha256:{'0' * 64}"
+    other = tmp_path / "other.oci.tar"
+    with path.open("rb") as file:
+        oci.write_archive(other, file, tag, {**contents.notes, "environment.json": json.dumps(record).encode()})
+    monkeypatch.setenv("DOCKER_HOST", elsewhere)
+    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    client = docker.DockerClient(elsewhere)
+    for image in client.images.list():
+        client.images.remove(str(image.id), force=True)
+    said = f"{tag}: the engine made other layers of the archive than its record has: all is as it was before; "
+    with pytest.raises(UserError, match=re.escape(said)):
+        exchange.import_archives(work, [other])
+    assert client.images.list(all=True) == []
+    # One that was there under the name has it again.
+    dockerfile = io.BytesIO(b"FROM scratch\nLABEL mine=1\n")
+    mine, _ = client.images.build(fileobj=dockerfile, tag=tag)
+    with pytest.raises(UserError, match=re.escape(said)):
+        exchange.import_archives(work, [other])
+    assert client.images.get(tag).id == mine.id
+    assert len(client.images.list(all=True)) == 1
+    client.close()
+
+
+def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings: Settings) -> None:
+    rooms = tiny_rooms(tmp_path, "ok")
+    spec = rooms.images / "tiny.toml"
+    spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
+    with pytest.raises(UserError) as caught:
+        exchange.export(session(rooms, settings), tmp_path / "exports")
+    assert str(caught.value) == ("tiny is not built as it is asked for now: build it first: invoke build --env tiny")
+    host = session(rooms, settings)
+    host.choice = Choice(environments=("host",))
+    with pytest.raises(UserError) as caught:
+        exchange.export(host, tmp_path / "exports")
+    assert str(caught.value) == "host is an interpreter of this machine, and no image: it cannot be exported"
+    assert not (tmp_path / "exports").exists()
+
+
+def test_podman_imports_what_docker_exported(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    podman: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    path, run = exported
+    monkeypatch.setenv("DOCKER_HOST", podman)
+    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    exchange.import_archives(work, [path])
+    again = work.run_suite("")
+    assert trials(again)["ok"]["status"] == "ok"
+    assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
+    assert environment_of(run)["spec_id"] in [kept.spec_id for kept in work.builder.engines["docker"].kept()]
+    (back,) = exchange.export(work, tmp_path / "exports")
+    assert (tmp_path / "exports" / path.name) == back

@@ -1,0 +1,50 @@
+"""The self-check that --force asks for, in every pinned environment that is built here, on the CPU."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.bench import link_rooms
+from tests.suites.environments import PINNED, REAL, built
+from tsuishi.builder import Ready
+from tsuishi.environment import Environment
+from tsuishi.errors import UserError
+from tsuishi.rooms import Rooms
+from tsuishi.self_check import self_check
+
+CHECKED = {
+    *("matmul", "convolution", "convolution_input_gradient", "convolution_filter_gradient"),
+    *("logits", "loss", "gradient"),
+}
+
+
+def check(environment: Environment, rooms: Rooms) -> tuple[dict[str, float], list[str]]:
+    said: list[str] = []
+    engine, there = built(environment)
+    return self_check(Ready(environment, engine, there, {}), rooms, "cpu", (), said.append), said
+
+
+@pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+def test_what_computes_as_float64_does_passes_and_says_how_well(environment: Environment) -> None:
+    errors, said = check(environment, REAL)
+    assert {name.removesuffix("_relative_error") for name in errors} == CHECKED
+    assert all(0 <= error < 1e-4 for error in errors.values()), errors
+    assert said[-1].startswith(f"{environment.name}: self-check passed: 7 results, the worst ")
+
+
+@pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+def test_what_computes_something_else_is_refused_with_the_error(environment: Environment, tmp_path: Path) -> None:
+    rooms = link_rooms(tmp_path)
+    rooms.workloads.unlink()
+    shutil.copytree(REAL.workloads, rooms.workloads, ignore=shutil.ignore_patterns("__pycache__"))
+    script = rooms.workloads / "self_check.py"
+    text = script.read_text(encoding="utf-8")
+    # As if the device's products were a thousandth too small.
+    script.write_text(text.replace("return left.dot(right), result", "return left.dot(right) * 1.001, result"), "utf-8")
+    with pytest.raises(UserError) as caught:
+        check(environment, rooms)
+    assert str(caught.value) == (
+        f"{environment.name} failed its self-check, so --force cannot use it here: "
+        "matmul_relative_error is 0.000999; at most 0.0001 is rounding"
+    )

@@ -1,0 +1,66 @@
+"""A question to an environment: one workload, started in it outside of any run, and heard out."""
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from tsuishi import parallel, spec
+from tsuishi.engines.base import Built, Engine, Launch, Limits
+from tsuishi.events import Event
+from tsuishi.gpus.nvml import Gpu
+from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
+from tsuishi.rooms import Rooms
+
+WORKLOADS_INSIDE = "/workloads"
+_LOG_KEPT = 4000
+
+
+def ask(
+    engine: Engine,
+    built: Built,
+    rooms: Rooms,
+    workload: str,
+    argument: Mapping[str, Any],
+    timeout_s: float,
+    gpus: tuple[Gpu, ...] = (),
+) -> tuple[Transcript, str]:
+    """What the workload said, and why it came to no good end; empty where it finished."""
+    script = f"{engine.inside(rooms.workloads, WORKLOADS_INSIDE)}/{workload}.py"
+    started, transcript, log = time.monotonic(), Transcript(), bytearray()
+
+    def remember(piece: bytes) -> None:
+        log.extend(piece)
+        del log[:-_LOG_KEPT]
+
+    process = engine.start(
+        built,
+        Launch(
+            arguments=("-u", script, spec.canonical_json(argument)),
+            mounts={rooms.workloads: WORKLOADS_INSIDE},
+            name=f"tsuishi-{workload}-{built.environment.name}-{time.time_ns()}",
+            labels={workload: built.environment.name},
+            limits=Limits(gpus=gpus),
+        ),
+    )
+    try:
+        with parallel.closing(process.stop):
+            ended = listen(process, transcript, started, timeout_s, _ignore, remember)
+    except parallel.Halted:  # stopped before anybody listened, and so cleaned up by nobody
+        process.wait()
+        raise
+    except Timeout:
+        return transcript, f"no answer within {timeout_s:.0f} s"
+    if transcript.failure:
+        return transcript, str(transcript.failure["text"])
+    if not transcript.finished:
+        return transcript, _last_line(bytes(log)) or why_it_ended(ended)
+    return transcript, ""
+
+
+def _ignore(event: Event) -> None:
+    """The transcript holds what matters."""
+
+
+def _last_line(log: bytes) -> str:
+    lines = [line for line in log.decode(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else ""

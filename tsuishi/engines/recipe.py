@@ -1,0 +1,69 @@
+"""What an image is built from: the Dockerfile of an environment, and the context it finds everything in."""
+
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tsuishi.engines import wheelhouse
+from tsuishi.environment import Environment
+
+# From the first quotation mark to the last of the same kind: a script has some of its own.
+_QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
+
+
+def dockerfile(template: str, environment: Environment, base: str, pip: str) -> str:
+    """The template's text for an environment: `base` is the image to build on, `pip` the file name of its wheel.
+
+    Of a template that asks for something else, jinja2.UndefinedError is raised.
+    """
+    import jinja2
+
+    jinja = jinja2.Template(template, undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    text: str = jinja.render(environment=environment, base=base, pip=pip)
+    return text
+
+
+def shortened(reason: str) -> str:
+    """What an engine says of a step that failed, with only the beginning of the step.
+
+    >>> shortened("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
+    "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
+    """
+    return _QUOTED.sub(r"\1\2…\1", reason)
+
+
+@contextmanager
+def context(
+    template: str,
+    environment: Environment,
+    base: str,
+    wheels: Sequence[Path],
+    debs: Sequence[Path],
+    temporary: Path,
+) -> Iterator[Path]:
+    """A build context as a tar under `temporary`, gone afterwards.
+
+    The same content gives the same bytes, so that layers are found again. Raises BuildError where the lock brings no
+    wheel of pip.
+    """
+    pip = wheelhouse.pip_wheel(environment.name, wheels).name if environment.packages == "locked" else ""
+    temporary.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=temporary, prefix=".context-") as folder:
+        content = Path(folder) / "context"
+        wheelhouse.lay_out(content, environment.pins, wheels, debs)
+        (content / "Dockerfile").write_text(dockerfile(template, environment, base, pip), encoding="utf-8")
+        path = Path(folder) / "context.tar"
+        with tarfile.open(path, "w", dereference=True) as tar:
+            tar.add(content, arcname=".", filter=_without_circumstances)
+        yield path
+
+
+def _without_circumstances(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A tar entry without time, owner and mode of this machine."""
+    entry.mtime = entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.isdir() else 0o644
+    return entry

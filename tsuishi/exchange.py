@@ -1,0 +1,161 @@
+"""Environments that travel: exported as one file where they were built, imported where there is no network.
+
+The image keeps its id on the way (tsuishi/oci.py), and so stays the same environment to runs and reports.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tsuishi import console, disk, oci, parallel, store
+from tsuishi.builder import Ready
+from tsuishi.debian import apt_lock
+from tsuishi.engines.docker import DockerEngine
+from tsuishi.engines.labels import OCI, OURS
+from tsuishi.environment import Environment, known_environments, read_environment, select_environments
+from tsuishi.errors import UserError
+from tsuishi.fetching.artifacts import Progress
+from tsuishi.session import Session
+
+SUFFIX = ".oci.tar"
+_RECORD = "environment.json"
+# Where a disk is too small.
+_ADVICE = "or choose another disk"
+_LICENCES = "docs/redistribution.md"
+
+
+def export(work: Session, folder: Path) -> list[Path]:
+    """Write an archive of every environment chosen, with its checksum beside it; nothing where one cannot be.
+
+    Raises UserError for what is not built, and for what is no image.
+    """
+    names = work.choice.environments
+    if not names:
+        raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
+    environments = select_environments(work.rooms.images, names, "cpu")
+    engine = _engine(work, "export")
+    ready = [_ready(work, environment) for environment in environments]
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_export_one(work, engine, one, folder) for one in ready]
+
+
+def import_archives(work: Session, paths: Sequence[Path]) -> None:
+    """Bring archives back as the environments they were; raises UserError for one that is not what it says."""
+    if not paths:
+        raise UserError("say which archives to import: --archive FILE,FILE")
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
+    engine = _engine(work, "import")
+    for path in paths:
+        _import_one(work, engine, path)
+
+
+def _engine(work: Session, doing: str) -> DockerEngine:
+    if work.settings.engine not in ("auto", DockerEngine.name):
+        raise UserError(f"engine {work.settings.engine}: only images can be {doing}ed: leave --engine out")
+    engine = work.builder.engines[DockerEngine.name]
+    assert isinstance(engine, DockerEngine)
+    usable = engine.availability()
+    if not usable.usable:
+        raise UserError(f"{doing} needs a container engine: {usable.reason}; start it or install one")
+    return engine
+
+
+def _ready(work: Session, environment: Environment) -> Ready:
+    name = environment.name
+    if not environment.pinned:
+        raise UserError(f"{name} is an interpreter of this machine, and no image: it cannot be exported")
+    ready = work.builder.find(environment)
+    if ready is None:
+        raise UserError(f"{name} is not built as it is asked for now: build it first: invoke build --env {name}")
+    return ready
+
+
+def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+    name, built, image = ready.environment.name, ready.built, ready.record["image"]
+    path = folder / f"{name}-{built.spec_id}{SUFFIX}"
+    size = int(image["size_bytes"])
+    # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
+    disk.require([(folder, size), (engine.storage(), size)], _ADVICE)
+    with work.screen.moving(f"exporting {name}", size) as progress:
+        image_id = oci.write_archive(path, engine.save(built), image["tag"], _notes(work, ready), progress)
+    work.screen.say(f"{name}: exported to {path}, {console.megabytes(path.stat().st_size)}, image {image_id}")
+    parts = ready.environment.redistribution
+    work.screen.say(
+        f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}"
+    )
+    return path
+
+
+def _notes(work: Session, ready: Ready) -> dict[str, bytes]:
+    """What travels with an image: its record, and the files it was asked for with, by their place in a checkout."""
+    record = json.dumps(ready.record, indent=2, ensure_ascii=False) + "\n"
+    files = _files(work, ready.environment.name)
+    return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
+
+
+def _files(work: Session, name: str) -> dict[str, Path]:
+    """What an environment is asked for with, there or not, by its place in a checkout."""
+    spec = work.rooms.images / f"{name}.toml"
+    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), work.rooms.dockerfile)
+    return {file.relative_to(work.rooms.root).as_posix(): file for file in files}
+
+
+def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
+    contents = oci.read_archive(path)
+    record = _record(work, path, contents)
+    packed = path.stat().st_size
+    disk.require([(engine.storage(), int(record["image"]["size_bytes"]) + packed)], _ADVICE)
+    with work.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
+        image_id = engine.load(_told(file, progress), contents.tag, record["image"]["layers"])
+    work.screen.say(f"{record['name']}: imported as {contents.tag}, image {image_id}")
+    if image_id != record["realised_id"]:
+        work.screen.say(f"{record['name']}: this engine gives images other ids; it was {record['realised_id']}")
+    asked = _asked_for_here(work, record["name"])
+    if asked is None or asked.spec_id(work.rooms.dockerfile.read_text(encoding="utf-8")) != record["spec_id"]:
+        work.screen.say(f"{record['name']}: {_how_to_use(work, path, contents)}")
+    else:
+        work.build([asked])
+
+
+def _record(work: Session, path: Path, contents: oci.Contents) -> dict[str, Any]:
+    """The record in an archive. Raises UserError where it, or a file beside it, is that of another image."""
+    record = store.parse_json(path / _RECORD, contents.notes.get(_RECORD, b""))
+    says, is_ = f"tsuishi/{record.get('name')}:{record.get('spec_id')}", contents.labels.get(f"{OURS}spec-id")
+    if contents.tag != says or is_ != record["spec_id"]:
+        raise UserError(
+            f"{path}: its record is of {says}, and its image is {contents.tag}, made for spec id {is_ or 'none'}: "
+            "altered; do not use it, and export it again"
+        )
+    for name in contents.notes.keys() - {_RECORD, *_files(work, record["name"])}:
+        raise UserError(f"{path}: {name} is no file of {record['name']}: altered; do not use it, and export it again")
+    return record
+
+
+def _told(file: IO[bytes], progress: Progress) -> Iterator[bytes]:
+    """A file in pieces, telling of each."""
+    for piece in parallel.pieces(file):
+        progress(len(piece))
+        yield piece
+
+
+def _asked_for_here(work: Session, name: str) -> Environment | None:
+    spec = known_environments(work.rooms.images).get(name)
+    return read_environment(spec) if spec else None
+
+
+def _how_to_use(work: Session, path: Path, contents: oci.Contents) -> str:
+    """What to say where this checkout asks for something else than what was imported."""
+    brought = {name: text for name, text in contents.notes.items() if name != _RECORD}
+    here = {name: work.rooms.root / name for name in brought}
+    differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
+    if differing:
+        why = f"different: {', '.join(differing)}"
+        way = shlex.join(["tar", "xf", str(path), "--strip-components", "1", *(oci.NOTES + name for name in differing)])
+    else:
+        version, revision = (contents.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
+        why, way = "tsuishi itself differs", f"tsuishi {version} of commit {revision}"
+    return f"not what this checkout asks for ({why}): `invoke build` would make another. What it was made with: {way}"

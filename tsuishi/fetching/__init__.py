@@ -1,0 +1,1 @@
+"""Files on their way in: found, fetched, held to their hashes, kept."""

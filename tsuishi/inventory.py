@@ -1,0 +1,99 @@
+"""What was built and still takes room: `invoke images` and `invoke clean --images`."""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from tsuishi import console, store
+from tsuishi.builder import broken_promises
+from tsuishi.engines.base import Engine, Kept
+from tsuishi.environment import Environment, read_environments
+from tsuishi.errors import UserError
+from tsuishi.session import Session
+
+_HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "promises")
+_SHORT = 12
+
+
+def show(work: Session) -> None:
+    """A row for every pinned environment and engine that has it, and for what is left of earlier specs."""
+    engines = _engines(work, "listed")
+    kept = [one for engine in engines for one in engine.kept()]
+    environments = {one.name: one for one in read_environments(work.rooms.images) if one.pinned}
+    rows = [row for environment in environments.values() for row in _rows(work, environment, engines, kept)]
+    rows += [
+        _row(one, "of an environment that is not in images/", "") for one in kept if one.environment not in environments
+    ]
+    work.screen.table("Images", _HEADERS, rows)
+    work.screen.say(f"{console.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
+    work.screen.say(f"what is in each image (CycloneDX): {work.settings.cache}/environments/*.cdx.json")
+
+
+def remove(work: Session) -> None:
+    """Remove all of it, saying each thing; what is in use stays, and what tsuishi did not make."""
+    cache = work.settings.cache
+    left = False
+    with store.exclusive(cache / "measuring.lock", "measuring"), store.exclusive(cache / "building.lock", "building"):
+        engines = _engines(work, "removed")
+        for engine in engines:
+            for kept in engine.kept():
+                try:
+                    engine.remove(kept)
+                except UserError as error:
+                    left = True
+                    work.screen.say(f"left {kept.name}: {error}")
+                    continue
+                work.builder.forget(kept)
+                work.screen.say(f"removed {kept.name}")
+            engine.tidy()
+        if not left:
+            shutil.rmtree(cache / "venvs", ignore_errors=True)
+            if work.builder.engines["docker"] in engines:  # else there may be images, and what they said stays true
+                shutil.rmtree(cache / "environments", ignore_errors=True)
+
+
+def why_not_here(work: Session, environment: Environment) -> str:
+    """Why an environment cannot be made, as a table has room for it; empty where it can."""
+    if environment.open:
+        return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
+    refusal = work.builder.refusal(environment)
+    return refusal and f"not here: {refusal}"
+
+
+def _engines(work: Session, done: str) -> list[Engine]:
+    """Those that keep something and answer."""
+    docker = work.builder.engines["docker"]
+    answer = docker.availability()
+    if not answer.usable:
+        work.screen.say(f"images are not {done}: {answer.reason}")
+    return [engine for engine in (docker, work.builder.engines["venv"]) if engine is not docker or answer.usable]
+
+
+def _rows(
+    work: Session, environment: Environment, engines: Sequence[Engine], kept: Sequence[Kept]
+) -> Iterator[tuple[str, ...]]:
+    """What there is of one environment; what it would take, where its present spec is not among it."""
+    built = [found for engine in engines if (found := engine.find(environment))]
+    present = {(one.engine, one.realised_id) for one in built}
+    specs = {(one.engine, one.spec_id) for one in built}
+    of_it = [one for one in kept if one.environment == environment.name]
+    if not present:
+        state = why_not_here(work, environment) or "to build"
+        yield environment.name, work.builder.engine_for(environment).name, state, "", "", "", "", ""
+    for one in sorted(of_it, key=lambda one: (one.engine, one.realised_id) not in present):
+        if (one.engine, one.realised_id) in present:
+            state = "built"
+        elif (one.engine, one.spec_id) in specs:
+            state = "on another base"
+        else:
+            state = "of an older spec"
+        reported = work.builder.reported(one)
+        broken = None if reported is None else broken_promises(environment, reported)
+        promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
+        yield _row(one, state, promises)
+
+
+def _row(kept: Kept, state: str, promises: str) -> tuple[str, ...]:
+    base, lock = (text.removeprefix("sha256:")[:_SHORT] for text in (kept.base_digest, kept.lock_sha256))
+    age = console.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
+    return kept.environment, kept.engine, state, console.megabytes(kept.size_bytes), base, lock, age, promises
