@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.synthetic_run import SyntheticRun, machine, steady_samples, training_case
 
-GPU = {"device": "RTX 2080 Ti", "simulated": False, "synthetic": False}
+GPU: dict[str, Any] = {"device": "RTX 2080 Ti", "simulated": False, "synthetic": False}
 # Three trials that scatter by 1 %.
 SCATTER = (0.99, 1.0, 1.01)
 

@@ -41,7 +41,9 @@ def test_the_smallest_level_is_where_the_interval_touches_the_region() -> None:
     found = Contrast(0.1, 0.05, 7)
     inside, outside = found.p_inside(Region(0.0, math.inf)), found.p_outside(Region(-math.inf, 0.0))
     assert inside == pytest.approx(outside)
-    low, _ = found.interval(1 - inside)
+    touching = found.interval(1 - inside)
+    assert touching is not None
+    low, _ = touching
     assert low == pytest.approx(0)
 
 
@@ -65,7 +67,8 @@ def test_cases_of_a_suite_share_their_scatter_and_environments_do_not() -> None:
     )
     terms = case_terms(trial_values(frame))
     variance = 2 * (math.log(2) / 2) ** 2
-    assert terms["c1", "a", "step_s"] == Term(pytest.approx(math.log(2) / 2), 2, Pool(pytest.approx(variance), 1))
+    shared = Pool(pytest.approx(variance), 1)  # type: ignore[arg-type]
+    assert terms["c1", "a", "step_s"] == Term(pytest.approx(math.log(2) / 2), 2, shared)  # type: ignore[arg-type]
     assert terms["c2", "a", "step_s"].pool == terms["c1", "a", "step_s"].pool
     assert terms["c1", "b", "step_s"].pool == Pool(0.0, 1)
     assert ("c3", "a", "step_s") not in terms
@@ -82,5 +85,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say(trials: int, cases: int)
         logs = random.normal(0.0, 0.08, (cases + 1, trials))
         shared = pool(logs.tolist())
         of, to = (Term(float(one.mean()), trials, shared) for one in logs[:2])
-        covered += 0.0 in ratio(of, to).interval()
+        interval = ratio(of, to).interval()
+        assert interval is not None
+        covered += 0.0 in interval
     assert 0.93 <= covered / RUNS <= 0.97

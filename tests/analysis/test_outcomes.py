@@ -1,6 +1,7 @@
 """What checks of every kind come to, by hand."""
 
 import math
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from tsuishi.analysis.elements import Missing
 from tsuishi.analysis.findings import Finding
 from tsuishi.analysis.intervals import Pool
 from tsuishi.analysis.outcomes import Outcome, evaluate
+from tsuishi.claims import Selection
 
 TWO_TO_ONE = {"of": {"devices": [2]}, "to": {"devices": [1]}}
 LESS = {"hold": {"below": 0.95}, "direction": {"below": 1.0}}
@@ -149,11 +151,12 @@ def test_a_case_that_did_not_get_as_far_says_nothing_of_what_fits() -> None:
 def test_an_axis_that_a_published_number_leaves_out_matches_anything() -> None:
     printed = Finding("k80", {"suite": "conv2d", "devices": 2}, None, {}, {}, partial=True)
     measured = Finding("tf", {"suite": "conv2d", "devices": 2}, None, {}, {})
-    for selection, selected in (
+    cases: tuple[tuple[Selection, tuple[bool, bool]], ...] = (
         ({"protocol": ("literal",), "framework": ("torch",)}, (True, False)),
         ({"devices": (2,)}, (True, True)),
         ({"devices": (4,)}, (False, False)),
-    ):
+    )
+    for selection, selected in cases:
         assert (printed.selected(selection), measured.selected(selection)) == selected
 
 
@@ -166,7 +169,7 @@ def test_a_printed_cost_time_is_of_whole_steps_and_of_no_part_of_them() -> None:
     assert isinstance(evaluate(parts, findings), Missing)
 
 
-def line(cost_s: float, speed: float, quantity: str = "step_s", **axes: object) -> list:
+def line(cost_s: float, speed: float, quantity: str = "step_s", **axes: Any) -> list[Finding]:
     return [finding({quantity: [batch / speed + cost_s] * 3}, batch_size=batch, **axes) for batch in (16, 32, 64, 128)]
 
 

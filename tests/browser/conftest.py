@@ -15,7 +15,7 @@ from tsuishi.report.folder import make_report
 from tsuishi.rooms import Rooms
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Dialog, Page, Request
 
 
 @pytest.fixture(scope="session")
@@ -66,16 +66,22 @@ def open_page(browser: "Browser") -> Iterator[Callable[..., "Page"]]:
     complaints: list[str] = []
     pages = []
 
+    def dismiss(dialog: "Dialog") -> None:
+        complaints.append(f"dialog: {dialog.message}")
+        dialog.dismiss()
+
     def open_it(index: Path, **options: Any) -> "Page":
+        def check(request: "Request") -> None:
+            if request.url != index.as_uri():
+                complaints.append(f"asked for {request.url}")
+
         page = browser.new_page(**options)
         page.set_default_timeout(10_000)
         pages.append(page)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-        page.on(
-            "request", lambda request: request.url == index.as_uri() or complaints.append(f"asked for {request.url}")
-        )
+        page.on("dialog", dismiss)
+        page.on("request", check)
         page.goto(index.as_uri())
         return page
 

@@ -144,4 +144,5 @@ def test_the_report_of_a_hostile_run_is_a_page_like_any_other(open_page: Open, h
     make_all_live(page)
     trial = page.locator(".explorer .role-legend-label text", has_text="</script><script>alert(1)</script>")
     assert trial.count() > 0
+    assert page.viewport_size is not None
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import docker
 
@@ -37,7 +38,8 @@ def service(root: Path, images: tuple[str, ...]) -> Iterator[str]:
             with closing(docker.DockerClient(f"unix://{socket}")) as podman, closing(docker.from_env()) as engine:
                 for image in images:
                     with suppress(docker.errors.ImageNotFound):  # one of a registry, where Podman finds it, too
-                        podman.images.load(engine.images.get(image).save(named=image))
+                        chunks: Any = engine.images.get(image).save(named=image)  # sent as they come
+                        podman.images.load(chunks)
             yield f"unix://{socket}"
         finally:
             process.terminate()

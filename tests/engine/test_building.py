@@ -83,6 +83,7 @@ def empty(engine: "docker.DockerClient", settings: Settings) -> Iterator[None]:
         container.remove(force=True)
     for image in engine.images.list(all=True):
         if image.id != base.id:
+            assert image.id is not None
             subprocess.run(["docker", "rmi", "--force", image.id], check=False, capture_output=True)
     engine.images.load(kept)
 

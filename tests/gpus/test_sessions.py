@@ -55,9 +55,12 @@ def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path
 
 def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Any] = []
-    monkeypatch.setattr(
-        session_module, "self_check", lambda ready, rooms, accelerator, gpus, say: checked.append(gpus) or {}
-    )
+
+    def note(ready: Any, rooms: Any, accelerator: Any, gpus: Any, say: Any) -> dict[str, Any]:
+        checked.append(gpus)
+        return {}
+
+    monkeypatch.setattr(session_module, "self_check", note)
     work = session(tmp_path, Two("GeForce RTX 2080 Ti", "GeForce RTX 4090"))
     assert work._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
     assert checked == [(Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))]

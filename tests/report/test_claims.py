@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -44,7 +45,7 @@ def on_two_gpus(tmp_path: Path) -> SyntheticRun:
         for model, times in (("cnn10", 1.0), ("wrn28_10", 9.0)):
             step_s = times * (0.009 + batch_size / 4800)
             add_steps(run, TORCH, step_s, batch_size=batch_size, model=model)
-            two = {"devices": 2, "strategy": "data_parallel"}
+            two: dict[str, Any] = {"devices": 2, "strategy": "data_parallel"}
             add_steps(run, TORCH, 0.6 * step_s, batch_size=batch_size, model=model, **two)
     return run
 
@@ -111,7 +112,7 @@ def test_claims_without_a_verdict_are_told_once_for_all_environments(tmp_path: P
 
 
 def test_the_files_have_a_row_for_every_check_and_every_comparison(on_two_gpus: SyntheticRun) -> None:
-    rows: dict[str, list[dict[str, object]]] = {}
+    rows: dict[str, list[dict[str, Any]]] = {}
     for view in verdicts(on_two_gpus).views():
         for name, some in view.rows.items():
             rows.setdefault(name, []).extend(some)

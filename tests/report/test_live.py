@@ -10,7 +10,10 @@ import pytest
 from tsuishi.report.live import digest, embedded, explorer, live, packed
 
 SERIES = {"field": "series", "type": "nominal", "legend": {"orient": "bottom"}}
-LINE = {"mark": {"type": "line"}, "encoding": {"x": {"field": "x"}, "y": {"field": "y"}, "color": SERIES}}
+LINE: dict[str, Any] = {
+    "mark": {"type": "line"},
+    "encoding": {"x": {"field": "x"}, "y": {"field": "y"}, "color": SERIES},
+}
 BAND = {"mark": {"type": "rect", "opacity": 0.2}, "encoding": {"x": {"field": "begin"}, "x2": {"field": "end"}}}
 POINT = {"mark": {"type": "point", "opacity": 1}, "encoding": {**LINE["encoding"], "shape": SERIES}}
 

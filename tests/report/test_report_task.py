@@ -1,6 +1,7 @@
 """`invoke report` as a user calls it: languages, several runs, and exit codes for use in CI."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             for model in ("cnn10", "wrn28_10"):
                 step_s = 0.009 + batch_size / 4800
                 add_steps(run, TORCH, step_s, batch_size=batch_size, model=model)
-                two = {"devices": 2, "strategy": "data_parallel"}
+                two: dict[str, Any] = {"devices": 2, "strategy": "data_parallel"}
                 add_steps(run, TORCH, factor * step_s, batch_size=batch_size, model=model, **two)
         run.finish()
     return folder

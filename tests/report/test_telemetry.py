@@ -10,7 +10,8 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples
 from tsuishi.analysis import telemetry as analysed
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.report import telemetry
-from tsuishi.report.blocks import Chart, Explorer, Section, Table, Text
+from tsuishi.report.blocks import Chart, Explorer, Section, Text
+from tsuishi.report.tables import Table
 from tsuishi.report.telemetry import gpu_loads, telemetry_section, telemetry_warnings
 
 SUITE = "multi_gpu_scaling"

@@ -61,6 +61,7 @@ def test_processes_end_when_the_workload_is_killed(tmp_path):
         "time.sleep(60)\n"
     )
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as workload:
+        assert workload.stdout is not None
         children = [int(pid) for pid in workload.stdout.readline().split()]
         workload.send_signal(signal.SIGKILL)
     assert children

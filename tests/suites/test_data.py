@@ -62,8 +62,8 @@ def test_the_first_images_of_the_batches_in_their_order_are_read(cifar10):
     assert not synthetic
     for array, shape, kind in ((images, (20, 32, 32, 3), np.uint8), (test_images, (3, 32, 32, 3), np.uint8)):
         assert (array.shape, array.dtype) == (shape, kind)
-    for array, shape in ((labels, (20,)), (test_labels, (3,))):
-        assert (array.shape, array.dtype) == (shape, np.int64)
+    for array, count in ((labels, 20), (test_labels, 3)):
+        assert (array.shape, array.dtype) == ((count,), np.int64)
     raw = [batches[data.TRAINING[index]] for index in range(3)]
     assert labels.tolist() == [label for _, some in raw for label in some][:20]
     assert test_labels.tolist() == batches[data.TEST[0]][1][:3]

@@ -60,8 +60,8 @@ class Cell:
     tone: str = ""
 
     @property
-    def exact(self) -> str:
-        """The number as tables/*.csv has it."""
+    def exact(self) -> str | int:
+        """The number as tables/*.csv has it; empty for none."""
         return "" if self.value is None else exact(self.value)
 
 
