@@ -14,14 +14,13 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.frames import is_nothing
 from tsuishi.analysis.recorded import Read, recorded, uncollected
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
 from tsuishi.report import columns, data
+from tsuishi.report.csv_files import CsvFiles
 from tsuishi.report.drawing import Drawings
 from tsuishi.report.page import Page
-from tsuishi.report.tables import exact
 from tsuishi.report.typeset import as_html, as_markdown
 from tsuishi.store import RunDirectory
 
@@ -48,13 +47,14 @@ def make_report(
         raise UserError("no run to report on: make one with `invoke run-suite`")
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
-    with nullcontext(drawings) if drawings else Drawings(None) as drawn, _replacing(out) as fresh:
+    given = nullcontext(drawings) if drawings else Drawings(None)
+    with given as drawn, _replacing(out) as fresh, CsvFiles() as tables:
         evidence = Evidence(runs, read_sources(published), read)
         page = Page(evidence, drawn.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
         for name, frame in page.tables.items():
-            _write(fresh / "tables" / f"{name}.csv", _csv(frame))
+            tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
         _write(fresh / "tables" / "datapackage.json", columns.data_package(evidence))
         _write(fresh / "report.json", data.report_json(page, evidence))
         _write(fresh / data.SCHEMA_FILE, data.report_schema())
@@ -72,27 +72,13 @@ def _standalone(svg: str) -> str:
     return svg.replace(">", ">" + style, 1)
 
 
-def _csv(frame: pd.DataFrame) -> str:
-    """A frame as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
-    columns = [[_csv_cell(name), *_csv_cells(frame[name].tolist())] for name in frame]
-    return "\n".join([*map(",".join, zip(*columns, strict=True)), ""])
-
-
-def _csv_cells(values: list[Any]) -> list[str]:
-    kinds = set(map(type, values)) - {type(None), type(pd.NA)}
-    if kinds <= {float, int}:
-        return ["" if is_nothing(value) else repr(value) for value in values]
-    # Of the others there are few that are the same, and 1 is the same as True.
-    if kinds in ({str}, {bool}):
-        known = {value: _csv_cell(value) for value in set(values)}
-        return list(map(known.__getitem__, values))
-    return list(map(_csv_cell, values))
-
-
-def _csv_cell(value: Any) -> str:
-    """A value as tables have it, in quotes where it has to be."""
-    text = "" if is_nothing(value) else str(exact(value))
-    return '"' + text.replace('"', '""') + '"' if any(special in text for special in ',"\n') else text
+def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """The values of a frame as Python's own."""
+    columns = {str(name): frame[name].tolist() for name in frame}
+    for name, values in columns.items():
+        if type(pd.NA) in set(map(type, values)):
+            columns[name] = [None if value is pd.NA else value for value in values]
+    return columns
 
 
 def _write(path: Path, text: str) -> None:

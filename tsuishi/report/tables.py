@@ -7,8 +7,8 @@ from typing import Any
 
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.quantities import QUANTITIES
+from tsuishi.report.csv_files import exact
 from tsuishi.report.language import mark, t
-from tsuishi.store import csv_value
 from tsuishi.suite import AXES
 
 NOTHING = "—"
@@ -123,12 +123,6 @@ def digits(value: float, unit: str = "") -> str:
     if abs(value) >= 1000 or (unit == "1" and value == int(value)):
         return f"{value:,.0f}"
     return f"{value:#.4g}".removesuffix(".")
-
-
-def exact(value: Any) -> Any:
-    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
-    value = value.item() if hasattr(value, "item") else value
-    return repr(float(value)) if isinstance(value, float) else csv_value(value)
 
 
 def header(quantity: str) -> str:

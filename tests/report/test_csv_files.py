@@ -1,0 +1,96 @@
+"""Tables as CSV, by a process of their own."""
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tsuishi.errors import UserError
+from tsuishi.report.csv_files import CsvFiles, text
+
+COLUMNS: dict[str, list[Any]] = {
+    "name": ["a", 'b, "c"'],
+    "value": [0.1, float("nan")],
+    "count": [None, 2],
+    "known": [True, None],
+}
+LARGE = {"number": list(range(200_000))}
+
+
+def children() -> set[psutil.Process]:
+    return set(psutil.Process().children())
+
+
+def test_nothing_is_empty_and_floats_have_all_their_digits() -> None:
+    assert text(COLUMNS) == 'name,value,count,known\na,0.1,,true\n"b, ""c""",,2,\n'
+    assert text({"value": [0.1 + 0.2, 1e300], "mixed": [1, 0.30000000000000004]}) == (
+        "value,mixed\n0.30000000000000004,1\n1e+300,0.30000000000000004\n"
+    )
+    assert text({"none": [], "too": []}) == "none,too\n"
+
+
+def as_read(value: object) -> str:
+    """What a reader of CSV finds in place of a value."""
+    words = {None: "", True: "true", False: "false"}
+    if value is None or isinstance(value, bool):
+        return words[value]
+    return str(value).replace("\r\n", "\n").replace("\r", "\n")
+
+
+@given(st.lists(st.tuples(st.text(), st.one_of(st.none(), st.booleans(), st.integers(), st.text()))))
+def test_what_is_written_is_read_again(rows: list[tuple[str, object]]) -> None:
+    written = text({"a": [one for one, _ in rows], "b": [other for _, other in rows]})
+    _, *found = csv.reader(io.StringIO(written))
+    assert found == [[as_read(one), as_read(other)] for one, other in rows]
+
+
+def test_every_file_is_there_at_the_end_and_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    others = children()
+    monkeypatch.chdir(tmp_path)
+    with CsvFiles() as files:
+        files.write(Path("large.csv"), LARGE)
+        files.write(tmp_path / "small.csv", COLUMNS)
+    assert (tmp_path / "small.csv").read_text(encoding="utf-8") == text(COLUMNS)
+    assert (tmp_path / "large.csv").read_text(encoding="utf-8") == text(LARGE)
+    assert children() == others
+
+
+def written(path: Path, meanwhile: Callable[[], object] = lambda: None) -> None:
+    with CsvFiles() as files:
+        meanwhile()
+        files.write(path, LARGE)
+        files.write(path, COLUMNS)
+
+
+def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no folder/file\.csv"):
+        written(tmp_path / "no folder" / "file.csv")
+
+
+def test_a_process_that_ends_before_its_time_is_an_error(tmp_path: Path) -> None:
+    others = children()
+
+    def kill() -> None:
+        (child,) = children() - others
+        child.kill()
+        child.wait()
+
+    with pytest.raises(UserError, match="the process that writes tables has ended before its time"):
+        written(tmp_path / "file.csv", kill)
+    assert children() == others
+
+
+def test_what_goes_wrong_meanwhile_ends_the_process(tmp_path: Path) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    others = children()
+    with pytest.raises(KeyboardInterrupt):
+        written(tmp_path / "file.csv", stop)
+    assert children() == others

@@ -1,0 +1,125 @@
+"""Tables as CSV files. A process of its own writes them, while the page is being set: a large run's take a second.
+
+Nothing heavy is imported here, so that it is ready before it is needed.
+"""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tsuishi.errors import UserError
+from tsuishi.store import csv_value
+
+# By name: the values of a table, which are None where there is nothing.
+Columns = Mapping[str, Sequence[Any]]
+
+
+class CsvFiles:
+    """What is written, to be used in a `with`: its end waits for every file, and raises what writing one raised."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "tsuishi.report.csv_files"]
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        # Ctrl-C is for the process that asks: it ends this one.
+        self._process = subprocess.Popen(command, cwd=Path(__file__).parents[2], process_group=0, **pipes)
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._sent: list[Future[None]] = []
+
+    def write(self, path: Path, columns: Columns) -> None:
+        """Begin to write a file."""
+        self._sent.append(self._thread.submit(self._send, path.absolute(), columns))
+
+    def _send(self, path: Path, columns: Columns) -> None:
+        assert self._process.stdin
+        with suppress(BrokenPipeError):
+            pickle.dump((path, columns), self._process.stdin, protocol=5)
+
+    def __enter__(self) -> "CsvFiles":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                self._wait()
+        finally:
+            self._process.kill()
+            self._thread.shutdown(cancel_futures=True)
+            for pipe in (self._process.stdin, self._process.stdout):
+                assert pipe
+                with suppress(BrokenPipeError):
+                    pipe.close()
+            self._process.wait()
+
+    def _wait(self) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        for one in self._sent:
+            one.result()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
+        try:
+            problem: OSError | None = pickle.load(self._process.stdout)  # noqa: S301  from our own process
+        except EOFError:
+            raise UserError("the process that writes tables has ended before its time; make the report again") from None
+        if problem is not None:
+            raise problem
+
+
+def text(columns: Columns) -> str:
+    """A table as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
+    cells = [[_cell(name), *_cells(values)] for name, values in columns.items()]
+    return "\n".join([*map(",".join, zip(*cells, strict=True)), ""])
+
+
+def exact(value: Any) -> Any:
+    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
+    value = value.item() if hasattr(value, "item") else value
+    return repr(float(value)) if isinstance(value, float) else csv_value(value)
+
+
+def _cells(values: Sequence[Any]) -> list[str]:
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return ["" if text == "nan" else text for text in map(repr, values)]
+    kinds -= {type(None)}
+    if kinds <= {float, int}:
+        return ["" if value is None or value != value else repr(value) for value in values]
+    # Of the others there are few that are the same, and 1 is the same as True.
+    if kinds in ({str}, {bool}):
+        known = {value: _cell(value) for value in set(values)}
+        return list(map(known.__getitem__, values))
+    return list(map(_cell, values))
+
+
+def _cell(value: Any) -> str:
+    """A value as tables have it, in quotes where it has to be."""
+    text = "" if value is None or value != value else str(exact(value))
+    return '"' + text.replace('"', '""') + '"' if any(special in text for special in ',"\n') else text
+
+
+def _serve() -> None:
+    """Write what comes on standard input until it ends; what went wrong, or None, goes to standard output."""
+    problem = None
+    try:
+        while True:
+            path, columns = pickle.load(sys.stdin.buffer)  # noqa: S301  from our own process
+            path.write_text(text(columns), encoding="utf-8", newline="\n")
+    except EOFError:
+        pass
+    except OSError as error:
+        problem = error
+    with os.fdopen(1, "wb", closefd=False) as file:
+        pickle.dump(problem, file)
+
+
+if __name__ == "__main__":
+    _serve()
