@@ -8,6 +8,8 @@ the one before; then of the runs that are given, by id or directory. Every repor
 - MiB: largest resident memory of that process
 - page: size of index.html, in MB
 - doubled: what becomes of `again` and of MiB where a run is twice as large; 2 is linear
+
+Machines differ by more than programs do: the last line is what `import pandas` alone takes on this one.
 """
 
 import os
@@ -59,6 +61,7 @@ def main() -> None:
         for name in sys.argv[1:]:
             run = open_run(read_settings({}, os.environ, {}).results, name)
             print(line(run.id, cost_of(run.path, Path(folder) / "real" / run.id), None), flush=True)
+    print(f"import pandas: {min(timed('import pandas')[0] for _ in range(3)):.2f} s")
 
 
 def line(name: str, cost: Cost, half: Cost | None) -> str:
@@ -76,13 +79,17 @@ def cost_of(run: Path, folder: Path) -> Cost:
 
 def make(run: Path, folder: Path) -> tuple[float, float]:
     """Wall seconds and MiB of one process that makes the report."""
-    paths = map(str, (run.resolve(), folder / "report", folder / "cache"))
+    return timed(MAKE, *map(str, (run.resolve(), folder / "report", folder / "cache")))
+
+
+def timed(program: str, *arguments: str) -> tuple[float, float]:
+    """Wall seconds and MiB of one process that runs a program."""
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-c", MAKE, *paths], cwd=ROOT)
+    process = subprocess.Popen([sys.executable, "-c", program, *arguments], cwd=ROOT)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begin
     if status:
-        raise SystemExit(f"{run}: the report was not made")
+        raise SystemExit(f"it failed: {program} {' '.join(arguments)}")
     return seconds, used.ru_maxrss / 1024
 
 

@@ -27,7 +27,7 @@ def answers(lines: Iterable[str]) -> Iterator[str]:
 
 if __name__ == "__main__":
     # What is drawn can wait: the page is still being made.
-    os.nice(5)
+    os.nice(19)
     # The first drawing takes longest; it may as well be made before any is asked for.
     made(draw='{"data": {"values": []}, "mark": "point"}')
     for answer in answers(sys.stdin):

@@ -20,7 +20,7 @@ from tsuishi.published import read_sources
 from tsuishi.report import columns, data
 from tsuishi.report.csv_files import CsvFiles
 from tsuishi.report.drawing import Drawings
-from tsuishi.report.page import Page
+from tsuishi.report.page import Page, estimated
 from tsuishi.report.typeset import as_html, as_markdown
 from tsuishi.store import RunDirectory
 
@@ -50,11 +50,15 @@ def make_report(
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh, CsvFiles() as tables:
         evidence = Evidence(runs, read_sources(published), read)
-        page = Page(evidence, drawn.begin)
         for name in ("charts", "tables"):
             (fresh / name).mkdir()
-        for name, frame in page.tables.items():
+        early = estimated(evidence)
+        for name, frame in early.items():
             tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
+        page = Page(evidence, drawn.begin)
+        for name, frame in page.tables.items():
+            if name not in early:
+                tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
         _write(fresh / "tables" / "datapackage.json", columns.data_package(evidence))
         _write(fresh / "report.json", data.report_json(page, evidence))
         _write(fresh / data.SCHEMA_FILE, data.report_schema())

@@ -31,7 +31,7 @@ class Page:
         for section in _sections(evidence):
             begin(section)
             self.sections.append(section)
-        self.tables = _tables(evidence, self.sections)
+        self.tables = {**_tables(evidence, self.sections), **estimated(evidence)}
         self.sections = shortened(self.sections)
 
 
@@ -46,6 +46,11 @@ def _sections(evidence: Evidence) -> Iterator[Section]:
     yield Section("again", t("Run it again"), tuple(again.views(evidence)))
 
 
+def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
+    """The tables that are there before any section is, and are the largest: trials, and what was estimated of each."""
+    return {"trials": evidence.results.trials, "estimates": evidence.estimates}
+
+
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
     """What the views show, and what they were made from; columns.py says what is in each."""
     rows: Rows = {name: [] for name in columns.TABLES}
@@ -55,8 +60,7 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.Dat
     rows["limits"] += limits.rows(evidence.limits)
     rows["published"] += _published(evidence.sources)
     declared = columns.tables(evidence)
-    shown = {name: columns.frame(declared[name], some) for name, some in rows.items()}
-    return {**shown, "trials": evidence.results.trials, "estimates": evidence.estimates}
+    return {name: columns.frame(declared[name], some) for name, some in rows.items()}
 
 
 def _published(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
