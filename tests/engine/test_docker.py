@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import docker
 import pytest
@@ -29,6 +29,9 @@ from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings
+
+if TYPE_CHECKING:
+    from docker.models.containers import Container
 
 pytestmark = pytest.mark.engine
 
@@ -52,6 +55,13 @@ def client(engine: str, settings: Settings) -> Iterator["docker.DockerClient"]:
 def session(rooms: Rooms, settings: Settings, **changes: Any) -> Session:
     given = Settings(**{**settings.model_dump(), "results": rooms.root / "results", **changes})
     return Session(given, Choice(environments=("tiny",)), Screen(), rooms)
+
+
+def containers(client: "docker.DockerClient", root: Path) -> list[tuple["Container", str]]:
+    """The containers of the one run there, running or not, and what each is."""
+    (run,) = (root / "results").iterdir()
+    found = client.containers.list(all=True, filters={"label": f"io.tsuishi.run={run.name}"}, ignore_removed=True)
+    return [(one, one.status) for one in found]
 
 
 def metrics(run: store.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
@@ -95,7 +105,7 @@ def test_inspect_shows_the_hardening(
     child = runner_process(rooms, settings)
     try:
         wait_for(lambda: samples_written(tmp_path))
-        (container,) = client.containers.list(filters={"label": "io.tsuishi.run"})
+        ((container, _),) = containers(client, tmp_path)
         host = container.attrs["HostConfig"]
         assert host["NetworkMode"] == "none"
         assert host["ReadonlyRootfs"] is True
@@ -112,7 +122,7 @@ def test_inspect_shows_the_hardening(
     finally:
         child.send_signal(signal.SIGINT)
         child.wait(timeout=60)
-    assert not client.containers.list(all=True, filters={"label": "io.tsuishi.run"})
+    assert not containers(client, tmp_path)
 
 
 def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
@@ -158,7 +168,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("the engine refused: ")
     assert "/dev/nvidia999" in trial["reason"]
-    assert not client.containers.list(all=True, filters={"label": "io.tsuishi.run"})
+    assert not containers(client, tmp_path)
 
 
 def test_a_killed_runner_leaves_a_container_that_resume_ends(
@@ -166,11 +176,12 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
 ) -> None:
     rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 5.0")
     child = runner_process(rooms, settings)
-    wait_for(lambda: samples_written(tmp_path) and client.containers.list(filters={"label": "io.tsuishi.run"}))
+    wait_for(lambda: samples_written(tmp_path) and containers(client, tmp_path))
     wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
-    (orphan,) = client.containers.list(filters={"label": "io.tsuishi.run"})
+    ((orphan, status),) = containers(client, tmp_path)
+    assert status == "running"
     run = session(rooms, settings).resume("")
     assert orphan.id not in [container.id for container in client.containers.list(all=True)]
     assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
