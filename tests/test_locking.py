@@ -8,6 +8,7 @@ import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -77,7 +78,10 @@ class Index:
         return f"{self.url}/simple"
 
 
-def serve(folder: Path) -> tuple[Index, ThreadingHTTPServer]:
+@contextmanager
+def serve(folder: Path) -> Iterator[Index]:
+    """An index on a port of its own."""
+
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *arguments: object) -> None:
             pass
@@ -85,23 +89,23 @@ def serve(folder: Path) -> tuple[Index, ThreadingHTTPServer]:
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))
     threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    return Index(folder, f"http://127.0.0.1:{server.server_port}"), server
+    try:
+        yield Index(folder, f"http://127.0.0.1:{server.server_port}")
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    served, server = serve(tmp_path / "index")
-    yield served
-    server.shutdown()
-    server.server_close()
+    with serve(tmp_path / "index") as served:
+        yield served
 
 
 @pytest.fixture
 def second(tmp_path: Path) -> Iterator[Index]:
-    served, server = serve(tmp_path / "second")
-    yield served
-    server.shutdown()
-    server.server_close()
+    with serve(tmp_path / "second") as served:
+        yield served
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tarfile
@@ -17,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from tests.conftest import missing
-from tests.engine import local_bases
+from tests.engine import local_bases, registries
 from tests.engine.conftest import tiny_rooms
 from tests.engine.job import invoke
 from tests.test_runner import wait_for
@@ -32,8 +31,6 @@ from tsuishi.session import Session
 from tsuishi.settings import Settings
 
 pytestmark = pytest.mark.engine
-
-REGISTRY = shutil.which("docker-registry")
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +76,7 @@ def empty(engine: "docker.DockerClient", settings: Settings) -> Iterator[None]:
     base = engine.images.get(stand_in(settings))
     kept = b"".join(base.save(named=stand_in(settings)))
     yield
-    for container in engine.containers.list(all=True):
+    for container in engine.containers.list(all=True, ignore_removed=True):
         container.remove(force=True)
     for image in engine.images.list(all=True):
         if image.id != base.id:
@@ -115,7 +112,7 @@ def offline(settings: Settings) -> Settings:
 
 def left_behind(engine: "docker.DockerClient") -> list[str]:
     """Containers, and images that no other is made of and that have no name."""
-    containers = [str(container.name) for container in engine.containers.list(all=True)]
+    containers = [str(container.name) for container in engine.containers.list(all=True, ignore_removed=True)]
     return containers + [str(image.id) for image in engine.images.list(filters={"dangling": True})]
 
 
@@ -159,7 +156,7 @@ def test_an_interrupt_ends_all_builds_and_leaves_nothing(
     template = rooms.dockerfile.read_text()
     rooms.dockerfile.write_text(template.replace("FROM base AS build\n", "FROM base AS build\nRUN sleep 600\n"))
     child = building(rooms, given, "tiny", "second")
-    wait_for(lambda: len(engine.containers.list()) == 2, 60)
+    wait_for(lambda: len(engine.containers.list(ignore_removed=True)) == 2, 60)
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=60) == 130
     assert left_behind(engine) == []
@@ -230,21 +227,9 @@ def test_a_base_that_was_damaged_on_its_way_is_not_built_on(
 
 @pytest.fixture
 def registry(tmp_path: Path) -> Iterator[str]:
-    """A registry on this machine; its address."""
-    if REGISTRY is None:
-        missing("no docker-registry")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
-    configuration = tmp_path / "registry.yml"
-    configuration.write_text(
-        f"version: 0.1\nstorage: {{ filesystem: {{ rootdirectory: {tmp_path}/registry }} }}\n"
-        f"http: {{ addr: {address} }}\n"
-    )
-    process = subprocess.Popen([REGISTRY, "serve", configuration], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    yield address
-    process.terminate()
-    process.wait()
+    """The address of a registry on this machine."""
+    with registries.registry(tmp_path) as address:
+        yield address
 
 
 def test_a_base_is_pulled_by_its_digest_from_the_first_registry_that_has_it(

@@ -183,7 +183,7 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
     ((orphan, status),) = containers(client, tmp_path)
     assert status == "running"
     run = session(rooms, settings).resume("")
-    assert orphan.id not in [container.id for container in client.containers.list(all=True)]
+    assert orphan.id not in [container.id for container in client.containers.list(all=True, ignore_removed=True)]
     assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
     assert trials(run)["sleeps"]["attempt"] == 2
 
@@ -320,7 +320,9 @@ def test_a_container_that_a_killed_lock_left_ends_with_the_next(
     with engine.base_container(environment, print) as container:
         base, labels = container.attrs["Image"], container.labels
     client.containers.create(base, ["sleep", "infinity"], labels=labels)
-    assert len(client.containers.list(all=True, filters=label)) == 1
+    assert len(client.containers.list(all=True, filters=label, ignore_removed=True)) == 1
     with engine.base_container(environment, print) as container:
-        assert [one.id for one in client.containers.list(all=True, filters=label)] == [container.id]
-    assert client.containers.list(all=True, filters=label) == []
+        assert [one.id for one in client.containers.list(all=True, filters=label, ignore_removed=True)] == [
+            container.id
+        ]
+    assert client.containers.list(all=True, filters=label, ignore_removed=True) == []

@@ -29,7 +29,7 @@ OTHERS = "the sentence about the parts of others"
 
 
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Docker daemon with no image at all."""
     root = tmp_path_factory.mktemp("d")
     try:
@@ -56,20 +56,29 @@ def bare(tmp_path: Path, settings: Settings) -> Settings:
     return Settings(**{**settings.model_dump(), **changes})
 
 
+@pytest.fixture
+def elsewhere(
+    daemon: str, exported: tuple[Path, RunDirectory], monkeypatch: pytest.MonkeyPatch
+) -> Iterator["docker.DockerClient"]:
+    """From here on, and once there is something to import, that daemon is the engine."""
+    monkeypatch.setenv("DOCKER_HOST", daemon)
+    client = docker.DockerClient(daemon)
+    yield client
+    client.close()
+
+
 def environment_of(run: RunDirectory) -> dict[str, Any]:
     return run.record(trials(run)["ok"]["environment_record"])
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_an_imported_environment_is_the_same_environment(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
-    elsewhere: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, run = exported
-    monkeypatch.setenv("DOCKER_HOST", elsewhere)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
     exchange.import_archives(work, [path])
     before = environment_of(run)
@@ -100,34 +109,28 @@ def test_an_image_that_had_the_name_makes_room(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
-    elsewhere: str,
-    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: "docker.DockerClient",
 ) -> None:
     path, run = exported
-    monkeypatch.setenv("DOCKER_HOST", elsewhere)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
     exchange.import_archives(work, [path])
-    client = docker.DockerClient(elsewhere)
     tag = environment_of(run)["image"]["tag"]
-    container = client.containers.create(tag)
+    container = elsewhere.containers.create(tag)
     other = container.commit(*tag.split(":"))
     container.remove()
-    assert client.images.get(tag).id == other.id
+    assert elsewhere.images.get(tag).id == other.id
     exchange.import_archives(work, [path])
-    assert [image.id for image in client.images.list(all=True)] == [environment_of(run)["realised_id"]]
-    client.close()
+    assert [image.id for image in elsewhere.images.list(all=True)] == [environment_of(run)["realised_id"]]
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what_to_do(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
-    elsewhere: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, run = exported
-    monkeypatch.setenv("DOCKER_HOST", elsewhere)
     rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
     spec = rooms.images / "tiny.toml"
     asked = spec.read_text()
@@ -144,15 +147,13 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_the_command_to_paste_is_quoted(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
-    elsewhere: str,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("DOCKER_HOST", elsewhere)
     path = tmp_path / "a $(touch b).tar"
     shutil.copy(exported[0], path)
     rooms = tiny_rooms(tmp_path / "checkout", "ok")
@@ -165,8 +166,7 @@ def test_an_image_of_other_layers_than_its_record_has_does_not_stay(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
-    elsewhere: str,
-    monkeypatch: pytest.MonkeyPatch,
+    elsewhere: "docker.DockerClient",
 ) -> None:
     path, run = exported
     contents, tag = oci.read_archive(path), environment_of(run)["image"]["tag"]
@@ -175,23 +175,20 @@ def test_an_image_of_other_layers_than_its_record_has_does_not_stay(
     other = tmp_path / "other.oci.tar"
     with path.open("rb") as file:
         oci.write_archive(other, file, tag, {**contents.notes, "environment.json": json.dumps(record).encode()})
-    monkeypatch.setenv("DOCKER_HOST", elsewhere)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
-    client = docker.DockerClient(elsewhere)
-    for image in client.images.list():
-        client.images.remove(str(image.id), force=True)
+    for image in elsewhere.images.list():
+        elsewhere.images.remove(str(image.id), force=True)
     said = f"{tag}: the engine made other layers of the archive than its record has: all is as it was before; "
     with pytest.raises(UserError, match=re.escape(said)):
         exchange.import_archives(work, [other])
-    assert client.images.list(all=True) == []
+    assert elsewhere.images.list(all=True) == []
     # One that was there under the name has it again.
     dockerfile = io.BytesIO(b"FROM scratch\nLABEL mine=1\n")
-    mine, _ = client.images.build(fileobj=dockerfile, tag=tag)
+    mine, _ = elsewhere.images.build(fileobj=dockerfile, tag=tag)
     with pytest.raises(UserError, match=re.escape(said)):
         exchange.import_archives(work, [other])
-    assert client.images.get(tag).id == mine.id
-    assert len(client.images.list(all=True)) == 1
-    client.close()
+    assert elsewhere.images.get(tag).id == mine.id
+    assert len(elsewhere.images.list(all=True)) == 1
 
 
 def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings: Settings) -> None:

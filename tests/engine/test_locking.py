@@ -8,9 +8,10 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository, download_packages, push, registry
+from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository, download_packages
 from tests.engine.conftest import tiny_rooms
 from tests.engine.job import REAL
+from tests.engine.registries import push, registry
 from tsuishi import commands
 from tsuishi.builder import Builder
 from tsuishi.console import Screen

@@ -192,7 +192,7 @@ class DockerEngine:
     def sweep(self, labels: Mapping[str, str]) -> None:
         wanted = [f"{OURS}{key}={value}" for key, value in labels.items()]
         with speaking():
-            for container in self._client.containers.list(all=True, filters={"label": wanted}):
+            for container in self._client.containers.list(all=True, filters={"label": wanted}, ignore_removed=True):
                 container.remove(force=True)
 
     def tidy(self) -> None:
