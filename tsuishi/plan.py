@@ -89,7 +89,9 @@ def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: b
     """
     chosen, left_out = [], {}
     for environment in select_environments(rooms.images, choice.environments, computing(choice, nvml)):
-        refusal = builder.refusal(environment) or (to_run and why_not_run(builder, rooms, choice, nvml, environment))
+        refusal = builder.refusal(environment)
+        if to_run and not refusal:
+            refusal = why_not_run(builder, rooms, choice, nvml, environment)
         if refusal and choice.environments:
             raise UserError(f"{environment.name} cannot be used here: {refusal}")
         if refusal:

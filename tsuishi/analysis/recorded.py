@@ -9,7 +9,6 @@ import csv
 import gc
 import io
 import os
-import pickle
 import re
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tsuishi import schema
+from tsuishi import schema, workers
 from tsuishi.errors import UserError
 from tsuishi.store import RunDirectory, parse_json, read_bytes
 
@@ -98,25 +97,12 @@ def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
     if sum(sum(1 for _ in os.scandir(run.trials)) for run in runs if run.trials.is_dir()) < MANY_TRIALS:
         yield recorded
         return
-    root, paths = Path(__file__).parents[2], [str(run.path.absolute()) for run in runs]
-    command = [sys.executable, "-m", "tsuishi.analysis.recorded", *paths]
-    # Ctrl-C is for the process that asks: it ends this one.
-    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, process_group=0) as process:
+    paths = [str(run.path.absolute()) for run in runs]
+    with workers.start("tsuishi.analysis.recorded", *paths, stdout=subprocess.PIPE) as process:
         try:
-            yield lambda _: _answer(process)
+            yield lambda _: workers.answer(process, "reads the runs")
         finally:
             process.kill()
-
-
-def _answer(process: "subprocess.Popen[bytes]") -> Recorded:
-    assert process.stdout
-    try:
-        found: Recorded | UserError = pickle.load(process.stdout)  # noqa: S301  from our own process
-    except EOFError:
-        raise UserError("the process that reads the runs has ended before its time; make the report again") from None
-    if isinstance(found, UserError):
-        raise found
-    return found
 
 
 def read_visible(path: Path | str) -> dict[str, Any]:
@@ -185,14 +171,12 @@ class Parts:
 
 
 def _serve(paths: Sequence[str]) -> None:
-    """Write what the runs recorded to standard output."""
+    """Answer with what the runs recorded."""
     gc.disable()
     try:
-        found: Recorded | UserError = recorded([RunDirectory(Path(path)) for path in paths])
+        workers.reply(recorded([RunDirectory(Path(path)) for path in paths]))
     except UserError as error:
-        found = error
-    with os.fdopen(1, "wb", buffering=1 << 20, closefd=False) as file:
-        pickle.dump(found, file, protocol=5)
+        workers.reply(error)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tsuishi.environment import Accelerator, Environment, read_environments
+from tsuishi.environment import Accelerator, Environment, known_environments, read_environment
 from tsuishi.gpus import compatibility
 from tsuishi.gpus.compatibility import Misfit
 from tsuishi.gpus.nvml import Nvml
@@ -33,5 +33,7 @@ def gpu_refusal(environment: Environment, nvml: Nvml, images: Path, asked: str, 
         return ""
     if on_cpu := why_on_cpu(environment, nvml):
         return on_cpu if asked == "cuda" else ""
-    table, known = compatibility.read_table(images), read_environments(images)
+    table = compatibility.read_table(images)
+    # Read only where another is to be named.
+    known = (read_environment(path) for path in known_environments(images).values())
     return compatibility.refusal(environment, nvml.describe(), nvml.driver(), table, known, force)

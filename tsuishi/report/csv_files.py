@@ -3,7 +3,6 @@
 Nothing heavy is imported here, so that it is ready before it is needed.
 """
 
-import os
 import pickle
 import subprocess
 import sys
@@ -14,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tsuishi.errors import UserError
+from tsuishi import workers
 from tsuishi.store import csv_value
 
 # By name: the values of a table, which are None where there is nothing.
@@ -25,10 +24,7 @@ class CsvFiles:
     """What is written, to be used in a `with`: its end waits for every file, and raises what writing one raised."""
 
     def __init__(self) -> None:
-        command = [sys.executable, "-m", "tsuishi.report.csv_files"]
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        # Ctrl-C is for the process that asks: it ends this one.
-        self._process = subprocess.Popen(command, cwd=Path(__file__).parents[2], process_group=0, **pipes)
+        self._process = workers.start("tsuishi.report.csv_files", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self._thread = ThreadPoolExecutor(max_workers=1)
         self._sent: list[Future[None]] = []
 
@@ -61,17 +57,11 @@ class CsvFiles:
 
     def _wait(self) -> None:
         assert self._process.stdin
-        assert self._process.stdout
         for one in self._sent:
             one.result()
         with suppress(BrokenPipeError):
             self._process.stdin.close()
-        try:
-            problem: OSError | None = pickle.load(self._process.stdout)  # noqa: S301  from our own process
-        except EOFError:
-            raise UserError("the process that writes tables has ended before its time; make the report again") from None
-        if problem is not None:
-            raise problem
+        workers.answer(self._process, "writes tables")
 
 
 def text(columns: Columns) -> str:
@@ -107,18 +97,15 @@ def _cell(value: Any) -> str:
 
 
 def _serve() -> None:
-    """Write what comes on standard input until it ends; what went wrong, or None, goes to standard output."""
-    problem = None
+    """Write what comes on standard input until it ends."""
     try:
         while True:
             path, columns = pickle.load(sys.stdin.buffer)  # noqa: S301  from our own process
             path.write_text(text(columns), encoding="utf-8", newline="\n")
     except EOFError:
-        pass
+        workers.reply(None)
     except OSError as error:
-        problem = error
-    with os.fdopen(1, "wb", closefd=False) as file:
-        pickle.dump(problem, file)
+        workers.reply(error)
 
 
 if __name__ == "__main__":

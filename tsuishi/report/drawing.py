@@ -8,7 +8,6 @@ import json
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +18,7 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from tsuishi import workers
 from tsuishi.report.language import ENGLISH, active
 
 if TYPE_CHECKING:
@@ -78,12 +78,8 @@ class Hands:
         self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
         fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-        # Ctrl-C is for the process that asks: it ends these. In a session of their own they would have a share of the
-        # processors of their own too, however nice they are (sched(7), autogroup).
-        alone: dict[str, Any] = {"env": {**os.environ, **fonts}, "process_group": 0}
-        options: dict[str, Any] = {**pipes, **alone, "cwd": Path(__file__).parents[2]}
-        command = [sys.executable, "-m", "tsuishi.report.draw"]
-        self._processes = [subprocess.Popen(command, **options) for _ in range(count)]
+        program, environ = "tsuishi.report.draw", {**os.environ, **fonts}
+        self._processes = [workers.start(program, env=environ, **pipes) for _ in range(count)]
         for process in self._processes:
             self._free.put(process)
 
