@@ -19,7 +19,8 @@ from tsuishi import schema
 from tsuishi.environment import Accelerator
 from tsuishi.plan import trial_slug
 from tsuishi.store import RunDirectory
-from tsuishi.suite import Case, select_suites
+from tsuishi.case import Case
+from tsuishi.suite import select_suites
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
 GPUS = 2

@@ -7,7 +7,7 @@ from typing import Any
 
 from tsuishi import schema
 from tsuishi.store import RunDirectory, csv_writer
-from tsuishi.suite import Case
+from tsuishi.case import Case
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
 FRAMEWORKS = {TF: "tensorflow 1.13.1", TORCH: "torch 2.13.0"}

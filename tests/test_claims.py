@@ -12,7 +12,8 @@ from tsuishi.claims import Check, Claim, Kind, Scope, Selection
 from tsuishi.errors import UserError
 from tsuishi.published import Hardware, Numbers, Source, read_source, read_sources
 from tsuishi.rooms import Rooms
-from tsuishi.suite import AXES, known_suites, read_suite
+from tsuishi.case import AXES
+from tsuishi.suite import known_suites, read_suite
 
 VALID = """
 title = "A title"

@@ -25,7 +25,7 @@ from tsuishi.plan import Choice, PlannedTrial, past_durations, plan_trials, tria
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
-from tsuishi.suite import Case
+from tsuishi.case import Case
 
 SUITE = """
 title = "A suite"

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from tsuishi.errors import UserError
 from tsuishi.rooms import Rooms
-from tsuishi.suite import AXES, PROFILES, Case, Suite, known_suites, profile_name, read_suite, select_suites
+from tsuishi.case import AXES, Case
+from tsuishi.suite import PROFILES, Suite, known_suites, profile_name, read_suite, select_suites
 
 SUITES = Rooms().suites
 HEAD = 'title = "A title"\nworkload = "w"\n'

@@ -12,11 +12,15 @@ from tsuishi.builder import Builder, Ready
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, EngineLost, UserError
 from tsuishi.fetching.artifacts import Progress, Say
+from tsuishi.history import DOWNLOAD, DOWNLOAD_BYTES, History
+from tsuishi.plan import build_name
 from tsuishi.settings import Settings
 
 Made = TypeVar("Made")
 Work = Callable[[Environment, Say, Progress], Made]
 
+# Less says nothing of how fast downloads are.
+_LEAST_DOWNLOAD = 5_000_000
 # More at once wait for one another's disk and network.
 _MOST_JOBS = 4
 
@@ -49,10 +53,11 @@ def jobs(settings: Settings) -> int:
 class Building:
     """Builds and fetches with one builder, telling one screen."""
 
-    def __init__(self, builder: Builder, settings: Settings, screen: console.Screen) -> None:
+    def __init__(self, builder: Builder, settings: Settings, screen: console.Screen, history: History) -> None:
         self._builder = builder
         self._settings = settings
         self._screen = screen
+        self._history = history
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others."""
@@ -73,6 +78,18 @@ class Building:
         self._tell_failures(outcomes, "built")
         made = {outcome.name: outcome.made for outcome in outcomes}
         return {name: ready for name in found if (ready := found[name] or made[name])}
+
+    def download(self, environments: Sequence[Environment]) -> None:
+        """The packages that building these environments takes, into the cache. Raises UserError as `build` does."""
+        wanted = [one for one in environments if one.pinned and self._builder.find(one) is None]
+        outcomes = self._each("fetching", wanted, self._packages)
+        self._tell_failures(outcomes, "fetched")
+        size = sum(outcome.downloaded for outcome in outcomes)
+        if size > _LEAST_DOWNLOAD:
+            took_s = sum(outcome.took_s for outcome in outcomes) / min(len(outcomes), jobs(self._settings))
+            self._screen.say(f"fetched {console.megabytes(size)} in {console.duration(took_s)}")
+            self._history.learn(DOWNLOAD, took_s / size * DOWNLOAD_BYTES)
+            self._history.keep()
 
     def fetch(self, environments: Sequence[Environment]) -> None:
         """All that these environments are built from, into the cache. Raises UserError as `build` does."""
@@ -144,6 +161,10 @@ class Building:
         self._screen.say(f"{environment.name}: ready in {console.duration(time.monotonic() - begun)}: {told}")
         return ready
 
+    def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> int:
+        fetcher = self._builder.fetcher(say, downloaded)
+        return len([*fetcher.fetch(environment), *fetcher.fetch_debs(environment)])
+
     def _fetch(self, environment: Environment, say: Say, downloaded: Progress) -> Fetched:
         fetcher = self._builder.fetcher(say, downloaded)
         files = [*fetcher.fetch(environment), *fetcher.fetch_debs(environment)]
@@ -164,6 +185,11 @@ class Building:
         built = [(outcome, outcome.made) for outcome in outcomes if outcome.made]
         if not built:
             return
+        for outcome, ready in built:
+            environment, engine = ready.environment, ready.built.engine
+            kinds = (f"build {engine}",)
+            self._history.learn(build_name(outcome.name, engine), outcome.took_s, environment.expect.build_s, kinds)
+        self._history.keep()
         rows = [
             (
                 outcome.name,

@@ -26,6 +26,8 @@ class ChainExecutor(Executor):
     # INVOKE_TSUISHI_ variables. Invoke would cast them itself, and ends in a traceback where a list or number is meant.
     variables: dict[str, str] = {}
     tasks: tuple[str, ...] = ()
+    # What the tasks of the chain share: its settings, its clock, what was planned.
+    session: Any = None
     run_id = ""
     # Held back to the end of the chain; of several the largest.
     exit_code = 0
@@ -33,6 +35,7 @@ class ChainExecutor(Executor):
     def execute(self, *tasks: Any) -> Any:
         """Run the chain. Raises invoke.Exit with the exit code of the whole."""
         cls = type(self)
+        cls.session = None
         calls = self.normalize(tasks)
         cls.tasks = tuple(call.task.name for call in calls)
         cls.variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}

@@ -17,14 +17,15 @@ Cases that differ in no other axis than those named in `of` or `to` are one comp
 """
 
 import math
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from tsuishi import spec
+from tsuishi.case import AXES, Case, Values
 from tsuishi.errors import unknown
 from tsuishi.quantities import QUANTITIES
-from tsuishi.suite import AXES, Case, Values
 
 Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
 FRAMEWORKS = ("tensorflow", "torch")
@@ -57,6 +58,11 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 # Values by axis; a case is selected that has one of them on every axis given.
 Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
+
+
+def selected(axes: Mapping[str, Any], *selections: Selection) -> bool:
+    """Whether a case, its axes and its framework given, has one of the values on every axis that these give."""
+    return all(axes.get(axis) in values for one in selections for axis, values in one.items())
 
 
 def _by_language(given: Any) -> Any:

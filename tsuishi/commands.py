@@ -1,24 +1,26 @@
 """What each task does with the options of its chain; tasks.py only names them."""
 
-import csv
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tsuishi import datasets, store
+from tsuishi import budget, console, datasets, store
 from tsuishi.chain import ChainExecutor
 from tsuishi.console import Screen
 from tsuishi.environment import known_environments, named_environments
 from tsuishi.errors import EXIT_TRIAL_FAILED, EXIT_VERDICT, UserError, unknown
 from tsuishi.fetching.artifacts import Say
+from tsuishi.measuring import Measuring, failed
 from tsuishi.plan import Choice
 from tsuishi.report.language import languages
 from tsuishi.rooms import Rooms
 from tsuishi.runner import RunStopped
-from tsuishi.session import Session, failed, output_folder
-from tsuishi.settings import read_settings
+from tsuishi.session import Session
+from tsuishi.settings import Settings, read_settings
+from tsuishi.store import RunDirectory
 from tsuishi.suite import profile_name
 
 _SETTINGS_FLAGS = (
@@ -28,10 +30,18 @@ _SETTINGS_FLAGS = (
 # What a run is planned by, and --resume cannot change any more.
 _PLANNING_FLAGS = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")
 _LATEST = "latest"
+# A run of more trials is not one of minutes, and its report takes longer.
+_TRIALS_OF_MINUTES = 300
 
 
 def session(config: Any) -> Session:
-    """A session with the merged settings and the options of the whole chain; relative paths are the checkout's."""
+    """The session of the chain, with the merged settings and its options; relative paths are the checkout's."""
+    if ChainExecutor.session is None:
+        ChainExecutor.session = _session(config)
+    return ChainExecutor.session  # type: ignore[no-any-return]
+
+
+def _session(config: Any) -> Session:
     os.chdir(Rooms().root)
     options = ChainExecutor.options
     configured: Mapping[str, Any] = dict(config.get("tsuishi") or {})
@@ -44,6 +54,7 @@ def session(config: Any) -> Session:
         timeout_s=_whole_number(options, "timeout", least=1),
         seed=_whole_number(options, "seed", least=0) or 0,
         accelerator=_one_of(options, "accelerator", ("auto", "cpu", "cuda")),
+        within_s=_within_s(options),
         force=bool(options.get("force")),
     )
     if options.get("fail_on"):
@@ -51,6 +62,17 @@ def session(config: Any) -> Session:
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
     return Session(settings, choice, Screen())
+
+
+def _within_s(options: Mapping[str, Any]) -> float | None:
+    """How long the main job may take, in seconds; None for as long as it takes.
+
+    A profile or a number of repetitions says how much to run, and so does a run that is gone on with.
+    """
+    if given := options.get("within"):
+        return budget.seconds(str(given))
+    chosen = any(options.get(name) for name in ("profile", "repetitions", "resume"))
+    return None if chosen or "run-suite" not in ChainExecutor.tasks else budget.DEFAULT_S
 
 
 def build(work: Session, locked_only: bool) -> None:
@@ -132,9 +154,9 @@ def run_suite(work: Session) -> None:
         return
     try:
         if resume:
-            run = work.resume("" if resume == _LATEST else resume)
+            run = Measuring(work).resume("" if resume == _LATEST else resume)
         else:
-            run = work.run_suite(ChainExecutor.options.get("name", ""))
+            run = Measuring(work).run_suite(ChainExecutor.options.get("name", ""))
     except RunStopped as stopped:
         work.screen.say(f"stopped: {stopped}")
         ChainExecutor.run_id = stopped.run.id
@@ -153,6 +175,7 @@ def report(work: Session) -> None:
     from tsuishi.report.drawing import Drawings
     from tsuishi.report.language import ENGLISH, speaking
 
+    begun = time.monotonic()
     names = _names(ChainExecutor.options.get("run", "")) or (ChainExecutor.run_id,)
     runs = [store.open_run(work.settings.results, name) for name in names]
     language = work.settings.lang
@@ -163,25 +186,41 @@ def report(work: Session) -> None:
     with ahead(runs) as read, speaking(language), Drawings(work.settings.cache / "report") as drawings:
         from tsuishi.report.folder import make_report
 
-        index = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings, read)
-    work.screen.say(f"report: {index}")
-    matched = list(_matching(out / "tables" / "verdicts.csv", _verdicts(ChainExecutor.options)))
-    for line in matched:
+        made = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings, read)
+    _learn_report(work, runs, time.monotonic() - begun)
+    if work.clock.within_s is not None and "run-suite" in ChainExecutor.tasks:
+        took, expected = console.duration(work.clock.spent_s), console.duration(work.expected_s)
+        work.screen.say(f"took {took}; the plan said {expected}, of {console.duration(work.clock.within_s)}")
+    for line in (*made.closing, f"report: {made.index}", *_more(made.more)):
+        work.screen.say(line)
+    named = _verdicts(ChainExecutor.options)
+    matched = [
+        f"{one.verdict}: {one.source} ({one.claim}) in {one.environments or 'no environment'}"
+        for one in made.verdicts
+        if one.verdict in named
+    ]
+    for line in dict.fromkeys(matched):
         work.screen.say(line)
     if matched:
         _end_with(EXIT_VERDICT)
 
 
-def _matching(table: Path, verdicts: tuple[str, ...]) -> Iterator[str]:
-    """A line for every claim with one of these verdicts, each once."""
-    with table.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    lines = [
-        f"{row['verdict']}: {row['source']} ({row['claim']}) in {row['environments'] or 'no environment'}"
-        for row in rows
-        if row["verdict"] in verdicts
-    ]
-    yield from dict.fromkeys(lines)
+def _learn_report(work: Session, runs: Sequence[RunDirectory], took_s: float) -> None:
+    """Remember what a report takes, of a run such as a budget of minutes makes."""
+    if len(runs) == 1 and len(runs[0].finished_folders()) <= _TRIALS_OF_MINUTES:
+        work.history.learn("report", took_s)
+        work.history.keep()
+
+
+def _more(lines: Sequence[str]) -> Iterator[str]:
+    """What more time would bring, and how to give it."""
+    if lines:
+        yield f"{'; '.join(lines)}: `invoke run-suite --resume latest --within 30m report`"
+
+
+def output_folder(settings: Settings, runs: Sequence[RunDirectory], name: str) -> Path:
+    """Where a report goes: under the name given, or that of the run."""
+    return settings.reports / (name or "+".join(run.id for run in runs))
 
 
 def _verdicts(options: Mapping[str, Any]) -> tuple[str, ...]:

@@ -114,6 +114,11 @@ class Environment(spec.Spec):
         return self.base is not None
 
     @property
+    def release(self) -> str:
+        """The version of its framework that it promises; "0" where it promises none."""
+        return self.promises.get(self.framework, "0")
+
+    @property
     def open(self) -> tuple[str, ...]:
         """What of the locks is not known yet, and so cannot be built: `name==version`, `name=version`."""
         pins = [f"{pin.name}=={pin.version}" for pin in self.pins if not pin.sha256]

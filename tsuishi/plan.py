@@ -1,20 +1,21 @@
 """What would be done, before anything long starts: environments, trials in order, downloads, disk, time."""
 
 import random
-import statistics
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from tsuishi import store
+from tsuishi import spec
 from tsuishi.builder import Builder
+from tsuishi.case import Case
 from tsuishi.environment import Accelerator, Environment, select_environments
 from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import accelerator_for, gpu_refusal, misfit
 from tsuishi.gpus.nvml import Gpu, Nvml
+from tsuishi.history import History
+from tsuishi.questions import Cell, Possible
 from tsuishi.rooms import Rooms
-from tsuishi.suite import Case, Profile, Suite, select_suites
+from tsuishi.suite import Profile, Suite, select_suites
 
 # What a trial's name says of its case, where it is not the usual.
 _TELLING_AXES = (
@@ -40,6 +41,10 @@ class PlannedTrial:
     settings: dict[str, Any]
     timeout_s: float
     expected_s: float
+    # What the suite guesses, on another machine.
+    guess_s: float = 0.0
+    # Why the environment cannot run it, where it said so when it was asked: then nothing is started.
+    unsupported: str = ""
     # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
     forced: str = ""
 
@@ -70,6 +75,8 @@ class Choice:
     timeout_s: float | None = None
     seed: int = 0
     accelerator: str = "auto"
+    # Seconds from the command to the report; None: all that is chosen is run.
+    within_s: float | None = None
     # Use environments on GPUs newer than their code, after a numerical self-check.
     force: bool = False
 
@@ -117,7 +124,7 @@ def computing(choice: Choice, nvml: Nvml) -> Accelerator:
     return "cuda" if len(nvml) and choice.accelerator != "cpu" else "cpu"
 
 
-def plan_builds(builder: Builder, environments: Sequence[Environment]) -> list[PlannedBuild]:
+def plan_builds(builder: Builder, environments: Sequence[Environment], history: History) -> list[PlannedBuild]:
     """What building each environment takes from where things stand now."""
     planned = []
     for environment in environments:
@@ -137,10 +144,20 @@ def plan_builds(builder: Builder, environments: Sequence[Environment]) -> list[P
                 download_bytes=sum(missing),
                 size_bytes=size,
                 disk_bytes=_STAGES * (packed + size) if engine == "docker" else size,
-                expected_s=0.0 if ready else environment.expect.build_s,
+                expected_s=0.0 if ready else build_s(history, environment, engine),
             )
         )
     return planned
+
+
+def build_name(environment: str, engine: str) -> str:
+    """Under which name the history knows a build."""
+    return f"build {engine} {environment}"
+
+
+def build_s(history: History, environment: Environment, engine: str) -> float:
+    """Seconds that building an environment will take, once all it is made of is here."""
+    return history.expected_s(build_name(environment.name, engine), environment.expect.build_s, (f"build {engine}",))
 
 
 def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
@@ -149,54 +166,95 @@ def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
     return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
 
 
-def plan_trials(
+@dataclass(frozen=True)
+class Matrix:
+    """Everything that could be measured: of every cell its first trial, and how many the profile gives it."""
+
+    first: dict[Cell, PlannedTrial]
+    repetitions: dict[Cell, int]
+    possible: tuple[Possible, ...]
+
+
+# Why cases cannot run, by environment and case id, as the environments say.
+Refused = Mapping[str, Mapping[str, str]]
+
+
+def matrix(
     choice: Choice,
     rooms: Rooms,
     environments: Sequence[Environment],
     nvml: Nvml,
-    history: Mapping[str, float],
+    history: History,
     data: Mapping[str, str] | None = None,
-) -> list[PlannedTrial]:
-    """Every trial of the run in the order it will be run: repetition by repetition, shuffled within by the seed.
-
-    Interleaving over cases and environments keeps a drift of the machine from looking like a difference between them.
-    `data` is the record of the data set at hand.
-    """
+    refused: Refused | None = None,
+) -> Matrix:
+    """Every case of the chosen suites and profile in every environment. `data`: the record of the data set at hand."""
     suites = select_suites(rooms.suites, choice.suites)
-    repetitions: dict[int, list[PlannedTrial]] = {}
+    found = Matrix({}, {}, ())
+    possible = []
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
         unfit = misfit(environment, nvml, rooms.images) if accelerator == "cuda" else None
+        cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
-            for trial in _suite_trials(suite, environment, accelerator, choice, history, data, len(nvml)):
-                forced = replace(trial, forced=unfit.reason if unfit else "")
-                repetitions.setdefault(trial.repetition, []).append(forced)
-    order = random.Random(choice.seed)  # noqa: S311
-    for trials in repetitions.values():
-        order.shuffle(trials)
-    return [trial for _, trials in sorted(repetitions.items()) for trial in trials]
+            profile = suite.profile(choice.profile)
+            for trial in _first_trials(suite, environment, accelerator, choice, len(nvml)):
+                cell = Cell(trial.case.id, environment.name)
+                expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
+                found.first[cell] = replace(
+                    trial,
+                    expected_s=0.0 if trial.case.id in reasons else expected_s,
+                    forced=unfit.reason if unfit else "",
+                    unsupported=reasons.get(trial.case.id, ""),
+                )
+                found.repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
+                cases[trial.case.id] = trial.case
+        possible.append(Possible(environment, accelerator, cases, reasons))
+    return replace(found, possible=tuple(possible))
 
 
-def past_durations(results: Path, machine: str) -> dict[str, float]:
-    """Median duration in seconds by trial id (without the attempt and repetition) of earlier trials on this machine."""
-    durations: dict[str, list[float]] = {}
-    for path in list(store.known_runs(results).values())[-10:]:
-        for trial_path in path.glob("trials/[!.]*/trial.json"):
-            try:
-                trial = store.read_json(trial_path)
-                if trial["status"] in store.FINDINGS and trial["machine_record"] == machine:
-                    key = history_key(trial["case_id"], trial["environment"], trial["settings"], trial.get("data"))
-                    durations.setdefault(key, []).append(float(trial["duration_s"]))
-            except (UserError, KeyError, TypeError, ValueError):
-                continue  # a damaged trial is no reason not to plan new ones
-    return {key: statistics.median(values) for key, values in durations.items()}
+def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
+    """Every trial in the order it will be run: repetition by repetition, shuffled within by the seed.
+
+    Interleaving over cases and environments keeps a drift of the machine from looking like a difference between them.
+    What an environment cannot run has a row once.
+    """
+    order, trials = random.Random(seed), []  # noqa: S311
+    for repetition in range(1, max(planned.repetitions.values(), default=0) + 1):
+        here = [
+            repeated(trial, repetition)
+            for cell, trial in planned.first.items()
+            if repetition <= planned.repetitions[cell] and (repetition == 1 or not trial.unsupported)
+        ]
+        order.shuffle(here)
+        trials += here
+    return trials
 
 
-def history_key(
-    case_id: str, environment: str, settings: Mapping[str, Any], data: Mapping[str, str] | None = None
-) -> str:
-    """What must be the same for an earlier trial's duration to say something about a later one's."""
-    return f"{case_id} {environment} {sorted(settings.items())} {data['sha256'] if data else 'no data set'}"
+def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
+    """The same trial, as another repetition."""
+    name = trial.id.rpartition(".r")[0]
+    return replace(trial, id=f"{name}.r{repetition}", repetition=repetition)
+
+
+def cell_of(trial: PlannedTrial) -> Cell:
+    """The cell a trial is of."""
+    return Cell(trial.case.id, trial.environment)
+
+
+def history_name(trial: "PlannedTrial", data: Mapping[str, str] | None) -> str:
+    """What must be the same for an earlier trial's duration to say what a later trial takes."""
+    how = spec.digest([trial.settings, data["sha256"] if data else None])
+    return f"trial {trial.case.id} {trial.environment} {trial.accelerator} {how}"
+
+
+def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
+    """What a trial's guess has in common with others', the closest first."""
+    return (
+        f"trial {trial.environment} {trial.case.suite}",
+        f"trial {trial.environment}",
+        "trial",
+    )
 
 
 def trial_slug(case: Case) -> str:
@@ -222,6 +280,7 @@ def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
             "settings": trial.settings,
             "timeout_s": trial.timeout_s,
             "expected_s": round(trial.expected_s, 1),
+            "unsupported": trial.unsupported,
             "forced": trial.forced,
         }
         for trial in planned
@@ -241,6 +300,7 @@ def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list
             settings=entry["settings"],
             timeout_s=entry["timeout_s"],
             expected_s=entry["expected_s"],
+            unsupported=entry.get("unsupported", ""),
             forced=entry.get("forced", ""),
         )
         for entry in run["plan"]
@@ -255,31 +315,24 @@ def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
     return tuple(present[: trial.case.devices or 1])
 
 
-def _suite_trials(
-    suite: Suite,
-    environment: Environment,
-    accelerator: Accelerator,
-    choice: Choice,
-    history: Mapping[str, float],
-    data: Mapping[str, str] | None,
-    gpus: int,
+def _first_trials(
+    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int
 ) -> Iterable[PlannedTrial]:
     profile = suite.profile(choice.profile)
     settings = profile.settings_for(accelerator).model_dump()
     for case, group in suite.cases(choice.profile, accelerator, gpus):
-        past = history.get(history_key(case.id, environment.name, settings, data))
-        guess = environment.expect.startup_s + group.expected_s(
+        guess_s = environment.expect.startup_s + group.expected_s(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )
-        for repetition in range(1, (choice.repetitions or profile.repetitions.get(accelerator, 1)) + 1):
-            yield PlannedTrial(
-                id=f"{trial_slug(case)}.{environment.name}.r{repetition}",
-                case=case,
-                environment=environment.name,
-                accelerator=accelerator,
-                repetition=repetition,
-                workload=suite.workload,
-                settings=settings,
-                timeout_s=choice.timeout_s or profile.timeout_s,
-                expected_s=past if past is not None else guess,
-            )
+        yield PlannedTrial(
+            id=f"{trial_slug(case)}.{environment.name}.r1",
+            case=case,
+            environment=environment.name,
+            accelerator=accelerator,
+            repetition=1,
+            workload=suite.workload,
+            settings=settings,
+            timeout_s=choice.timeout_s or profile.timeout_s,
+            expected_s=guess_s,
+            guess_s=guess_s,
+        )

@@ -14,10 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from tsuishi import spec
+from tsuishi.case import AXES, Case
 from tsuishi.claims import Claim, Texts
 from tsuishi.errors import unknown
 from tsuishi.quantities import GPUS, QUANTITIES, imbalance
-from tsuishi.suite import AXES, Case
 
 
 class Hardware(spec.Spec):

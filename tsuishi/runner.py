@@ -1,7 +1,7 @@
 """Cases become trials here: the only module that writes a run."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -84,17 +84,18 @@ class Runner:
             else psutil.virtual_memory().total * _MEMORY_FOR_TRIALS
         )
 
-    def run(self, planned: Sequence[PlannedTrial]) -> Counter[str]:
-        """Run every trial of the plan that has no finding yet; statuses of the last attempts of all.
+    def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> Counter[str]:
+        """Run these trials, or every trial of the plan that has no finding yet; statuses of the plan's last attempts.
 
-        The tables are gathered whatever happens. Raises KeyboardInterrupt after recording the trial at hand,
-        RunStopped where engine or disk fail.
+        `trials` may be chosen as they come: each is asked for when the trial before it has been committed. The tables
+        are gathered whatever happens. Raises KeyboardInterrupt after recording the trial at hand, RunStopped where
+        engine or disk fail.
         """
         self._sweep()
         self._bury_left_behind(planned)
         done = last_attempts(self._run)
         try:
-            for trial in unfinished(self._run, planned):
+            for trial in unfinished(self._run, planned) if trials is None else trials:
                 self._attempt(trial, done[trial.id]["attempt"] + 1 if trial.id in done else 1)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written

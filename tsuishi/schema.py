@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import PositiveInt
 
-from tsuishi.suite import AXES, Case
+from tsuishi.case import AXES, Case
 
 Type = Literal["string", "integer", "number", "boolean", "datetime"]
 

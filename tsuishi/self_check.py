@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from tsuishi.asking import ask
 from tsuishi.builder import Ready, framework_of
+from tsuishi.case import Case
 from tsuishi.environment import Accelerator
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Say
 from tsuishi.gpus.nvml import Gpu
 from tsuishi.rooms import Rooms
-from tsuishi.suite import Case, Settings
+from tsuishi.suite import Settings
 
 _WORKLOAD = "self_check"
 # A driver that compiles PTX for a GPU the stack does not know may take many minutes, once.

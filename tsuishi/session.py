@@ -1,32 +1,32 @@
-"""The main job: build, run-suite, report, each on what the one before it made."""
+"""What one call of Invoke works with: settings, choice, engines and clock; what it would do; environments built."""
 
-import re
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
-from tsuishi import __version__, console, datasets, disk, plan, provenance, runner, spec, store
+from tsuishi import console, datasets, disk, plan_lines, possible, provenance, spec
+from tsuishi.budget import Clock
 from tsuishi.builder import Builder, Ready
 from tsuishi.building import Building, jobs
 from tsuishi.datasets import DataFile, DataSet
-from tsuishi.environment import Environment, open_refusal, read_environment, select_environments
+from tsuishi.environment import Environment, open_refusal, select_environments
 from tsuishi.errors import UserError
 from tsuishi.fetching.network import Network
-from tsuishi.gpus.busy import await_idle, shared_with
-from tsuishi.gpus.nvml import ALL, Nvml
-from tsuishi.plan import Choice, PlannedBuild, PlannedTrial
+from tsuishi.gpus.busy import shared_with
+from tsuishi.gpus.nvml import Nvml
+from tsuishi.history import History
+from tsuishi.outline import Outline, environments_in, outline
+from tsuishi.plan import Choice, Matrix, PlannedBuild, Refused, choose, computing, disk_needed, plan_builds
+from tsuishi.plan import matrix as matrix_of
+from tsuishi.published import read_sources
+from tsuishi.questions import Asked, candidates
 from tsuishi.rooms import Rooms
-from tsuishi.self_check import self_check
 from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
 from tsuishi.suite import select_suites
+from tsuishi.worth import Costs
 
-# What trials on GPUs were planned with.
-_ON_GPUS = Choice(accelerator="cuda")
+# Seconds kept back beside the report's: for the tables of a run and the end of the command.
+MARGIN_S = 3.0
 # What a file system should have left when everything is in place.
 _FREE_DISK_MARGIN = 1.1
 
@@ -41,6 +41,7 @@ class Session:
         screen: console.Screen,
         rooms: Rooms | None = None,
         data_set: DataSet = datasets.CIFAR10,
+        clock: Clock | None = None,
     ) -> None:
         self.settings = settings
         self.choice = choice
@@ -48,6 +49,11 @@ class Session:
         self.rooms = rooms or Rooms()
         self.data_set = data_set
         self.builder = Builder(settings, self.rooms)
+        self.clock = clock or Clock(choice.within_s)
+        # Of the latest plan: how long the whole takes, in seconds; what it needs, and what it leaves out and why.
+        self.expected_s = 0.0
+        self.needed: tuple[Environment, ...] = ()
+        self.left_out: dict[str, str] = {}
 
     @cached_property
     def data(self) -> DataFile | None:
@@ -80,51 +86,133 @@ class Session:
                 Network(self.settings.ca_bundle),
             )
 
+    @cached_property
+    def machine(self) -> str:
+        """The id of this machine's record."""
+        return f"machine-{spec.digest(provenance.machine_record(self.nvml))}"
+
+    @cached_property
+    def history(self) -> History:
+        """What things took on this machine."""
+        return History(self.settings.cache, self.machine)
+
     def plan(self, with_trials: bool) -> tuple[Environment, ...]:
-        """Print what would be done, and what is left out with the reason; the environments that can be used."""
+        """Print what would be done, and what is left out with the reason; the environments that are to be built."""
         select_suites(self.rooms.suites, self.choice.suites)  # a name that is wrong is said before anything else
-        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml, to_run=with_trials)
+        chosen = choose(self.builder, self.rooms, self.choice, self.nvml, to_run=with_trials)
         if any(one.pinned for one in chosen.environments) and (why_not := self.builder.why_no_container_engine()):
             self.screen.say(f"without containers: {why_not}")
-        builds = plan.plan_builds(self.builder, chosen.environments)
-        console.print_builds(self.screen, builds, chosen.left_out)
-        expected = sum(build.expected_s for build in builds)
-        if with_trials:
-            trials = self.plan_trials(chosen.environments)
-            console.print_trials(self.screen, trials)
-            for line in shared_with(self.nvml):
-                self.screen.say(line)
-            self.screen.say(
-                f"data: {self.data.name}"
-                if self.data
-                else "data: made up; `invoke fetch-data` gets the real ones "
-                f"({console.megabytes(self.data_set.size_bytes)}), or give --data"
-            )
-            expected += sum(trial.expected_s for trial in trials)
-        fetch = sum(build.download_bytes for build in builds)
-        unpacked = plan.disk_needed(builds, jobs(self.settings))
+        builds = plan_builds(self.builder, chosen.environments, self.history)
+        if not with_trials:
+            console.print_builds(self.screen, builds, chosen.left_out)
+            self._say_expected(builds, 0.0)
+            return chosen.environments
+        outlined = self.outline(chosen.environments)
+        self.left_out = chosen.left_out
+        needed = chosen.environments if self.choice.environments else environments_in(outlined, chosen.environments)
+        self.needed = needed
+        wanted = [build for build in builds if build.environment in needed]
+        later = {
+            build.environment.name: f"no question in it fits {console.duration(self.clock.within_s or 0)}"
+            for build in builds
+            if build.environment not in needed
+        }
+        console.print_builds(self.screen, wanted, {**chosen.left_out, **later})
+        plan_lines.print_outline(self.screen, outlined, self.clock)
+        for line in shared_with(self.nvml):
+            self.screen.say(line)
         self.screen.say(
-            f"expected: {console.duration(expected)}, {console.megabytes(fetch)} to fetch, "
+            f"data: {self.data.name}"
+            if self.data
+            else "data: made up; `invoke fetch-data` gets the real ones "
+            f"({console.megabytes(self.data_set.size_bytes)}), or give --data"
+        )
+        self._say_expected(wanted, outlined.measuring_s + self.history.report_s)
+        return needed
+
+    def matrix(self, environments: Sequence[Environment], ready: Mapping[str, Ready]) -> Matrix:
+        """All that could be measured in these environments; those that are `ready` say what they cannot run.
+
+        Raises UserError where there is nothing.
+        """
+        data = self.data.record if self.data else None
+
+        def planned(refused: Refused) -> Matrix:
+            return matrix_of(self.choice, self.rooms, environments, self.nvml, self.history, data, refused)
+
+        everything = planned({})
+        if not everything.first:
+            raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
+        return planned({name: self._refused(one, everything) for name, one in ready.items()})
+
+    def questions(self, matrix: Matrix) -> list[Asked]:
+        """Every question that can be put to what a matrix holds."""
+        suites = select_suites(self.rooms.suites, self.choice.suites)
+        asked_of = {suite.name: suite.questions for suite in suites}
+        return candidates(asked_of, read_sources(self.rooms.published), matrix.possible, len(self.nvml))
+
+    def outline(self, environments: Sequence[Environment], ready: Mapping[str, Ready] | None = None) -> Outline:
+        """What to measure in these environments in the time left.
+
+        ready: those that are there; without it, those that were built earlier. Raises UserError where the time is too
+        short for any question.
+        """
+        if ready is None:
+            found = {one.name: self.builder.find(one) for one in environments}
+            ready = {name: one for name, one in found.items() if one}
+        matrix = self.matrix(environments, ready)
+        builds = plan_builds(self.builder, environments, self.history)
+        build_s = {one.environment.name: 0.0 if one.environment.name in ready else one.expected_s for one in builds}
+        outlined = outline(
+            self.choice, matrix, self.questions(matrix), build_s, jobs(self.settings), self.left_for_trials_s()
+        )
+        if not outlined.asked and self.clock.within_s is not None:
+            raise UserError(plan_lines.too_short(outlined, self.clock, self.history.report_s))
+        return outlined
+
+    def left_for_trials_s(self) -> float:
+        """Seconds left for building and measuring: what is left but for the report's."""
+        return self.clock.left_s - self.history.report_s - MARGIN_S
+
+    def _refused(self, ready: Ready, everything: Matrix) -> dict[str, str]:
+        """Why cases cannot run in an environment that is there, by case id."""
+        trials = [trial for cell, trial in everything.first.items() if cell.environment == ready.environment.name]
+        if not trials:
+            return {}
+        questions = [(trial.workload, trial.case, trial.settings) for trial in trials]
+        accelerator = trials[0].accelerator
+        gpus = self.nvml.gpus if accelerator == "cuda" else ()
+        where = (self.rooms, self.settings.cache, self.machine, accelerator, gpus)
+        return possible.unsupported(ready, *where, questions, self.screen.say)
+
+    def _say_expected(self, builds: Sequence[PlannedBuild], then_s: float) -> None:
+        fetch = sum(build.download_bytes for build in builds)
+        unpacked = disk_needed(builds, jobs(self.settings))
+        costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(self.settings))
+        spent_s = self.clock.spent_s if self.clock.within_s is not None else 0.0
+        expected_s = spent_s + costs.building_s(costs.build_s) + then_s
+        of = f" of {console.duration(self.clock.within_s)}" if self.clock.within_s is not None and then_s else ""
+        self.screen.say(
+            f"expected: {console.duration(expected_s)}{of}, {plan_lines.fetching(fetch, self.history)}, "
             f"{console.megabytes(fetch + unpacked)} of disk"
         )
+        self.expected_s = expected_s
         self._check_disk(builds, fetch, unpacked)
-        return chosen.environments
-
-    def plan_trials(self, environments: Sequence[Environment]) -> list[PlannedTrial]:
-        """The trials of this call, with what earlier runs on this machine say about their time."""
-        machine = f"machine-{spec.digest(provenance.machine_record(self.nvml))}"
-        history = plan.past_durations(self.settings.results, machine)
-        data = self.data.record if self.data else None
-        return plan.plan_trials(self.choice, self.rooms, environments, self.nvml, history, data)
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
-        """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others."""
-        return Building(self.builder, self.settings, self.screen).build(environments)
+        """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others.
+
+        Where time is limited, what they are made of is fetched before, and that does not count.
+        """
+        building = Building(self.builder, self.settings, self.screen, self.history)
+        if self.clock.within_s is not None and not self.settings.offline:
+            with self.clock.apart():
+                building.download(environments)
+        return building.build(environments)
 
     def fetch(self) -> None:
         """All that the chosen environments are built from, into the cache, whether or not they can be built here."""
-        computing = plan.computing(self.choice, self.nvml)
-        chosen = select_environments(self.rooms.images, self.choice.environments, computing)
+        chosen = select_environments(self.rooms.images, self.choice.environments, computing(self.choice, self.nvml))
         for environment in chosen:
             if unknown := open_refusal(environment):
                 if self.choice.environments:
@@ -133,164 +221,7 @@ class Session:
         if why_not := self.builder.why_no_container_engine():
             self.screen.say(f"base images are not fetched: {why_not}")
         wanted = [one for one in chosen if one.pinned and not one.open]
-        Building(self.builder, self.settings, self.screen).fetch(wanted)
-
-    def run_suite(self, name: str) -> RunDirectory:
-        """A new run of everything chosen, with `name` in its id. Raises UserError for a name that is none."""
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*|", name):
-            raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
-        chosen = plan.choose(self.builder, self.rooms, self.choice, self.nvml)
-        ready = self.build(chosen.environments)
-        planned = self.plan_trials([as_found(one) for one in ready.values()])
-        if not planned:
-            raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
-        with self._measuring():
-            self._await_gpus(planned)
-            checked = self._self_check(ready, planned)
-            run = self._create_run(name, planned, chosen.left_out, checked)
-            self._run(run, ready, planned)
-        return run
-
-    def resume(self, name: str) -> RunDirectory:
-        """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
-
-        Engine, mirror map and GPUs are the run's own where none are given now. Raises UserError where an environment is
-        not what it was.
-        """
-        run = store.open_run(self.settings.results, name)
-        recorded = run.run()
-        self._as_in(recorded)
-        names = {entry["environment"] for entry in recorded["plan"]}
-        ready = self.build([read_environment(self.rooms.images / f"{name}.toml") for name in sorted(names)])
-        _refuse_other_environments(run, ready)
-        planned = plan.planned_again(recorded, names)
-        self._refuse_other_data(run, recorded)
-        if self.choice.timeout_s is not None:
-            planned = [replace(trial, timeout_s=self.choice.timeout_s) for trial in planned]
-        left = runner.unfinished(run, planned)
-        self._refuse_other_gpus(ready, left)
-        with self._measuring():
-            self._await_gpus(left)
-            self._self_check(ready, left)
-            self._run(run, ready, planned)
-        return run
-
-    def _refuse_other_gpus(self, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
-        """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
-        for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
-            environment = as_found(ready[name])
-            if refusal := plan.why_not_run(self.builder, self.rooms, _ON_GPUS, self.nvml, environment):
-                raise UserError(f"{name} cannot be used here any more: {refusal}")
-
-    def _await_gpus(self, planned: Sequence[PlannedTrial]) -> None:
-        """Before anything is recorded: wait for the GPUs the trials need. Raises UserError where they stay in use."""
-        needed = {gpu.index: gpu for trial in planned for gpu in plan.gpus_for(trial, self.nvml.gpus)}
-        await_idle(self.nvml, needed.values(), self.settings.busy_gpu, self.settings.gpu_wait_s, self.screen.say)
-
-    def _self_check(self, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> dict[str, dict[str, float]]:
-        """What --force asks for first: the errors found, by environment, on every GPU that its trials get.
-
-        Raises UserError where one does not pass.
-        """
-        errors = {}
-        for name, reason in {trial.environment: trial.forced for trial in planned if trial.forced}.items():
-            self.screen.say(f"{name}: forced: {reason}")
-            trials = [trial for trial in planned if trial.environment == name]
-            gpus = dict.fromkeys(gpu for trial in trials for gpu in plan.gpus_for(trial, self.nvml.gpus))
-            errors[name] = self_check(ready[name], self.rooms, "cuda", tuple(gpus), self.screen.say)
-        return errors
-
-    def _refuse_other_data(self, run: RunDirectory, recorded: Mapping[str, Any]) -> None:
-        """Go on with the data a run began with: raise UserError where they are not at hand; none stay none."""
-        then = recorded.get("data")
-        if then is None:
-            self.data = None
-        elif self.data is None or self.data.record != then:
-            raise UserError(
-                f"run {run.id} began with {then['file']} (sha256 {then['sha256'][:12]}…), which is not at hand: "
-                "get it with `invoke fetch-data`, give --data, or start a new run"
-            )
-
-    def _as_in(self, recorded: Mapping[str, Any]) -> None:
-        """Take over what decides which environments are found from a run's own arguments."""
-        arguments = {name: recorded["arguments"].get(name) for name in ("engine", "mirrors", "gpus")}
-        open_now = {
-            "engine": self.settings.engine == "auto",
-            "mirrors": not self.settings.base_mirrors,
-            "gpus": self.settings.gpus == ALL,
-        }
-        taken = {name: value for name, value in arguments.items() if value and open_now[name]}
-        if "mirrors" in taken:
-            pairs = (pair.split("=", 1) for pair in taken["mirrors"].split(","))
-            taken["mirrors"] = {**self.settings.mirrors, **dict(pairs)}
-        self.settings = Settings.model_validate({**self.settings.model_dump(), **taken})
-        self.builder = Builder(self.settings, self.rooms)
-
-    def _measuring(self) -> AbstractContextManager[None]:
-        """Only one run at a time measures, wherever its results go."""
-        return store.exclusive(self.settings.cache / "measuring.lock", "measuring on this machine")
-
-    def _create_run(
-        self,
-        name: str,
-        planned: Sequence[PlannedTrial],
-        left_out: Mapping[str, str],
-        checked: Mapping[str, Mapping[str, float]],
-    ) -> RunDirectory:
-        now = time.gmtime()
-        run_id = console.run_id(now, self.choice.profile, name)
-        return RunDirectory.create(
-            self.settings.results / run_id,
-            {
-                "run_id": run_id,
-                "tsuishi_version": __version__,
-                "git": provenance.git_state(),
-                "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
-                "profile": self.choice.profile,
-                "seed": self.choice.seed,
-                "engine": self.settings.engine,
-                "arguments": self._arguments(),
-                "data": self.data.record if self.data else None,
-                "plan": plan.describe_plan(planned),
-                "self_checks": checked,
-                "left_out": [{"environment": name, "reason": reason} for name, reason in left_out.items()],
-            },
-        )
-
-    def _arguments(self) -> dict[str, Any]:
-        """What was asked for, as the options of run-suite that ask for it again."""
-        choice, settings = self.choice, self.settings
-        return {
-            "env": ",".join(choice.environments),
-            "suite": ",".join(choice.suites),
-            "profile": choice.profile,
-            "repetitions": choice.repetitions,
-            "timeout": choice.timeout_s,
-            "seed": choice.seed,
-            "accelerator": choice.accelerator,
-            "force": choice.force,
-            "engine": settings.engine,
-            "gpus": settings.gpus,
-            "busy_gpu": settings.busy_gpu,
-            "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
-            "host_python": Path(settings.host_python).name,
-            "telemetry_interval": settings.telemetry_interval,
-            "data": self.data.name if settings.data and self.data else "",
-        }
-
-    def _run(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
-        left = runner.unfinished(run, planned)
-        expected = sum(trial.expected_s for trial in left)
-        self.screen.say(f"run {run.id}: {len(left)} trials, about {console.duration(expected)}, in {run.path}")
-        begun = time.monotonic()
-        with self.screen.running(left, len(planned)) as audience:
-            work = runner.Runner(run, ready, self.settings, self.rooms, self.nvml, audience, self.data)
-            counts = work.run(planned)
-        said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-        self.screen.say(
-            f"run {run.id}: {said}; took {console.duration(time.monotonic() - begun)}, "
-            f"the plan said {console.duration(expected)}"
-        )
+        Building(self.builder, self.settings, self.screen, self.history).fetch(wanted)
 
     def _check_disk(self, builds: Sequence[PlannedBuild], fetch: int, unpacked: int) -> None:
         """Raise UserError where downloads and builds do not fit, on one file system or on two."""
@@ -299,32 +230,3 @@ class Session:
         storage = next((place for place in storages if place), cache)
         advice = "choose fewer with --env or --jobs, or move the cache (tsuishi.cache)"
         disk.require([(cache, fetch), (storage, unpacked)], advice, _FREE_DISK_MARGIN)
-
-
-def as_found(ready: Ready) -> Environment:
-    """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
-    if ready.record["cuda_usable"] or ready.environment.pinned:
-        return ready.environment
-    return ready.environment.model_copy(update={"accelerators": ("cpu",)})
-
-
-def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
-    """Raise UserError where trials were run in something else than what is at hand now."""
-    for _, trial in run.finished():
-        now = ready[trial["environment"]].built.realised_id
-        then = run.record(trial["environment_record"])["realised_id"]
-        if now != then:
-            raise UserError(
-                f"{trial['environment']} is not what run {run.id} began with ({now}, then {then}): "
-                "give the same --engine and --host-python, or start a new run"
-            )
-
-
-def failed(run: RunDirectory) -> bool:
-    """Whether some trial's last attempt failed, timed out, or never came to an end."""
-    return any(trial["status"] in store.UNFINISHED for trial in runner.last_attempts(run).values())
-
-
-def output_folder(settings: Settings, runs: Sequence[RunDirectory], name: str) -> Path:
-    """Where a report goes: under the name given, or that of the run."""
-    return settings.reports / (name or "+".join(run.id for run in runs))

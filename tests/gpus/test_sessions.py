@@ -16,7 +16,7 @@ from tsuishi.gpus.nvml import Gpu
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.session import Session
 from tsuishi.settings import Settings
-from tsuishi.suite import Case
+from tsuishi.case import Case
 
 NAME = "torch1.1-cu90"
 

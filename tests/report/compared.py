@@ -11,7 +11,7 @@ from tsuishi.report.blocks import View
 from tsuishi.report.comparison import Comparison
 from tsuishi.report.page import Page
 from tsuishi.report.tables import Table
-from tsuishi.suite import Case
+from tsuishi.case import Case
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

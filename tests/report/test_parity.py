@@ -9,7 +9,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun
 from tsuishi.analysis import parity
 from tsuishi.report.blocks import View
 from tsuishi.report.parity import parities
-from tsuishi.suite import Case
+from tsuishi.case import Case
 
 CASE = Case.model_validate(
     {"suite": "parity", "protocol": "steady", "model": "cnn10", "strategy": "none", "devices": 1}

@@ -10,8 +10,8 @@ import pandas as pd
 
 from tsuishi.analysis.reading import frame, typed
 from tsuishi.analysis.recorded import Read, recorded
+from tsuishi.case import AXES
 from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory
-from tsuishi.suite import AXES
 
 MISSING = "missing"
 # What becomes of a trial, in the order in which it is told.

@@ -9,11 +9,11 @@ from tsuishi.analysis.estimates import EPOCH_IMAGES, EPOCHS
 from tsuishi.analysis.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.analysis.judging import Judgement
 from tsuishi.analysis.outcomes import Outcome
+from tsuishi.case import AXES
 from tsuishi.claims import Bounds, Check, Claim, Texts
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.language import ENGLISH, active, in_words, mark, prose, t
 from tsuishi.report.tables import case_text, digits, status_text
-from tsuishi.suite import AXES
 
 # How verdicts are set: a word for the colour, which says nothing the word does not.
 TONES = {

@@ -9,8 +9,8 @@ import pandas as pd
 from tsuishi import schema
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.throughput import LINE_AXES
+from tsuishi.case import AXES
 from tsuishi.schema import Column
-from tsuishi.suite import AXES
 
 Columns = tuple[Column, ...]
 
@@ -223,6 +223,18 @@ TABLES: dict[str, Columns] = {
         _ENVIRONMENT,
         Column("topic", "string", "what it is about"),
         Column("text", "string", "what the cases say"),
+    ),
+    "questions": (
+        Column("run_id", "string", "the run that asked it"),
+        Column("question", "string", "its id: suite or source, question or claim, environments"),
+        Column("title", "string", "what is asked"),
+        Column("main", "boolean", "named as a main question before anything was measured"),
+        Column("state", "string", "answered, open, or cannot be answered"),
+        Column("answer", "string", "what was found, in words"),
+        Column("ratio", "number", "of a comparison: first side over second, of geometric means over trials"),
+        Column("low", "number", "lower end of its 95 % interval, for this look alone"),
+        Column("high", "number", "upper end"),
+        Column("trials", "integer", "of the case with the fewest"),
     ),
     "limits": (
         Column("machine_record", "string", "records/machine-<id>.json of the run"),

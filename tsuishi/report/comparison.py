@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.frames import STATUSES, named_rows
+from tsuishi.case import AXES
 from tsuishi.published import Hardware, Number
 from tsuishi.report.language import mark, t
 from tsuishi.report.tables import NOT_MEASURED, NOT_PLANNED, Cell, case_text, digits, status_cell, status_text
-from tsuishi.suite import AXES
 
 # What a fraction is a fraction of, by limits.Bound.
 _BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}

@@ -8,8 +8,9 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -27,6 +28,28 @@ from tsuishi.store import RunDirectory
 _MEMBERS = {"index.html", "report.md", "report.json", data.SCHEMA_FILE, "charts", "tables"}
 
 
+class Verdict(NamedTuple):
+    """A row of verdicts.csv: the verdict on one check of a claim."""
+
+    verdict: str
+    source: str
+    claim: str
+    environments: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written. `closing`: the answers to the first questions, and the others counted, a line each.
+
+    `more`: what more time would bring, a line each.
+    """
+
+    index: Path
+    closing: list[str]
+    more: list[str]
+    verdicts: list[Verdict]
+
+
 @uncollected()
 def make_report(
     runs: Sequence[RunDirectory],
@@ -35,8 +58,8 @@ def make_report(
     out: Path,
     drawings: Drawings | None = None,
     read: Read = recorded,
-) -> Path:
-    """Write index.html, report.md, charts/ and tables/ of these runs into `out`; returns index.html.
+) -> Report:
+    """Write index.html, report.md, charts/ and tables/ of these runs into `out`.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
     `drawings` may have started them before, and have them keep what is slow to make; `read` may be one that began to
@@ -67,7 +90,8 @@ def make_report(
         for name, drawing in svg.items():
             _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
         _write(fresh / "index.html", as_html(page, svg, templates, drawn.runtime))
-    return out / "index.html"
+    verdicts = [Verdict(*row) for row in page.tables["verdicts"][list(Verdict._fields)].itertuples(index=False)]
+    return Report(out / "index.html", page.questions.closing(), page.questions.more(), verdicts)
 
 
 def _standalone(svg: str) -> str:

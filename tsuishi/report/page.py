@@ -8,14 +8,16 @@ import pandas as pd
 from tsuishi.analysis import limits
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.analysis.evidence import Evidence
+from tsuishi.case import AXES
 from tsuishi.published import Source
 from tsuishi.report import again, columns, fits, side_by_side, summary, telemetry
 from tsuishi.report.blocks import Rows, Section
+from tsuishi.report.claims import Verdicts
 from tsuishi.report.comparison import comparisons
 from tsuishi.report.language import t
+from tsuishi.report.questions import Questions
 from tsuishi.report.sections import suite_section
 from tsuishi.report.shortening import shortened
-from tsuishi.suite import AXES
 
 
 class Page:
@@ -28,15 +30,16 @@ class Page:
     def __init__(self, evidence: Evidence, begin: Callable[[Section], None]) -> None:
         self.title = summary.title(evidence)
         self.sections: list[Section] = []
-        for section in _sections(evidence):
+        self.questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements)
+        for section in _sections(evidence, verdicts, self.questions):
             begin(section)
             self.sections.append(section)
         self.tables = {**_tables(evidence, self.sections), **estimated(evidence)}
         self.sections = shortened(self.sections)
 
 
-def _sections(evidence: Evidence) -> Iterator[Section]:
-    yield Section("summary", t("Summary"), tuple(summary.views(evidence)))
+def _sections(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[Section]:
+    yield Section("summary", t("Summary"), tuple(summary.views(evidence, verdicts, questions)))
     every = comparisons(evidence)
     yield side_by_side.section(evidence, every)
     for suite in evidence.suites:

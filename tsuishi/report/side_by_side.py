@@ -10,6 +10,7 @@ from tsuishi.analysis.estimates import unit_of
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.analysis.matched import as_ratio
+from tsuishi.case import AXES
 from tsuishi.report import charts, records
 from tsuishi.report.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.comparison import Comparison
@@ -17,7 +18,6 @@ from tsuishi.report.language import prose, t
 from tsuishi.report.matchups import Matchup, matchups
 from tsuishi.report.ratios import ratio_cell
 from tsuishi.report.tables import NOTHING, Cell, Table, digits, header, status_cell, text_cell
-from tsuishi.suite import AXES
 
 
 def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:

@@ -10,6 +10,7 @@ from tsuishi.report import cards, records, telemetry
 from tsuishi.report.blocks import Bullets, Heading, Text, View
 from tsuishi.report.claims import Verdicts
 from tsuishi.report.language import in_words, t
+from tsuishi.report.questions import Questions
 from tsuishi.report.tables import NOT_PLANNED, Cell, Table, status_text, text_cell
 
 
@@ -19,10 +20,10 @@ def title(evidence: Evidence) -> str:
     return in_words(machines) or t("A machine that was not recorded")
 
 
-def views(evidence: Evidence) -> Iterator[View]:
+def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[View]:
     """In the order in which they are read."""
-    verdicts = Verdicts(evidence)
     yield View((Text(_headline(evidence), "lead"), Text(verdicts.headline, "lead"), _facts(evidence)))
+    yield from questions.views()
     warnings = tuple(_warnings(evidence))
     if warnings:
         yield View((Bullets(warnings, t("Before you read a number"), warning=True),))

@@ -6,10 +6,10 @@ from functools import cached_property
 from typing import Any
 
 from tsuishi.analysis.estimates import unit_of
+from tsuishi.case import AXES
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.csv_files import exact
 from tsuishi.report.language import mark, t
-from tsuishi.suite import AXES
 
 NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")

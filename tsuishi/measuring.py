@@ -1,0 +1,359 @@
+"""Runs: a new run, and an earlier run that is finished or deepened, in environments that are ready."""
+
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tsuishi import __version__, console, plan, provenance, runner, store
+from tsuishi.builder import Builder, Ready
+from tsuishi.environment import Environment, read_environment
+from tsuishi.errors import UserError
+from tsuishi.gpus.busy import await_idle
+from tsuishi.gpus.nvml import ALL
+from tsuishi.history import History
+from tsuishi.outline import Outline
+from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.questions import Asked
+from tsuishi.rounds import Findings, Rounds
+from tsuishi.runner import Audience
+from tsuishi.self_check import self_check
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+from tsuishi.worth import with_more_time
+
+# What trials on GPUs were planned with.
+_ON_GPUS = Choice(accelerator="cuda")
+
+
+class Measuring:
+    """New runs and resumed runs of one session."""
+
+    def __init__(self, work: Session) -> None:
+        self._work = work
+
+    def run_suite(self, name: str) -> RunDirectory:
+        """A new run of what was planned, with `name` in its id. Raises UserError for a name that is none."""
+        work = self._work
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*|", name, re.ASCII):
+            raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
+        ready = work.build(work.needed or work.plan(with_trials=True))
+        outlined = work.outline([as_found(one) for one in ready.values()], ready)
+        with self._alone():
+            self._await_gpus(outlined.trials)
+            checked = self._self_check(ready, outlined.trials)
+            run = self._create(name, outlined, checked)
+            if work.clock.within_s is None:
+                self._finish(run, ready, outlined.trials)
+            else:
+                self._deepen(run, ready, outlined.matrix, outlined.asked, outlined.others)
+        return run
+
+    def resume(self, name: str) -> RunDirectory:
+        """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
+
+        Without a time, the trials that were planned are finished; within a time, the run is deepened: more trials for
+        what is open, then more questions. Engine, mirror map and GPUs are the run's own where none are given now.
+        Raises UserError where an environment is not what it was.
+        """
+        work = self._work
+        run = store.open_run(work.settings.results, name)
+        recorded = run.run()
+        self._as_in(recorded)
+        names = {entry["environment"] for entry in recorded["plan"]}
+        if not names:
+            raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
+        ready = work.build([read_environment(work.rooms.images / f"{name}.toml") for name in sorted(names)])
+        _refuse_other_environments(run, ready)
+        self._refuse_other_data(run, recorded)
+        planned = plan.planned_again(recorded, names)
+        if work.choice.timeout_s is not None:
+            planned = [replace(trial, timeout_s=work.choice.timeout_s) for trial in planned]
+        left = runner.unfinished(run, planned)
+        self._refuse_other_gpus(ready, left or planned)
+        with self._alone():
+            self._await_gpus(left or planned)
+            self._self_check(ready, left or planned)
+            if work.clock.within_s is None:
+                self._finish(run, ready, planned)
+            else:
+                matrix = work.matrix([as_found(one) for one in ready.values()], ready)
+                asked = [Asked.model_validate(one, strict=False) for one in recorded.get("questions", [])]
+                known = {one.id for one in asked}
+                others = [one for one in work.questions(matrix) if one.id not in known]
+                self._deepen(run, ready, matrix, asked, others)
+        return run
+
+    def _finish(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
+        """Every trial of the plan that has no finding yet."""
+        left = runner.unfinished(run, planned)
+        expected_s = sum(trial.expected_s for trial in left)
+        say = self._work.screen.say
+        say(f"run {run.id}: {len(left)} trials, about {console.duration(expected_s)}, in {run.path}")
+        Ledger(run).begin(self._work)
+        self._measure(run, ready, planned, left, len(planned), lambda audience: left)
+
+    def _deepen(
+        self,
+        run: RunDirectory,
+        ready: Mapping[str, Ready],
+        matrix: plan.Matrix,
+        asked: Sequence[Asked],
+        others: Sequence[Asked],
+    ) -> None:
+        """Rounds, as long as there is time."""
+        work, ledger, findings = self._work, Ledger(run), Findings(run)
+        ledger.begin(work)
+        planned = plan.planned_again(run.run(), {*ready})
+        left_s = work.left_for_trials_s()
+        work.screen.say(f"run {run.id}: {console.duration(max(0.0, left_s))} for trials, in {run.path}")
+        seed, kept = run.run()["seed"], []
+
+        def rounds(audience: console.RunProgress) -> Iterable[PlannedTrial]:
+            def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
+                new = ledger.add(questions, trials)
+                audience.more(new)
+
+            these = Rounds(findings, matrix.first, asked, others, seed, work.left_for_trials_s, add)
+            kept.append(these)
+            return these
+
+        try:
+            self._measure(run, ready, planned, [], len(planned), rounds)
+        finally:
+            if kept:
+                ledger.end(kept[0], max(0.0, work.left_for_trials_s()))
+
+    def _measure(
+        self,
+        run: RunDirectory,
+        ready: Mapping[str, Ready],
+        planned: Sequence[PlannedTrial],
+        left: Sequence[PlannedTrial],
+        total: int,
+        trials: Callable[[console.RunProgress], Iterable[PlannedTrial]],
+    ) -> None:
+        work, begun = self._work, time.monotonic()
+        data = work.data.record if work.data else None
+        try:
+            with work.screen.running(left, total, work.history.report_s) as progress:
+                audience = _Learning(progress, work.history, data)
+                measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
+                measured.run(planned, trials(progress))
+        finally:
+            work.history.keep()
+        counts = runner.statuses(run, plan.planned_again(run.run(), {*ready}))
+        said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
+        work.screen.say(f"run {run.id}: {said}; took {console.duration(time.monotonic() - begun)}")
+
+    def _alone(self) -> AbstractContextManager[None]:
+        """Only one run at a time measures, wherever its results go."""
+        return store.exclusive(self._work.settings.cache / "measuring.lock", "measuring on this machine")
+
+    def _await_gpus(self, planned: Sequence[PlannedTrial]) -> None:
+        """Before anything is recorded: wait for the GPUs the trials need. Raises UserError where they stay in use."""
+        work, settings = self._work, self._work.settings
+        needed = {gpu.index: gpu for trial in planned for gpu in plan.gpus_for(trial, work.nvml.gpus)}
+        await_idle(work.nvml, needed.values(), settings.busy_gpu, settings.gpu_wait_s, work.screen.say)
+
+    def _self_check(self, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> dict[str, dict[str, float]]:
+        """What --force asks for first: the errors found, by environment, on every GPU that its trials get.
+
+        Raises UserError where one does not pass.
+        """
+        work, errors = self._work, {}
+        for name, reason in {trial.environment: trial.forced for trial in planned if trial.forced}.items():
+            work.screen.say(f"{name}: forced: {reason}")
+            trials = [trial for trial in planned if trial.environment == name]
+            gpus = dict.fromkeys(gpu for trial in trials for gpu in plan.gpus_for(trial, work.nvml.gpus))
+            errors[name] = self_check(ready[name], work.rooms, "cuda", tuple(gpus), work.screen.say)
+        return errors
+
+    def _refuse_other_gpus(self, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
+        """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
+        work = self._work
+        for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
+            environment = as_found(ready[name])
+            if refusal := plan.why_not_run(work.builder, work.rooms, _ON_GPUS, work.nvml, environment):
+                raise UserError(f"{name} cannot be used here any more: {refusal}")
+
+    def _refuse_other_data(self, run: RunDirectory, recorded: Mapping[str, Any]) -> None:
+        """Go on with the data a run began with: raise UserError where they are not at hand; none stay none."""
+        work, then = self._work, recorded.get("data")
+        if then is None:
+            work.data = None
+        elif work.data is None or work.data.record != then:
+            raise UserError(
+                f"run {run.id} began with {then['file']} (sha256 {then['sha256'][:12]}…), which is not at hand: "
+                "get it with `invoke fetch-data`, give --data, or start a new run"
+            )
+
+    def _as_in(self, recorded: Mapping[str, Any]) -> None:
+        """Take over from a run's own arguments what decides which environments are found, and what can be asked."""
+        work, then = self._work, recorded["arguments"]
+        arguments = {name: then.get(name) for name in ("engine", "mirrors", "gpus")}
+        open_now = {
+            "engine": work.settings.engine == "auto",
+            "mirrors": not work.settings.base_mirrors,
+            "gpus": work.settings.gpus == ALL,
+        }
+        taken = {name: value for name, value in arguments.items() if value and open_now[name]}
+        if "mirrors" in taken:
+            pairs = (pair.split("=", 1) for pair in taken["mirrors"].split(","))
+            taken["mirrors"] = {**work.settings.mirrors, **dict(pairs)}
+        work.settings = Settings.model_validate({**work.settings.model_dump(), **taken})
+        work.builder = Builder(work.settings, work.rooms)
+        work.choice = replace(
+            work.choice,
+            suites=tuple(filter(None, str(then.get("suite") or "").split(","))),
+            profile=recorded["profile"],
+            accelerator=then.get("accelerator") or "auto",
+            timeout_s=work.choice.timeout_s or then.get("timeout"),
+            force=bool(then.get("force")),
+        )
+
+    def _create(self, name: str, outlined: Outline, checked: Mapping[str, Mapping[str, float]]) -> RunDirectory:
+        work, now = self._work, time.gmtime()
+        run_id = console.run_id(now, work.choice.profile, name)
+        everything = work.clock.within_s is None
+        return RunDirectory.create(
+            work.settings.results / run_id,
+            {
+                "run_id": run_id,
+                "tsuishi_version": __version__,
+                "git": provenance.git_state(),
+                "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+                "profile": work.choice.profile,
+                "seed": work.choice.seed,
+                "engine": work.settings.engine,
+                "arguments": self._arguments(),
+                "data": work.data.record if work.data else None,
+                # Named before anything is measured.
+                "questions": [_recorded(one) for one in outlined.asked],
+                "plan": plan.describe_plan(outlined.trials) if everything else [],
+                "cases_left_out": outlined.left_out,
+                "more": [],
+                "sessions": [],
+                "self_checks": checked,
+                "left_out": [{"environment": name, "reason": reason} for name, reason in work.left_out.items()],
+            },
+        )
+
+    def _arguments(self) -> dict[str, Any]:
+        """What was asked for, as the options of run-suite that ask for it again."""
+        choice, settings, data = self._work.choice, self._work.settings, self._work.data
+        return {
+            "env": ",".join(choice.environments),
+            "suite": ",".join(choice.suites),
+            "within": "none" if choice.within_s is None else f"{choice.within_s:g}s",
+            "profile": choice.profile,
+            "repetitions": choice.repetitions,
+            "timeout": choice.timeout_s,
+            "seed": choice.seed,
+            "accelerator": choice.accelerator,
+            "force": choice.force,
+            "engine": settings.engine,
+            "gpus": settings.gpus,
+            "busy_gpu": settings.busy_gpu,
+            "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
+            "host_python": Path(settings.host_python).name,
+            "telemetry_interval": settings.telemetry_interval,
+            "data": data.name if settings.data and data else "",
+        }
+
+
+class Ledger:
+    """What run.json gains while a run goes on: sessions, questions, trials, and what more time would bring."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._value = run.run()
+        self._trials = {entry["trial"] for entry in self._value["plan"]}
+        self._asked = {one["id"] for one in self._value.get("questions", [])}
+
+    def begin(self, work: Session) -> None:
+        """A session begins. A single session is one call that measures."""
+        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        session = {"began_at": began, "within_s": work.clock.within_s, "expected_s": round(work.expected_s, 1)}
+        self._write(sessions=[*self._value.get("sessions", []), session])
+
+    def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+        """Questions and trials that come to the plan, before they are measured; the trials that are new in it."""
+        new = [trial for trial in trials if trial.id not in self._trials]
+        asked = [one for one in questions if one.id not in self._asked]
+        self._trials |= {trial.id for trial in new}
+        self._asked |= {one.id for one in asked}
+        if new or asked:
+            self._write(
+                plan=[*self._value["plan"], *plan.describe_plan(new)],
+                questions=[*self._value.get("questions", []), *map(_recorded, asked)],
+            )
+        return new
+
+    def end(self, rounds: Rounds, spare_s: float) -> None:
+        """What more time would bring, as it stands at the end of a session."""
+        findings = rounds.findings
+        going_on = [*rounds.open_ones(), *(one for one in rounds.others if not findings.is_dead(one))]
+        more = with_more_time(going_on, rounds.costs(), spare_s, findings.counts())
+        by_id = {one.id: one for one in going_on}
+        self._write(
+            more=[
+                {"seconds": round(each.seconds, 1), **_recorded(by_id[name])}
+                for each in more
+                for name in each.questions
+            ]
+        )
+
+    def _write(self, **changes: Any) -> None:
+        self._value = {**self._value, **changes}
+        self._run.write_run({key: value for key, value in self._value.items() if key != "schema_version"})
+
+
+class _Learning:
+    """Tells the history what trials take, and passes everything on to whoever watches."""
+
+    def __init__(self, audience: Audience, history: History, data: Mapping[str, str] | None) -> None:
+        self._audience = audience
+        self._history = history
+        self._data = data
+        self.waits = audience.waits
+        self.trial_begins = audience.trial_begins
+        self.phase = audience.phase
+
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
+        if status in store.FINDINGS and not trial.unsupported:
+            name, kinds = plan.history_name(trial, self._data), plan.history_kinds(trial)
+            self._history.learn(name, duration_s, trial.guess_s, kinds)
+        self._audience.trial_ends(trial, status, reason, duration_s)
+
+
+def as_found(ready: Ready) -> Environment:
+    """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
+    if ready.record["cuda_usable"] or ready.environment.pinned:
+        return ready.environment
+    return ready.environment.model_copy(update={"accelerators": ("cpu",)})
+
+
+def failed(run: RunDirectory) -> bool:
+    """Whether some trial's last attempt failed, timed out, or never came to an end."""
+    return any(trial["status"] in store.UNFINISHED for trial in runner.last_attempts(run).values())
+
+
+def _recorded(asked: Asked) -> dict[str, Any]:
+    return asked.model_dump(mode="json", exclude_defaults=True)
+
+
+def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
+    """Raise UserError where trials were run in something else than what is at hand now."""
+    for _, trial in run.finished():
+        now = ready[trial["environment"]].built.realised_id
+        then = run.record(trial["environment_record"])["realised_id"]
+        if now != then:
+            raise UserError(
+                f"{trial['environment']} is not what run {run.id} began with ({now}, then {then}): "
+                "give the same --engine and --host-python, or start a new run"
+            )

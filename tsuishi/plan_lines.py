@@ -1,0 +1,119 @@
+"""What a person reads of a plan: the main questions, what is left out, and what more time would bring."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tsuishi.budget import Clock
+from tsuishi.console import Screen, duration, megabytes, print_trials
+from tsuishi.history import DOWNLOAD, DOWNLOAD_BYTES, History
+from tsuishi.outline import Outline
+from tsuishi.questions import Asked
+from tsuishi.worth import More
+
+# What people are told of more time is told in whole minutes, rounded up.
+_MINUTE_S = 60
+
+
+def print_outline(screen: Screen, outlined: Outline, clock: Clock) -> None:
+    """The questions and the trials of a plan; where time is limited, also what does not fit."""
+    print_questions(screen, outlined)
+    if clock.within_s is None:
+        print_trials(screen, outlined.trials)
+        return
+    shortest = f"with {more_text(outlined.more, outlined)}" if outlined.more else "nothing more to ask"
+    screen.say(f"left out: {counted(outlined.left_out, 'case')} in these environments; {shortest}")
+    not_asked = {trial.environment for trial in outlined.trials} - {
+        one.environment.name for one in outlined.matrix.possible if one.refused
+    }
+    if unknown := sorted(name for name in not_asked if outlined.costs.build_s.get(name)):
+        screen.say(f"not yet asked what they can run: {', '.join(unknown)} (once they are built)")
+
+
+def print_questions(screen: Screen, outlined: Outline) -> None:
+    """The main questions, each with the trials it gets."""
+    if not outlined.asked:
+        return
+    counts: dict[Any, int] = {}
+    for trial in outlined.trials:
+        cell = trial.case.id, trial.environment
+        counts[cell] = counts.get(cell, 0) + 1
+    rows = [
+        (
+            words(one),
+            ", ".join(one.environments),
+            len({cell.case_id for cell in one.cells}),
+            sum(counts.get(cell, 0) for cell in one.cells),
+            duration(sum(outlined.costs.trial_s[cell] * counts.get(cell, 0) for cell in one.cells)),
+        )
+        for one in outlined.asked
+    ]
+    screen.table("Main questions", ("question", "environments", "cases", "trials, at most", "time"), rows)
+
+
+def words(asked: Asked) -> str:
+    """A question in one line."""
+    return claim_words(asked.source, asked.claim, asked.title) if asked.claim else asked.title["en"]
+
+
+def claim_words(source: str, claim: str, title: Mapping[str, str]) -> str:
+    """A claim as a question."""
+    return f"{source} ({claim}): {title['en']}"
+
+
+def more_text(more: Sequence[More], outlined: Outline) -> str:
+    """What more time would bring, in words: "12 min more: …; 25 min more: …"."""
+    asked = {one.id: one for one in (*outlined.asked, *outlined.others)}
+    return "; ".join(
+        f"{minutes(each.seconds)} more: {', '.join(brief(asked[name]) for name in each.questions)}" for each in more
+    )
+
+
+def brief(asked: Asked) -> str:
+    """A question in a few words: of a claim, its name; in which environments."""
+    name = f"claim {asked.claim} of {asked.source}" if asked.claim else asked.title["en"]
+    return f"{name} ({', '.join(asked.environments)})"
+
+
+def too_short(outlined: Outline, clock: Clock, report_s: float) -> str:
+    """Why a run in this time cannot be, with the time that would do."""
+    given = duration(clock.within_s or 0)
+    if not outlined.others:
+        return "nothing to ask: no question of the chosen suites can be answered in these environments"
+    shortest = min(
+        outlined.others,
+        key=lambda one: outlined.costs.building_s(one.environments) + sum(map(outlined.costs.trial_s.get, one.cells)),  # type: ignore[arg-type]
+    )
+    needed_s = clock.spent_s + report_s + outlined.costs.building_s(shortest.environments)
+    needed_s += sum(outlined.costs.trial_s[cell] for cell in shortest.cells)
+    return (
+        f"{given} are too short: the shortest question ({brief(shortest)}) takes about {minutes(needed_s)} from the "
+        f"command to the report; give --within {round(-(-needed_s // _MINUTE_S)) + 1}m"
+    )
+
+
+def fetching(size: int, history: History) -> str:
+    """What is to be fetched, and how long that takes at the speed seen here."""
+    if not size:
+        return "nothing to fetch"
+    if not history.measured(DOWNLOAD):
+        return f"{megabytes(size)} to fetch, apart from the time"
+    each_s = history.expected_s(DOWNLOAD, 0.0)
+    speed = f"{megabytes(DOWNLOAD_BYTES / each_s)}/s" if each_s > 0 else "the speed"
+    return f"{megabytes(size)} to fetch, {duration(size / DOWNLOAD_BYTES * each_s)} at the {speed} seen here, apart"
+
+
+def minutes(seconds: float) -> str:
+    """Whole minutes, rounded up.
+
+    >>> minutes(61), minutes(0.0)
+    ('2 min', '1 min')
+    """
+    return f"{max(1, round(-(-seconds // _MINUTE_S)))} min"
+
+
+def counted(number: int, noun: str) -> str:
+    """
+    >>> counted(1, "case"), counted(41, "case")
+    ('1 case', '41 cases')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"
