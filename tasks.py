@@ -4,6 +4,8 @@ from typing import Any
 
 from invoke import Collection, Context, task
 
+from tsuishi.command_line import read_chains
+
 ENV = "environments, separated by commas; without it every default one this machine can make (see `invoke list`)"
 SUITE = "suites, separated by commas; without it all"
 ENGINE = "docker, venv or host; without it Docker where it answers, else venv"
@@ -148,6 +150,8 @@ def fetch_data(ctx: Context, url: str = "") -> None:
         "profile": PROFILE,
         "repetitions": "independent trials of each case; without it what the suite says",
         "timeout": "seconds after which a trial is stopped; without it what the suite says",
+        "within": "how long it may take, from the command to the report: 90s, 10m, 2h, or none (run everything); "
+        "10m without it",
         "seed": "decides the order of the trials",
         "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
         "force": "use environments on a GPU newer than their code, if they pass a numerical self-check; rows say so",
@@ -167,6 +171,7 @@ def run_suite(
     engine: str = "",
     repetitions: str = "",
     timeout: str = "",
+    within: str = "",
     seed: str = "",
     accelerator: str = "",
     force: bool = False,
@@ -271,3 +276,4 @@ namespace = Collection(
     *(build, lock, fetch, images, export, import_, fetch_data, run_suite, report, list_, doctor, clean, lint, test)
 )
 namespace.configure({"run": {"pty": False}})
+read_chains()

@@ -1,6 +1,7 @@
 """Chains of tasks as Invoke runs them: options shared, mistakes in one line, the exit code held back."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,14 +13,19 @@ TASKS = """
 import os, signal
 from invoke import task
 from tsuishi.chain import ChainExecutor
+from tsuishi.command_line import read_chains
 from tsuishi.errors import BuildError, UserError
+
+read_chains()
 
 def say(name):
     print(name, ChainExecutor.tasks, sorted(ChainExecutor.options.items()), ChainExecutor.run_id, flush=True)
 
-@task
-def build(ctx, env="", engine="", plan=False, broken=False, stopped=False):
+@task(help={"env": "environments to build"})
+def build(ctx, env="", engine="", host_python="", plan=False, broken=False, stopped=False, locked_only=True):
     say("build")
+    if not locked_only:
+        print("locks first")
     if broken:
         raise BuildError("torch is 1.2, promised 1.1")
     if stopped:
@@ -38,8 +44,12 @@ def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, termi
         raise KeyError("a bug")
 
 @task
-def report(ctx, run=""):
+def report(ctx, run="", fail_on=""):
     say("report")
+
+@task
+def lock(ctx, env=""):
+    say("lock")
 
 @task
 def settings(ctx):
@@ -80,6 +90,137 @@ def test_an_option_given_twice_differently_is_refused_before_anything_is_done(fo
     assert result.returncode == 1
     assert result.stdout == ""
     assert result.stderr == ("error: --env is given as 'a' and as 'b'; it holds for the whole chain: give it once\n")
+
+
+def test_options_of_every_task_of_the_main_job_may_stand_at_the_end(folder: Path) -> None:
+    chain = ("build", "run-suite", "report")
+    given = ("--env", "a", "--repetitions=3", "--plan", "--no-locked-only", "--host-python", "py", "--run", "report")
+    result = invoke(folder, *chain, *given)
+    assert (result.returncode, result.stderr) == (0, "")
+    options = sorted(
+        {
+            "env": "a",
+            "repetitions": "3",
+            "plan": True,
+            "locked_only": False,
+            "host_python": "py",
+            "run": "report",
+        }.items()
+    )
+    first, locked, *rest = result.stdout.splitlines()
+    assert [first, *rest] == [
+        f"build {chain} {options} ",
+        f"run-suite {chain} {options} ",
+        f"report {chain} {options} the-run",
+    ]
+    assert locked == "locks first"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "build --repetitions 3 run-suite report",
+        "build run-suite --run=x report",
+        "report --env a run-suite",
+        "run-suite build --plan report --engine venv",
+        "build run-suite report --engine venv --env tf1.13-cpu",
+    ],
+)
+def test_options_of_the_main_job_may_stand_anywhere_behind_its_first_task(folder: Path, words: str) -> None:
+    result = invoke(folder, *words.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    tasks = [word for word in words.split() if word in ("build", "run-suite", "report")]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == tasks
+
+
+def test_a_failed_trial_and_interruptions_keep_their_exit_codes_with_options_at_the_end(folder: Path) -> None:
+    assert invoke(folder, "build", "run-suite", "report", "--fails").returncode == 3
+    assert invoke(folder, "build", "run-suite", "report", "--interrupted").returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("build run-suite report --repetitoins 3", "unknown option --repetitoins; did you mean --repetitions?"),
+        ("build --plna", "unknown option --plna; did you mean --plan?"),
+        ("lock --evn=a", "unknown option --evn; did you mean --env?"),
+        ("build --no-locked-onyl", "unknown option --no-locked-onyl; did you mean --no-locked-only?"),
+        ("--lits", "unknown option --lits; did you mean --list?"),
+        ("report --zzz", "unknown option --zzz; see `invoke --help report`"),
+        (
+            "biuld run-suite",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+        ),
+        (
+            "--help biuld",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+        ),
+        ("it's", "unknown task 'it's'; known: build, lock, report, run-suite, settings"),
+        ("report --repetitions", "--repetitions needs a value"),
+        ("build --env --plan", "--env needs a value"),
+        (
+            "run-suite --fail-on contradicted",
+            "--fail-on belongs to `report`, which is not in this chain: add it, or leave --fail-on out",
+        ),
+        (
+            "report --host-python py",
+            "--host-python belongs to `build`, which is not in this chain: add it, or leave --host-python out",
+        ),
+        ("build lock --repetitions 3 run-suite", "--repetitions is no option of `lock`: write it behind `run-suite`"),
+        ("--repetitions 3 run-suite", "--repetitions stands before the first task: write it behind `run-suite`"),
+        (
+            "build report --env a --env b",
+            "--env is given as 'a' and as 'b'; it holds for the whole chain: give it once",
+        ),
+        (
+            "build report --env=a --env=b run-suite",
+            "--env is given as 'a' and as 'b'; it holds for the whole chain: give it once",
+        ),
+        (
+            "build --locked-only report --no-locked-only",
+            "--locked-only and --no-locked-only are both given; one of them holds for the whole chain: give it once",
+        ),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_before_anything_is_done(
+    folder: Path, words: str, message: str
+) -> None:
+    result = invoke(folder, *words.split())
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_help_explains_a_tasks_own_options_and_names_those_of_the_rest_of_the_main_job(folder: Path) -> None:
+    shown = invoke(folder, "--help", "build").stdout
+    own, _, others = shown.partition(
+        "Options of the main job (build run-suite report) may stand behind any of its tasks"
+    )
+    assert re.search(r"--env=STRING +environments to build\n", own)
+    assert "--repetitions" not in own
+    assert "  report      --fail-on --run\n" in others
+    assert "--repetitions" in others
+    assert invoke(folder, "build", "--help").stdout == shown
+    assert "main job" not in invoke(folder, "--help", "lock").stdout
+
+
+def test_a_shell_is_offered_the_options_of_the_whole_main_job(folder: Path) -> None:
+    offered = invoke(folder, "--complete", "--", "invoke build --").stdout.split()
+    assert {"--env", "--repetitions", "--fail-on"} <= set(offered)
+
+
+def test_the_plain_invoke_command_reads_options_the_same(folder: Path) -> None:
+    """Without `python -m`: the console script starts Invoke's program by another way."""
+    script = Path(sys.executable).with_name("invoke")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [script, "build", "run-suite", "report", "--repetitions", "3"],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) == 3
 
 
 def test_the_exit_code_of_a_failed_trial_comes_after_the_report(folder: Path) -> None:

@@ -33,13 +33,33 @@ def invoke(root: Path, *arguments: str, **environ: str) -> "subprocess.Completed
 
 def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok", "unsupported", "out_of_memory")
-    result = invoke(root, "build", "--env", "host", "run-suite", "--name", "first", "report")
+    result = invoke(root, "build", "run-suite", "report", "--env", "host", "--name", "first", "--within", "none")
     assert result.returncode == 0, result.stdout + result.stderr
     last = result.stdout.splitlines()[-1]
     assert last.startswith("report: reports/out/")
     assert last.endswith("-first/index.html")
     assert (root / last.removeprefix("report: ")).is_file()
     assert "1 ok, 1 out_of_memory, 1 unsupported" in result.stdout
+    assert "unsupported: 1 case in host (this case cannot exist here: 1)\n" in result.stdout
+
+
+def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> None:
+    """One of them reads an option for all: kind, default and help must not differ."""
+    from tasks import build, report, run_suite
+
+    found: dict[str, set[tuple[object, ...]]] = {}
+    for task in (build, run_suite, report):
+        for argument in task.get_arguments():
+            found.setdefault(argument.name, set()).add((argument.kind, argument.default, argument.help))
+    assert {name: meanings for name, meanings in found.items() if len(meanings) > 1} == {}
+    assert found["within"] == {
+        (
+            str,
+            "",
+            "how long it may take, from the command to the report: 90s, 10m, 2h, or none (run everything); "
+            "10m without it",
+        )
+    }
 
 
 def test_a_failed_trial_is_told_by_the_exit_code_after_the_report_is_written(tmp_path: Path) -> None:

@@ -1,19 +1,20 @@
 """One call of Invoke, `invoke build run-suite report`, as one piece of work.
 
 Invoke runs each task of a chain by itself. This executor (named in invoke.yaml) adds what a chain needs: options
-given to one of the tasks hold for all, a user's mistake is one line, and a failed trial (or a claim that --fail-on
-names) is told by the exit code only after the tasks behind it have run: the report is always written.
+given to one of the tasks hold for all (command_line.py reads them), a user's mistake is one line, and a failed trial
+(or a claim that --fail-on names) is told by the exit code only after the tasks behind it have run: the report is
+always written.
 """
 
 import os
 import signal
 import sys
-from collections.abc import Iterable
 from typing import Any
 
 from invoke.exceptions import Exit
 from invoke.executor import Executor
 
+from tsuishi.command_line import given_options
 from tsuishi.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, EngineLost, UserError
 from tsuishi.settings import PREFIX
 
@@ -41,7 +42,7 @@ class ChainExecutor(Executor):
         cls.variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
         try:
-            cls.options = _shared_options(calls)
+            cls.options = given_options(tasks)
             results = super().execute(*tasks)
         except UserError as error:
             raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
@@ -56,22 +57,6 @@ class ChainExecutor(Executor):
         if cls.exit_code:
             raise Exit(code=cls.exit_code)
         return results
-
-
-def _shared_options(calls: Iterable[Any]) -> dict[str, Any]:
-    """Every option given to some task of the chain. Raises UserError where two tasks are given different values."""
-    options: dict[str, Any] = {}
-    for call in calls:
-        for name, value in call.kwargs.items():
-            if value in (None, "", False):
-                continue
-            if options.setdefault(name, value) != value:
-                flag = name.replace("_", "-")
-                raise UserError(
-                    f"--{flag} is given as '{options[name]}' and as '{value}'; "
-                    "it holds for the whole chain: give it once"
-                )
-    return options
 
 
 def _interrupt(number: int, frame: object) -> None:

@@ -9,21 +9,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from tsuishi.fetching.artifacts import Momentary
 from tsuishi.plan import PlannedBuild, PlannedTrial
+from tsuishi.run_progress import RunProgress, run_progress
+from tsuishi.units import age as age
+from tsuishi.units import duration as duration
+from tsuishi.units import megabytes as megabytes
 
 # Columns where output goes to a file or a pipe, so that tables do not fold at 80.
 _WIDTH_OF_A_FILE = 200
 # Of a line that a build prints, in a file; what else is on its line in a terminal.
 _LINE, _BESIDE_NOTE = 160, 36
-_COLOURS = {
-    "ok": "green",
-    "unsupported": "cyan",
-    "out_of_memory": "cyan",
-    "skipped": "cyan",
-    "timeout": "red",
-    "failed": "red",
-    "interrupted": "yellow",
-}
 
 
 class Screen:
@@ -60,6 +56,7 @@ class Screen:
         with self.working("fetching", [name]) as lines:
             lines[name].begins()
             yield lines[name]
+            lines[name].ends()
 
     @contextmanager
     def moving(self, doing: str, size: int) -> Iterator[Callable[[int], None]]:
@@ -69,10 +66,14 @@ class Screen:
             yield lambda piece: progress.advance(task, piece)
 
     @contextmanager
-    def running(self, left: Sequence[PlannedTrial], total: int) -> Iterator["RunProgress"]:
-        """Show trials being run: those left of so many."""
-        with _progress(self.console) as progress:
-            yield RunProgress(self, progress, left, total)
+    def running(self, left: Sequence[PlannedTrial], total: int, after_s: float = 0.0) -> Iterator["RunProgress"]:
+        """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them."""
+        with run_progress(self.console) as progress:
+            shown = RunProgress(self.console, progress, left, total, after_s)
+            try:
+                yield shown
+            finally:
+                shown.sum_up()
 
 
 class WorkProgress:
@@ -92,48 +93,18 @@ class WorkProgress:
 
     def ends(self) -> None:
         self._progress.remove_task(self._task)
+        if self.bytes and not self._screen.console.is_terminal:
+            self._screen.say(f"  {self._name}: {megabytes(self.bytes)} fetched")
 
     def say(self, line: str) -> None:
         if self._screen.console.is_terminal:
             self._progress.update(self._task, note=escape(line[: self._room]))
-        else:
+        elif not isinstance(line, Momentary):
             self._screen.say(f"  {self._name}: {line[:_LINE]}")
 
     def downloaded(self, size: int) -> None:
         self.bytes += size
         self._progress.update(self._task, note=f"{megabytes(self.bytes)} fetched")
-
-
-class RunProgress:
-    """A run on its way: one line for each finished trial, a live line for the one at hand."""
-
-    def __init__(self, screen: Screen, progress: Progress, left: Sequence[PlannedTrial], total: int) -> None:
-        self._screen = screen
-        self._progress = progress
-        self._number = total - len(left)
-        self._total = total
-        self._left_s = sum(trial.expected_s for trial in left)
-        self._task: TaskID = progress.add_task("", total=max(self._left_s, 1e-9), note="")
-
-    def waits(self, why: str) -> None:
-        self._screen.say(why)
-
-    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
-        self._number += 1
-        again = f" (attempt {attempt})" if attempt > 1 else ""
-        self._description = f"[{self._number}/{self._total}] {trial.id}{again}"
-        self._progress.update(self._task, description=escape(self._description), note=f"{duration(self._left_s)} left")
-
-    def phase(self, name: str) -> None:
-        self._progress.update(self._task, note=f"{escape(name)} · {duration(self._left_s)} left")
-
-    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
-        self._left_s = max(0.0, self._left_s - trial.expected_s)
-        self._progress.update(self._task, advance=trial.expected_s)
-        colour = _COLOURS.get(status, "default")
-        tail = f": {escape(reason)}" if reason else ""
-        line = f"{escape(self._description)} [{colour}]{status}[/] {duration_s:.1f} s{tail}"
-        self._screen.console.print(line)
 
 
 def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict[str, str]) -> None:
@@ -164,43 +135,6 @@ def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
         for key, trials in sorted(groups.items())
     ]
     screen.table("Trials", ("environment", "suite", "on", "cases", "trials", "time"), rows)
-
-
-def duration(seconds: float) -> str:
-    """Seconds as a person says them.
-
-    >>> duration(0.4), duration(75), duration(7300)
-    ('0 s', '1 min 15 s', '2 h 2 min')
-    """
-    total = round(seconds)
-    if total < 60:
-        return f"{total} s"
-    if total < 3600:
-        return f"{total // 60} min {total % 60} s"
-    minutes = round(total / 60)
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
-def age(seconds: float) -> str:
-    """How long ago something was, roughly.
-
-    >>> age(75), age(7300), age(1e6)
-    ('1 minute', '2 hours', '11 days')
-    """
-    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        count = int(seconds // length)
-        if count:
-            return f"{count} {unit}{'s' * (count > 1)}"
-    return "now"
-
-
-def megabytes(size: float) -> str:
-    """Bytes in decimal units.
-
-    >>> megabytes(17_386_281), megabytes(2_500_000_000)
-    ('17 MB', '2.5 GB')
-    """
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
 
 
 def run_id(now: time.struct_time, profile: str, name: str = "") -> str:

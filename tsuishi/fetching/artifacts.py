@@ -19,6 +19,10 @@ Say = Callable[[str], None]
 Progress = Callable[[int], None]
 
 
+class Momentary(str):
+    """A line that matters only while what it tells goes on: live displays show it, logs leave it out."""
+
+
 class Cache:
     """Files by the SHA-256 of their content."""
 

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from tsuishi import parallel, store
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Progress, Say, sha256_of
+from tsuishi.fetching.artifacts import Momentary, Progress, Say, sha256_of
 from tsuishi.fetching.network import Network, failures, paced, shown, why
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class Download:
                     self._forget()  # other bytes than asked for: all of them, then
                     return self._receive(url)
                 response.raise_for_status()
-                self._say(f"{'going on with' if goes_on else 'fetching'} {self._wanted.file} from {_place(url)}")
+                doing = "going on with" if goes_on else "fetching"
+                self._say(Momentary(f"{doing} {self._wanted.file} from {_place(url)}"))
                 self._write(url, response, kept if goes_on else 0)
                 return goes_on
         except failures() as error:

@@ -1,0 +1,38 @@
+"""Durations and sizes as a person says them."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds as a person says them.
+
+    >>> duration(0.4), duration(75), duration(7300)
+    ('0 s', '1 min 15 s', '2 h 2 min')
+    """
+    total = round(seconds)
+    if total < 60:
+        return f"{total} s"
+    if total < 3600:
+        return f"{total // 60} min {total % 60} s"
+    minutes = round(total / 60)
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was, roughly.
+
+    >>> age(75), age(7300), age(1e6)
+    ('1 minute', '2 hours', '11 days')
+    """
+    for unit, length in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        count = int(seconds // length)
+        if count:
+            return f"{count} {unit}{'s' * (count > 1)}"
+    return "now"
+
+
+def megabytes(size: float) -> str:
+    """Bytes in decimal units.
+
+    >>> megabytes(17_386_281), megabytes(2_500_000_000)
+    ('17 MB', '2.5 GB')
+    """
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
