@@ -1,6 +1,5 @@
 """What a person sees while work goes on: live with a terminal, plain lines without one."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -66,10 +65,19 @@ class Screen:
             yield lambda piece: progress.advance(task, piece)
 
     @contextmanager
-    def running(self, left: Sequence[PlannedTrial], total: int, after_s: float = 0.0) -> Iterator["RunProgress"]:
-        """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them."""
+    def running(
+        self,
+        left: Sequence[PlannedTrial],
+        total: int,
+        after_s: float = 0.0,
+        until_s: Callable[[], float] | None = None,
+    ) -> Iterator["RunProgress"]:
+        """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them.
+
+        until_s: where time is limited, the seconds that are left of it.
+        """
         with run_progress(self.console) as progress:
-            shown = RunProgress(self.console, progress, left, total, after_s)
+            shown = RunProgress(self.console, progress, left, total, after_s, until_s)
             try:
                 yield shown
             finally:
@@ -135,11 +143,6 @@ def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
         for key, trials in sorted(groups.items())
     ]
     screen.table("Trials", ("environment", "suite", "on", "cases", "trials", "time"), rows)
-
-
-def run_id(now: time.struct_time, profile: str, name: str = "") -> str:
-    """An id that sorts by time and says what it was."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or profile}"
 
 
 def _progress(console: Console) -> Progress:

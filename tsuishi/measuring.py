@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tsuishi import __version__, console, plan, provenance, runner, store
+from tsuishi import __version__, plan, provenance, runner, store
 from tsuishi.builder import Builder, Ready
 from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import UserError
@@ -19,11 +19,13 @@ from tsuishi.outline import Outline
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.questions import Asked
 from tsuishi.rounds import Findings, Rounds
+from tsuishi.run_progress import RunProgress
 from tsuishi.runner import Audience
 from tsuishi.self_check import self_check
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
+from tsuishi.units import duration
 from tsuishi.worth import with_more_time
 
 # What trials on GPUs were planned with.
@@ -93,7 +95,7 @@ class Measuring:
         left = runner.unfinished(run, planned)
         expected_s = sum(trial.expected_s for trial in left)
         say = self._work.screen.say
-        say(f"run {run.id}: {len(left)} trials, about {console.duration(expected_s)}, in {run.path}")
+        say(f"run {run.id}: {len(left)} trials, about {duration(expected_s)}, in {run.path}")
         Ledger(run).begin(self._work)
         self._measure(run, ready, planned, left, len(planned), lambda audience: left)
 
@@ -110,10 +112,10 @@ class Measuring:
         ledger.begin(work)
         planned = plan.planned_again(run.run(), {*ready})
         left_s = work.left_for_trials_s()
-        work.screen.say(f"run {run.id}: {console.duration(max(0.0, left_s))} for trials, in {run.path}")
+        work.screen.say(f"run {run.id}: {duration(max(0.0, left_s))} for trials, in {run.path}")
         seed, kept = run.run()["seed"], []
 
-        def rounds(audience: console.RunProgress) -> Iterable[PlannedTrial]:
+        def rounds(audience: RunProgress) -> Iterable[PlannedTrial]:
             def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
                 new = ledger.add(questions, trials)
                 audience.more(new)
@@ -135,12 +137,13 @@ class Measuring:
         planned: Sequence[PlannedTrial],
         left: Sequence[PlannedTrial],
         total: int,
-        trials: Callable[[console.RunProgress], Iterable[PlannedTrial]],
+        trials: Callable[[RunProgress], Iterable[PlannedTrial]],
     ) -> None:
         work, begun = self._work, time.monotonic()
         data = work.data.record if work.data else None
         try:
-            with work.screen.running(left, total, work.history.report_s) as progress:
+            until_s = None if work.clock.within_s is None else lambda: work.clock.left_s
+            with work.screen.running(left, total, work.history.report_s, until_s) as progress:
                 audience = _Learning(progress, work.history, data)
                 measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
                 measured.run(planned, trials(progress))
@@ -148,7 +151,7 @@ class Measuring:
             work.history.keep()
         counts = runner.statuses(run, plan.planned_again(run.run(), {*ready}))
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
-        work.screen.say(f"run {run.id}: {said}; took {console.duration(time.monotonic() - begun)}")
+        work.screen.say(f"run {run.id}: {said}; took {duration(time.monotonic() - begun)}")
 
     def _alone(self) -> AbstractContextManager[None]:
         """Only one run at a time measures, wherever its results go."""
@@ -218,7 +221,7 @@ class Measuring:
 
     def _create(self, name: str, outlined: Outline, checked: Mapping[str, Mapping[str, float]]) -> RunDirectory:
         work, now = self._work, time.gmtime()
-        run_id = console.run_id(now, work.choice.profile, name)
+        run_id = _run_id(now, work.choice.profile, name)
         everything = work.clock.within_s is None
         return RunDirectory.create(
             work.settings.results / run_id,
@@ -341,6 +344,11 @@ def as_found(ready: Ready) -> Environment:
 def failed(run: RunDirectory) -> bool:
     """Whether some trial's last attempt failed, timed out, or never came to an end."""
     return any(trial["status"] in store.UNFINISHED for trial in runner.last_attempts(run).values())
+
+
+def _run_id(now: time.struct_time, profile: str, name: str = "") -> str:
+    """An id that sorts by time and says what it was."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or profile}"
 
 
 def _recorded(asked: Asked) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.markup import escape
@@ -32,13 +32,20 @@ class RunProgress:
     """
 
     def __init__(
-        self, console: Console, progress: Progress, left: Sequence[PlannedTrial], total: int, after_s: float
+        self,
+        console: Console,
+        progress: Progress,
+        left: Sequence[PlannedTrial],
+        total: int,
+        after_s: float,
+        until_s: Callable[[], float] | None = None,
     ) -> None:
         self._console = console
         self._progress = progress
         self._number = total - len(left)
         self._total = total
         self._after_s = after_s
+        self._until_s = until_s
         # Seconds expected of the trial at hand, of it and all behind it; when it began.
         self._trial_s = 0.0
         self._trials_s = sum(trial.expected_s for trial in left)
@@ -48,9 +55,19 @@ class RunProgress:
         self._task: TaskID = progress.add_task("", total=None, phase="", left=self.left)
 
     def left(self) -> str:
-        """The time until the report is there, as expected; a trial takes up at most what was expected of it."""
+        """The time until the report is there, at most where time is limited.
+
+        Else as expected; a trial takes up at most what was expected of it.
+        """
+        if self._until_s:
+            return f"report in {duration(max(0.0, self._until_s()))} at most"
         seconds = self._trials_s - min(self._trial_s, time.monotonic() - self._begun) + self._after_s
         return f"report in {duration(seconds)}" if self._after_s else f"{duration(seconds)} left"
+
+    def more(self, trials: Sequence[PlannedTrial]) -> None:
+        """Trials come to those that were planned before."""
+        self._total += len(trials)
+        self._trials_s += sum(trial.expected_s for trial in trials)
 
     def waits(self, why: str) -> None:
         self._console.print(escape(why))
