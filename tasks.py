@@ -262,14 +262,14 @@ def lint(ctx: Context) -> None:
     auto_shortflags=False,
     help={
         "select": "only tests whose name contains this",
-        "quick": "leave out the tests that need an engine, a browser or old Pythons",
+        "all": "also the tests that need an engine, a browser, old Pythons or minutes",
     },
 )
-def test(ctx: Context, select: str = "", quick: bool = False) -> None:
+def test(ctx: Context, select: str = "", all: bool = False) -> None:
     """Run the tests; what they need beside is installed into .venv first, from requirements-test.lock."""
     from tsuishi import development
 
-    development.test(select=select, quick=quick)
+    development.test(select=select, everything=all)
 
 
 namespace = Collection(

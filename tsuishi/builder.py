@@ -54,7 +54,13 @@ class Builder:
     def engines(self) -> dict[str, Engine]:
         """Every engine, whether it can be used here or not."""
         settings = self._settings
-        docker = DockerEngine(self._rooms.dockerfile, settings.mirrors, settings.cache, settings.offline)
+        docker = DockerEngine(
+            self._rooms.dockerfile,
+            settings.mirrors,
+            settings.cache,
+            offline=settings.offline,
+            timeout_s=settings.engine_timeout_s,
+        )
         return {
             "docker": docker,
             "venv": VenvEngine(settings.cache, settings.pythons),

@@ -17,6 +17,9 @@ from tsuishi.suite import known_suites, read_suite
 # It may complain of nothing: what would have to be left out is said in the template, with the reason.
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
+# The tests that need nothing but Python, and together take less than four minutes on two cores.
+_ON_ANY_MACHINE = "not engine and not browser and not pythons and not minutes and not gpus"
+_SLOWEST = 10
 
 
 def lint() -> None:
@@ -67,13 +70,15 @@ def check_specs(rooms: Rooms) -> None:
             raise UserError(f"{path}: key 'workload': no suites/workloads/{suite.workload}.py")
 
 
-def test(select: str, quick: bool) -> None:
-    """Run pytest over tests/. Raises UserError where a test fails."""
+def test(select: str, everything: bool) -> None:
+    """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
     root = Rooms().root
     _install_test_tools(root)
-    command = [sys.executable, "-m", "pytest"]
+    # A worker for each core; those that share a costly fixture are a group, and the groups begin in conftest's order.
+    command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
+    command += ["--dist=loadgroup", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
     command += ["-k", select] if select else []
-    command += ["-m", "not engine and not browser and not pythons and not gpus"] if quick else []
+    command += [] if everything else ["-m", _ON_ANY_MACHINE]
     if _run(root, command):
         raise UserError("test: some failed, see above")
 

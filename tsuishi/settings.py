@@ -91,6 +91,8 @@ class Settings(spec.Spec):
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     pids: Annotated[int, Field(ge=16)] = 4096
+    # How long the Docker engine may take to answer a question; a build or a trial may be silent for longer.
+    engine_timeout_s: Annotated[float, Field(gt=0)] = 60.0
 
     @property
     def base_mirrors(self) -> dict[str, str]:

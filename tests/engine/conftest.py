@@ -1,6 +1,7 @@
 """A real engine and a tiny environment to try it with."""
 
 import contextlib
+import fcntl
 import os
 import shutil
 from collections.abc import Iterator
@@ -9,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.bench import make_rooms
-from tests.conftest import missing
+from tests.conftest import missing, shared_folder
 from tests.engine import podman as podman_service
-from tests.engine.job import REAL, invoke
+from tests.job import JOB, REAL, invoke
 from tsuishi.builder import Builder
 from tsuishi.environment import read_environment
 from tsuishi.fetching.artifacts import Cache, sha256_of
@@ -20,13 +21,16 @@ from tsuishi.settings import Settings, mirrored, read_settings
 
 
 @pytest.fixture(scope="session")
-def settings() -> Settings:
-    """The settings of this machine (its mirror map, its cache), with an engine that answers."""
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    """The settings of this machine (its mirror map), with an engine that answers.
+
+    What its cache holds is used, but its locks on building and measuring are the worker's own.
+    """
     given = read_settings({}, os.environ, {"engine": "docker"})
     answer = Builder(given, REAL).engines["docker"].availability()
     if not answer.usable:
         missing(f"no container engine: {answer.reason}")
-    return given
+    return Settings(**{**given.model_dump(), "cache": linked_cache(given.cache, tmp_path_factory.mktemp("cache"))})
 
 
 @pytest.fixture(scope="session")
@@ -41,11 +45,16 @@ def podman(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iter
 
 
 @pytest.fixture(scope="session")
-def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tuple[Path, str]:
-    """The main job in containers, smoke profile, once for all tests: its folder and what it printed."""
+def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings, environments: None) -> tuple[Path, str]:
+    """The main job in containers, smoke profile, once for all tests: its folder and what its last run printed.
+
+    The tests that ask for it are one group (`xdist_group("job")`), so that one worker runs it.
+    """
     folder = tmp_path_factory.mktemp("job")
-    result = invoke(folder, "build", "--engine", "docker", "run-suite", "--profile", "smoke", "report")
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
+    for suites, names in JOB:
+        chosen = ("--suite", ",".join(suites), "--env", ",".join(names))
+        result = invoke(folder, "build", "--engine", "docker", *chosen, "run-suite", "--profile", "smoke", "report")
+        assert result.returncode == 0, result.stdout[-4000:] + result.stderr
     return folder, result.stdout
 
 
@@ -76,6 +85,15 @@ def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "")
     return rooms
 
 
+def linked_cache(cache: Path, folder: Path) -> Path:
+    """A cache in `folder` that shares what another holds, and none of its locks."""
+    folder.mkdir(exist_ok=True)
+    for name in ("artifacts", "bases", "environments"):
+        (cache / name).mkdir(parents=True, exist_ok=True)
+        (folder / name).symlink_to(cache / name)
+    return folder
+
+
 def add_to_cache(cache: Path, file: Path) -> str:
     """Put a file into the artefact cache, as fetching would; its sha256."""
     sha256 = sha256_of(file)
@@ -87,12 +105,15 @@ def add_to_cache(cache: Path, file: Path) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def tidy() -> Iterator[None]:
-    """Leave no image of the tiny environment behind."""
-    yield
+def tidy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Leave no image of the tiny environment behind, once no worker needs it any more."""
     import docker
 
-    with contextlib.suppress(docker.errors.DockerException):
-        client = docker.from_env()
-        for image in client.images.list("tsuishi/tiny"):
-            client.images.remove(str(image.id), force=True)
+    with (shared_folder(tmp_path_factory) / "tiny.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        yield
+        with contextlib.suppress(BlockingIOError, docker.errors.DockerException):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            client = docker.from_env()
+            for image in client.images.list("tsuishi/tiny"):
+                client.images.remove(str(image.id), force=True)

@@ -18,7 +18,7 @@ from rich.console import Console
 from tests.conftest import missing
 from tests.engine import local_bases, registries
 from tests.engine.conftest import tiny_rooms
-from tests.engine.job import invoke
+from tests.job import invoke
 from tests.test_runner import wait_for
 from tsuishi import inventory
 from tsuishi.builder import Builder

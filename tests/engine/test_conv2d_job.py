@@ -7,14 +7,13 @@ import csv
 import json
 import os
 from pathlib import Path
-from statistics import median
 
 import pytest
 
-from tests.engine import job
-from tests.engine.job import PINNED, TENSORFLOW, TORCH, Trial
+from tests import job
+from tests.job import PINNED, TENSORFLOW, TORCH, Trial
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
 
 
 def trials(folder: Path, environment: str, **axes: str) -> list[Trial]:
@@ -28,10 +27,6 @@ def towers(folder: Path, environment: str, devices: str, graph_optimizers: str =
     return trial
 
 
-def later_s(trial: Trial) -> float:
-    return median(trial["seconds"]["later_runs"])
-
-
 def test_the_graph_that_ran_is_folded_from_four_towers_on_in_tensorflow_1_13(done: tuple[Path, str]) -> None:
     """840 images of 40 kB on 4 towers are 8.0 MiB each, on 3 towers 10.7 MiB; ones are the same in all towers."""
     three, four = (towers(done[0], "tf1.13-cpu", devices) for devices in ("3", "4"))
@@ -39,7 +34,8 @@ def test_the_graph_that_ran_is_folded_from_four_towers_on_in_tensorflow_1_13(don
     assert four["metrics"]["convolutions_left_in_graph"] == 0
     assert three["metrics"]["convolutions_in_graph"] == 3
     assert three["metrics"]["convolutions_left_in_graph"] == 1
-    assert later_s(three) > 20 * later_s(four)
+    work = 2 * 840 * 100 * 100 * 9
+    assert (three["metrics"]["flops"], four["metrics"]["flops"]) == (work / 3, 0)
 
 
 def test_tensorflow_2_folds_three_towers_as_it_does_four(done: tuple[Path, str]) -> None:
@@ -53,7 +49,6 @@ def test_with_folding_switched_off_every_run_convolves(done: tuple[Path, str], e
     assert off["metrics"]["convolutions_left_in_graph"] == 4
     assert off["metrics"]["flops"] == 2 * 840 * 100 * 100 * 9
     assert on["metrics"]["flops"] == 0
-    assert later_s(off) > 5 * later_s(on)
 
 
 def test_the_edge_of_one_tower_is_at_10_mib_in_tensorflow_1_13(done: tuple[Path, str]) -> None:
@@ -61,8 +56,6 @@ def test_the_edge_of_one_tower_is_at_10_mib_in_tensorflow_1_13(done: tuple[Path,
     assert search["metrics"]["largest_folded_images"] == 262
     assert search["metrics"]["smallest_unfolded_images"] == 263
     assert search["metrics"]["largest_folded_input_mib"] < 10 < search["metrics"]["smallest_unfolded_input_mib"]
-    folded, unfolded = (median(search["seconds"][f"{side}_run"]) for side in ("largest_folded", "smallest_unfolded"))
-    assert unfolded > 5 * folded
 
 
 def test_tensorflow_2_has_no_edge_up_to_the_bound(done: tuple[Path, str]) -> None:

@@ -36,7 +36,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 
 def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, settings: Settings, daemon: Path) -> None:
-    rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 60.0")
+    rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 15.0")
 
     def kill_the_daemon() -> None:
         wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))

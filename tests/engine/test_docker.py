@@ -36,7 +36,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(autouse=True, params=["docker", "podman"])
+@pytest.fixture(
+    autouse=True, params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("docker", "podman")]
+)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which engine answers: every test here runs on both."""
     name = str(request.param)
@@ -136,7 +138,10 @@ def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings
 
 
 def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, "silent_for_long"), settings).run_suite("")
+    """The workload says nothing for 8 s."""
+    rooms = tiny_rooms(tmp_path, "silent_for_long")
+    session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
+    run = session(rooms, settings, engine_timeout_s=5.0).run_suite("")
     assert trials(run)["silent_for_long"]["status"] == "ok"
 
 

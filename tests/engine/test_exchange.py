@@ -23,7 +23,7 @@ from tsuishi.plan import Choice
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("docker")]
 
 OTHERS = "the sentence about the parts of others"
 

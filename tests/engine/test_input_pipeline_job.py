@@ -1,11 +1,13 @@
-"""Suite input_pipeline in the four pinned environments, smoke profile."""
+"""Suite input_pipeline in an environment of each framework, smoke profile."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.engine import job
-from tests.engine.job import Trial
+from tests import job
+from tests.job import Trial
+
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
 
 CASES = 6
 WITHOUT_TOWERS = {"loader", "resident"}
@@ -15,17 +17,15 @@ def trials(folder: Path, **axes: str) -> list[Trial]:
     return job.trials(folder, suite="input_pipeline", **axes)
 
 
-@pytest.mark.engine
 def test_what_has_no_graph_says_what_would_run_instead(done: tuple[Path, str]) -> None:
     found = trials(done[0])
-    assert len(found) == 4 * CASES
+    assert len(found) == 2 * CASES
     for trial in found:
         runs = trial["environment"].startswith("tf") or trial["pipeline"] in WITHOUT_TOWERS
         assert trial["status"] == ("ok" if runs else "unsupported"), trial["reason"]
         assert runs or "would run" in trial["reason"]
 
 
-@pytest.mark.engine
 def test_a_shared_batch_is_one_batch_however_many_towers_get_it(done: tuple[Path, str]) -> None:
     for trial in trials(done[0], status="ok"):
         counted = trial["metrics"]
@@ -37,10 +37,9 @@ def test_a_shared_batch_is_one_batch_however_many_towers_get_it(done: tuple[Path
         assert counted["trainable_parameters"] == 3838282
 
 
-@pytest.mark.engine
 def test_unmodified_code_leaves_three_of_four_devices_idle(done: tuple[Path, str]) -> None:
     unmodified = trials(done[0], devices="4", status="ok")
-    assert {trial["environment"] for trial in unmodified} == {"tf1.13-cpu", "tf2-cpu"}
+    assert {trial["environment"] for trial in unmodified} == {"tf1.13-cpu"}
     for trial in unmodified:
         assert trial["metrics"]["devices_used"] == 1
         assert {phase: len(seconds) for phase, seconds in trial["seconds"].items()} == {"first_step": 1, "step": 10}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository, download_packages
 from tests.engine.conftest import tiny_rooms
-from tests.engine.job import REAL
 from tests.engine.registries import push, registry
+from tests.job import REAL
 from tsuishi import commands
 from tsuishi.builder import Builder
 from tsuishi.console import Screen
@@ -24,7 +24,7 @@ from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("docker")]
 
 REQUIRES = [
     f"{pin.name}=={pin.version}"

@@ -6,13 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import missing
-from tests.engine.job import PINNED, REAL, TENSORFLOW, TORCH, Trial, invoke, rows, trials
+from tests.job import EVERYWHERE, JOB, PINNED, REAL, TENSORFLOW, TORCH, Trial, invoke, rows, trials
 from tsuishi import store
-from tsuishi.engines.pythons import find_python
 from tsuishi.suite import read_suite
 
-EVERYWHERE = TENSORFLOW + TORCH
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
+
 # Cases (suites, axes) and the environments in which a CPU cannot run them.
 UNSUPPORTED = [
     ("conv2d", {"search": "folding_edge"}, TORCH),
@@ -39,19 +38,24 @@ UNSUPPORTED = [
 REMEDY = re.compile(r"would run|needs \d GPUs|these are: |are its ways|and newer do|2\.x has|TensorFlow has")
 
 
-@pytest.mark.engine
 def test_every_case_runs_or_says_why_it_cannot(done: tuple[Path, str]) -> None:
-    suites = [read_suite(path) for path in sorted(REAL.suites.glob("*.toml"))]
-    cases = sum(len(list(suite.cases("smoke", "cpu"))) for suite in suites)
+    expected = Counter(
+        {
+            (suite, environment): len(list(read_suite(REAL.suites / f"{suite}.toml").cases("smoke", "cpu")))
+            for suites, environments in JOB
+            for suite in suites
+            for environment in environments
+        }
+    )
+    assert {suite for suite, _ in expected} == {path.stem for path in REAL.suites.glob("*.toml")}
     found = rows(done[0], "trials")
-    assert Counter(row["environment"] for row in found) == {environment.name: cases for environment in PINNED}
+    assert Counter((row["suite"], row["environment"]) for row in found) == expected
     assert {row["status"] for row in found} == {"ok", "unsupported"}
     for row in found:
         assert bool(row["reason"]) == (row["status"] == "unsupported")
         assert not row["reason"] or REMEDY.search(row["reason"]), row["reason"]
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("environment", EVERYWHERE)
 def test_nothing_but_these_cases_is_unsupported(done: tuple[Path, str], environment: str) -> None:
     found = trials(done[0], environment=environment)
@@ -68,7 +72,6 @@ def is_expected(trial: Trial) -> bool:
     )
 
 
-@pytest.mark.engine
 def test_every_environment_reports_what_it_promises(done: tuple[Path, str]) -> None:
     run = store.open_run(done[0] / "results")
     records = {run.record(trial["environment_record"])["name"]: trial for _, trial in run.finished()}
@@ -82,7 +85,6 @@ def test_every_environment_reports_what_it_promises(done: tuple[Path, str]) -> N
         assert trial["framework"] == f"{framework} {environment.promises[framework]}"
 
 
-@pytest.mark.engine
 def test_every_output_of_conv2d_was_checked_against_scipy(done: tuple[Path, str]) -> None:
     ran = trials(done[0], suite="conv2d", status="ok")
     assert {trial["environment"] for trial in ran} == set(EVERYWHERE)
@@ -91,7 +93,6 @@ def test_every_output_of_conv2d_was_checked_against_scipy(done: tuple[Path, str]
         assert trial["metrics"]["max_relative_error"] < 1e-4
 
 
-@pytest.mark.engine
 def test_the_same_network_starts_from_the_same_loss_everywhere(done: tuple[Path, str]) -> None:
     axes = {"model": "cnn10", "batch_size": "16", "strategy": "none", "precision": "fp32", "execution": "native"}
     ran = trials(done[0], protocol="steady", mode="training", status="ok", **axes)
@@ -100,7 +101,6 @@ def test_the_same_network_starts_from_the_same_loss_everywhere(done: tuple[Path,
     assert max(losses) - min(losses) < 1e-4 * min(losses)
 
 
-@pytest.mark.engine
 def test_the_report_is_where_it_says_and_the_same_when_made_again(done: tuple[Path, str]) -> None:
     folder, printed = done
     index = Path(printed.splitlines()[-1].removeprefix("report: "))
@@ -110,21 +110,3 @@ def test_the_report_is_where_it_says_and_the_same_when_made_again(done: tuple[Pa
     assert files == {
         path.relative_to(index.parent): path.read_bytes() for path in index.parent.rglob("*") if path.is_file()
     }
-
-
-@pytest.mark.pythons
-def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: Path) -> None:
-    if find_python("3.6") is None:
-        missing("no CPython 3.6")
-    result = invoke(
-        tmp_path,
-        *("build", "--env", "tf1.13-cpu", "run-suite", "--suite", "conv2d", "--profile", "smoke", "report"),
-        DOCKER_HOST=f"unix://{tmp_path}/nobody.sock",
-    )
-    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
-    assert "tf1.13-cpu   venv" in result.stdout
-    assert {row["status"] for row in rows(tmp_path, "trials")} == {"ok"}
-    run = store.open_run(tmp_path / "results")
-    record = run.record(rows(tmp_path, "trials")[0]["environment_record"])
-    assert record["engine"] == "venv"
-    assert record["substitutions"][0]["used"].startswith("CPython 3.6.")

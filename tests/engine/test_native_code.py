@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.native_code import code_in, code_in_wheel
-from tests.engine.job import REAL
+from tests.job import REAL
 from tsuishi.builder import Builder
 from tsuishi.environment import read_environment
 from tsuishi.settings import Settings

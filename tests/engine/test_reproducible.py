@@ -17,7 +17,7 @@ from docker.models.images import Image
 
 from benchmarks.two_builds import build, compare, image_content
 from tests.engine.conftest import tiny_rooms
-from tests.engine.job import REAL
+from tests.job import REAL
 from tsuishi.builder import Builder, Ready
 from tsuishi.environment import Environment, read_environment
 from tsuishi.fetching.artifacts import sha256_of

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine.job import PINNED, TENSORFLOW, TORCH, Trial, trials
+from tests.job import PINNED, TENSORFLOW, TORCH, Trial, trials
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
 
 EVERYWHERE = {environment.name for environment in PINNED}
 PARAMETERS = {"cnn10": 1925258, "wrn28_10": 36479194, "vgg_small": 3838282, "mlp": 669706}

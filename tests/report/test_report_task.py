@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.job import invoke
 from tests.gpu_run import add_steps, two_gpus
+from tests.job import invoke
 from tests.synthetic_run import TORCH, SyntheticRun
 
 

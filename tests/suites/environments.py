@@ -4,8 +4,11 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.conftest import missing
 from tsuishi.builder import Builder
@@ -17,6 +20,11 @@ from tsuishi.settings import read_settings
 REAL = Rooms()
 PINNED = select_environments(REAL.images, (), "cpu")
 INSIDE = Path(__file__).parent / "inside"
+
+
+def inside(test: Callable[..., None]) -> Callable[..., None]:
+    """Mark a test that enters the pinned environments: they are built before it."""
+    return pytest.mark.engine(pytest.mark.usefixtures("environments")(test))
 
 
 def built(environment: Environment) -> tuple[Engine, Built]:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.suites.environments import PINNED, run_inside
+from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.environment import Environment
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_odd_and_even_filters_channels_and_towers_give_what_scipy_gives(environment: Environment) -> None:
     errors = run_inside(environment, "check_conv2d.py", environment.framework)
     assert len(errors) == 18

@@ -7,7 +7,7 @@ import pytest
 
 import data
 from tests import cifar10_file
-from tests.suites.environments import PINNED, run_inside
+from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.environment import Environment
 
 
@@ -16,6 +16,7 @@ def digest(sets: object) -> str:
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_a_file_and_a_seed_give_the_same_bytes(environment: Environment, tmp_path: Path) -> None:
     file = tmp_path / "cifar-10-python.tar.gz"
     sha256 = cifar10_file.write_random(file)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.engine import job
+from tests import job
 from tsuishi.gpus.nvml import Nvml
 
 pytestmark = pytest.mark.gpus

@@ -6,7 +6,7 @@ import pytest
 import input_pipeline
 from events import Unsupported
 from request import Fields
-from tests.suites.environments import PINNED, REAL, run_inside
+from tests.suites.environments import PINNED, REAL, inside, run_inside
 from tsuishi.environment import Environment
 from tsuishi.published import read_source
 from tsuishi.suite import read_suite
@@ -35,6 +35,7 @@ def batch(*ids):
 
 
 @pytest.mark.parametrize("environment", TENSORFLOW, ids=lambda environment: environment.name)
+@inside
 def test_a_step_of_two_towers_is_the_mean_of_a_step_on_each_half_of_the_batch(environment: Environment) -> None:
     found = run_inside(environment, "check_towers.py")
     assert found["update_error"] < 1e-4
@@ -46,6 +47,7 @@ def test_a_step_of_two_towers_is_the_mean_of_a_step_on_each_half_of_the_batch(en
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_every_pipeline_gives_whitened_crops_of_the_records_it_says(environment: Environment) -> None:
     found = run_inside(environment, "check_pipelines.py", environment.framework)
     towers = 2 if environment in TENSORFLOW else 1

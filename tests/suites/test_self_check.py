@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench import link_rooms
-from tests.suites.environments import PINNED, REAL, built
+from tests.suites.environments import PINNED, REAL, built, inside
 from tsuishi.builder import Ready
 from tsuishi.environment import Environment
 from tsuishi.errors import UserError
@@ -26,6 +26,7 @@ def check(environment: Environment, rooms: Rooms) -> tuple[dict[str, float], lis
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_what_computes_as_float64_does_passes_and_says_how_well(environment: Environment) -> None:
     errors, said = check(environment, REAL)
     assert {name.removesuffix("_relative_error") for name in errors} == CHECKED
@@ -34,6 +35,7 @@ def test_what_computes_as_float64_does_passes_and_says_how_well(environment: Env
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_what_computes_something_else_is_refused_with_the_error(environment: Environment, tmp_path: Path) -> None:
     rooms = link_rooms(tmp_path)
     rooms.workloads.unlink()

@@ -8,13 +8,14 @@ import pytest
 
 import data
 import networks
-from tests.suites.environments import PINNED, run_inside
+from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.environment import Environment
 
 BATCH = 4
 PATIENCE_S = 300  # of a group that does not notice (replicas.PATIENCE)
 
 
+@inside
 def test_keras_with_two_replicas_learns_what_it_learns_with_one() -> None:
     """Keras 3 adds up the replicas' gradients, and divides by their number only a loss of its own."""
     (environment,) = (one for one in PINNED if one.name == "tf2-cpu")
@@ -24,6 +25,7 @@ def test_keras_with_two_replicas_learns_what_it_learns_with_one() -> None:
     assert found["update_error"] < 1e-4
 
 
+@inside
 def test_weights_from_one_file_give_the_same_logits_everywhere(tmp_path: Path) -> None:
     network = networks.NETWORKS["cnn10"]
     weights = networks.initial_weights(network, 0)
@@ -42,6 +44,7 @@ def test_weights_from_one_file_give_the_same_logits_everywhere(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
+@inside
 def test_how_a_trial_ends_that_cannot_go_on(environment: Environment) -> None:
     found = run_inside(environment, "check_endings.py", environment.framework)
     for protocol in ("literal", "steady"):

@@ -37,8 +37,17 @@ class DockerEngine:
 
     name = "docker"
 
-    def __init__(self, dockerfile: Path, mirrors: Mapping[str, str], cache: Path, offline: bool = False) -> None:
+    def __init__(
+        self,
+        dockerfile: Path,
+        mirrors: Mapping[str, str],
+        cache: Path,
+        *,
+        offline: bool = False,
+        timeout_s: float = 60.0,
+    ) -> None:
         self._template = dockerfile.read_text(encoding="utf-8")
+        self._timeout_s = timeout_s
         self._cache = cache
         self._bases = Bases(cache, mirrors, offline)
         # Docker's client is not made for several threads: each has its own.
@@ -224,7 +233,7 @@ class DockerEngine:
         import docker
 
         if not hasattr(self._own, "client"):
-            self._own.client = docker.DockerClient(base_url=address(), timeout=60)
+            self._own.client = docker.DockerClient(base_url=address(), timeout=self._timeout_s)  # type: ignore[arg-type]
         client: DockerClient = self._own.client
         return client
 

@@ -14,8 +14,16 @@ from tsuishi.rooms import Rooms
 
 REAL = Rooms()
 PINNED = select_environments(REAL.images, (), "cpu")
-TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
+TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
+EVERYWHERE = [*TENSORFLOW, *TORCH]
+# The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
+# apart in all of them.
+JOB = (
+    (("batch_throughput", "input_pipeline"), ["tf1.13-cpu", "torch2-cpu"]),
+    (("device_limits",), ["tf2-cpu", "torch1.1-cu90", "torch2-cpu"]),
+    (("channels_first", "conv2d", "multi_gpu_scaling", "parity"), EVERYWHERE),
+)
 
 Trial = dict[str, Any]
 
@@ -29,8 +37,12 @@ def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
 
 
 def rows(folder: Path, table: str) -> list[dict[str, str]]:
-    with (store.open_run(folder / "results").path / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+    """The rows of a table, of all runs."""
+    found = []
+    for run in store.known_runs(folder / "results").values():
+        with (run / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+            found += list(csv.DictReader(file))
+    return found
 
 
 def trials(folder: Path, **wanted: str) -> list[Trial]:
