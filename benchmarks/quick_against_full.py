@@ -23,6 +23,7 @@ from typing import NamedTuple
 from tests.bench import link_rooms
 from tsuishi.analysis.estimates import EPOCHS
 from tsuishi.console import Screen
+from tsuishi.measuring import Measuring
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
@@ -129,7 +130,7 @@ def run(rooms: Rooms, subject: Subject, profile: Profile) -> Trial:
     choice = Choice(environments=(subject.environment,), suites=(subject.suite,), profile=profile)
     settings = Settings(engine="venv", results=rooms.root / "results")
     name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
-    directory = Session(settings, choice, Screen(), rooms).run_suite(name)
+    directory = Measuring(Session(settings, choice, Screen(), rooms)).run_suite(name)
     ((path, trial),) = directory.finished()
     if trial["status"] != "ok":
         raise SystemExit(f"{path.name}: {trial['status']}: {trial['reason']}")

@@ -16,10 +16,10 @@ import numpy as np
 
 from tests import synthetic_run
 from tsuishi import schema
+from tsuishi.case import Case
 from tsuishi.environment import Accelerator
 from tsuishi.plan import trial_slug
 from tsuishi.store import RunDirectory
-from tsuishi.case import Case
 from tsuishi.suite import select_suites
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"

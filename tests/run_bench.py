@@ -5,9 +5,10 @@ from pathlib import Path
 
 from tests.test_runner import session
 from tsuishi.errors import EXIT_INTERRUPTED
+from tsuishi.measuring import Measuring
 
 if __name__ == "__main__":
     try:
-        session(Path(sys.argv[1])).run_suite("")
+        Measuring(session(Path(sys.argv[1]))).run_suite("")
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

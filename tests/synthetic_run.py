@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi import schema
-from tsuishi.store import RunDirectory, csv_writer
 from tsuishi.case import Case
+from tsuishi.store import RunDirectory, csv_writer
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
 FRAMEWORKS = {TF: "tensorflow 1.13.1", TORCH: "torch 2.13.0"}

@@ -8,11 +8,11 @@ from typing import Any, get_args
 
 import pytest
 
+from tsuishi.case import AXES
 from tsuishi.claims import Check, Claim, Kind, Scope, Selection
 from tsuishi.errors import UserError
 from tsuishi.published import Hardware, Numbers, Source, read_source, read_sources
 from tsuishi.rooms import Rooms
-from tsuishi.case import AXES
 from tsuishi.suite import known_suites, read_suite
 
 VALID = """

@@ -16,16 +16,16 @@ from tests.pinned import environment as pinned
 from tests.test_telemetry import NoGpus
 from tsuishi import plan
 from tsuishi.builder import Builder
+from tsuishi.case import Case
 from tsuishi.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import accelerator_for
 from tsuishi.gpus.nvml import Gpu, Nvml
+from tsuishi.history import History
 from tsuishi.lock import Pin
-from tsuishi.plan import Choice, PlannedTrial, past_durations, plan_trials, trial_slug
+from tsuishi.plan import Choice, PlannedTrial, history_name, matrix, plan_trials, trial_slug
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
-from tsuishi.case import Case
 
 SUITE = """
 title = "A suite"
@@ -71,7 +71,15 @@ def rooms(tmp_path: Path) -> Rooms:
 
 def planned(rooms: Rooms, *names: str, nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
     environments = [environment(name) for name in names or ("a", "b")]
-    return plan_trials(Choice(**choice), rooms, environments, nvml or NoGpus(), {})
+    asked = Choice(**choice)
+    return plan_trials(matrix(asked, rooms, environments, nvml or NoGpus(), history(rooms)), asked.seed)
+
+
+def history(rooms: Rooms, slowness: float = 1.0) -> History:
+    """Nothing measured yet, on a machine that takes so many times what specs guess."""
+    found = History(rooms.root / "cache", "machine-1")
+    found.slowness = slowness
+    return found
 
 
 def test_every_case_is_planned_in_every_environment_and_repetition_once(rooms: Rooms) -> None:
@@ -113,38 +121,37 @@ def test_a_plan_read_back_from_run_json_is_the_same(rooms: Rooms) -> None:
     assert plan.planned_again(recorded, {"b"}) == [trial for trial in expected if trial.environment == "b"]
 
 
-def finish(run: RunDirectory, number: int, trial: PlannedTrial, **more: Any) -> None:
-    """One finished trial of a run, as far as a later plan looks at it."""
-    values = {
-        "status": "ok",
-        "machine_record": "machine-1",
-        "case_id": trial.case.id,
-        "environment": trial.environment,
-        "settings": trial.settings,
-        **more,
-    }
-    run.commit(run.partial(f"t{number}"), values)
-
-
-def test_earlier_trials_on_this_machine_beat_the_suites_guess(rooms: Rooms, tmp_path: Path) -> None:
+def test_what_trials_took_here_beats_the_suites_guess(rooms: Rooms) -> None:
     one, two, *_ = planned(rooms, "a")
     # start-up 5 s, 4 s, and 8 images of 0.5 s
-    assert one.expected_s == 5.0 + 4.0 + 8 * 0.5
-    run = RunDirectory.create(tmp_path / "results" / "1", {})
-    for number, duration in enumerate((10.0, 30.0, 20.0)):
-        finish(run, number, one, duration_s=duration)
-    finish(run, 3, two, duration_s=1.0, status="failed")
-    finish(run, 4, two, duration_s=1.0, machine_record="machine-2")
-    finish(run, 5, two, duration_s=1.0, settings={**two.settings, "epochs": 1})
-    finish(run, 6, two, duration_s=1.0, environment="b")
-    finish(run, 7, two, duration_s=1.0, data={"file": "x", "sha256": "a"})
-    history = past_durations(tmp_path / "results", "machine-1")
-    trials = plan_trials(Choice(), rooms, [environment("a")], NoGpus(), history)
+    assert (one.expected_s, one.guess_s) == (13.0, 13.0)
+    here = history(rooms)
+    for took_s in (10.0, 30.0, 20.0):
+        here.learn(history_name(one, None), took_s)
+    here.learn(history_name(replace(two, settings={**two.settings, "epochs": 1}), None), 1.0)
+    here.learn(history_name(replace(two, environment="b"), None), 1.0)
+    here.learn(history_name(two, {"file": "x", "sha256": "a"}), 1.0)
+    here.keep()
+    again = history(rooms)
+    trials = matrix(Choice(), rooms, [environment("a")], NoGpus(), again).first.values()
     expected = {trial.case.id: trial.expected_s for trial in trials}
     assert expected == {case: 20.0 if case == one.case.id else 13.0 for case in expected}
-    on_data = plan_trials(Choice(), rooms, [environment("a")], NoGpus(), history, {"file": "x", "sha256": "a"})
+    data = {"file": "x", "sha256": "a"}
+    on_data = matrix(Choice(), rooms, [environment("a")], NoGpus(), again, data).first.values()
     expected = {trial.case.id: trial.expected_s for trial in on_data}
     assert expected == {case: 1.0 if case == two.case.id else 13.0 for case in expected}
+
+
+def test_what_an_environment_cannot_run_costs_nothing_and_has_one_row(rooms: Rooms) -> None:
+    case = planned(rooms, "a")[0].case
+    refused = {"a": {case.id: "Unsupported: no such thing"}}
+    full = matrix(
+        Choice(repetitions=3), rooms, [environment("a"), environment("b")], NoGpus(), history(rooms), None, refused
+    )
+    (row,) = [trial for trial in plan_trials(full, 0) if trial.unsupported]
+    assert (row.case, row.environment, row.expected_s) == (case, "a", 0.0)
+    assert row.unsupported == "Unsupported: no such thing"
+    assert len(plan_trials(full, 0)) == 1 + 3 * 7
 
 
 def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
@@ -292,7 +299,7 @@ def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
 
 def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(rooms: Rooms) -> None:
     pins = (Pin("p", "1", ("1" * 64,), "p.whl", 1000),)
-    (build,) = plan.plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)])
+    (build,) = plan.plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)], history(rooms))
     several = [replace(build, size_bytes=2000, disk_bytes=2000 + more) for more in (10, 300, 200)]
     assert plan.disk_needed(several, jobs=2) == 6000 + 300 + 200
     assert plan.disk_needed(several, jobs=4) == 6000 + 510
@@ -305,7 +312,7 @@ def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None
     work = builder(rooms, engine="venv")
     (work.cache.root / there.sha256[0]).mkdir(parents=True)
     (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
-    (build,) = plan.plan_builds(work, [one])
+    (build,) = plan.plan_builds(work, [one], history(rooms))
     assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
     assert build.size_bytes == build.disk_bytes == int(3000 * one.expect.unpacked)
     assert build.expected_s == 60.0

@@ -6,11 +6,11 @@ import re
 import pytest
 from rich.console import Console
 
+from tsuishi.case import Case
 from tsuishi.console import Screen
 from tsuishi.fetching.artifacts import Momentary
 from tsuishi.plan import PlannedTrial
 from tsuishi.run_progress import RunProgress
-from tsuishi.suite import Case
 
 OLD = "torch1.1-cu90"
 NO_FP16 = "Unsupported: precision 'amp_fp16': PyTorch 1.1.0 has none (1.6 and newer do)"

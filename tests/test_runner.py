@@ -22,7 +22,8 @@ from tsuishi import store
 from tsuishi.console import Screen
 from tsuishi.datasets import DataSet
 from tsuishi.errors import UserError
-from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.measuring import Measuring
+from tsuishi.plan import Choice, PlannedTrial, plan_trials
 from tsuishi.rooms import Rooms
 from tsuishi.runner import Runner, RunStopped
 from tsuishi.session import Session
@@ -56,7 +57,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     root = tmp_path_factory.mktemp("run")
     ends = ("ok", "unsupported", "skipped", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event")
     make_rooms(root, *ends, "binary")
-    return session(root).run_suite("")
+    return Measuring(session(root)).run_suite("")
 
 
 def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> None:
@@ -98,7 +99,10 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
     work = session(tmp_path)
     why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
     ready = work.build(work.plan(with_trials=False))
-    planned = [replace(trial, forced=why) for trial in work.plan_trials([one.environment for one in ready.values()])]
+    planned = [
+        replace(trial, forced=why)
+        for trial in plan_trials(work.matrix([one.environment for one in ready.values()], {}), 0)
+    ]
     run = RunDirectory.create(tmp_path / "results" / "1", {})
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
     (row,) = csv.DictReader((run.path / "trials.csv").open())
@@ -157,7 +161,7 @@ def test_a_result_names_neither_this_machine_nor_its_user(run: RunDirectory) -> 
 
 def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Path) -> None:
     make_rooms(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
-    run = session(tmp_path).run_suite("")
+    run = Measuring(session(tmp_path)).run_suite("")
     trial = trials(run)["sleeps"]
     assert (trial["status"], trial["reason"]) == ("timeout", "stopped after 2 s; allow more with --timeout")
     assert trial["phases"][0]["end_s"] is None
@@ -216,7 +220,7 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     assert not alive, "an orphan would disturb every later trial"
     run = store.open_run(tmp_path / "results")
     finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
-    resumed = session(tmp_path).resume("")
+    resumed = Measuring(session(tmp_path)).resume("")
     assert resumed.id == run.id
     after = {trial["trial_id"]: trial for _, trial in resumed.finished()}
     for trial_id, changed in finished_before.items():
@@ -240,15 +244,15 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
     failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in store.UNFINISHED}
     count = len(list(run.finished()))
-    session(root).resume(run.id)
+    Measuring(session(root)).resume(run.id)
     assert len(list(run.finished())) == count + len(failed)
 
 
 def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_rooms(tmp_path, "ok", "raises", "unsupported", "leaves")
-    session(tmp_path).run_suite("")
+    Measuring(session(tmp_path)).run_suite("")
     capsys.readouterr()
-    session(tmp_path).resume("")
+    Measuring(session(tmp_path)).resume("")
     printed = capsys.readouterr().out
     assert [line.partition("]")[0] for line in printed.splitlines() if line.startswith("[")] == ["[3/4", "[4/4"]
     assert ": 2 trials, about " in printed
@@ -261,7 +265,7 @@ def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
 
 def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path) -> None:
     make_rooms(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
-    run = session(tmp_path).run_suite("")
+    run = Measuring(session(tmp_path)).run_suite("")
     trial = trials(run)["tells_what_was_asked"]
     assert metrics(run, trial) == {"budget_s": 77, "data_bytes": -1}
     assert trial["data"] is None
@@ -272,7 +276,7 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
     data = tmp_path / "of-ada" / "mine.tgz"
     data.parent.mkdir()
     data.write_bytes(SMALL)
-    run = session(tmp_path, data=data).run_suite("")
+    run = Measuring(session(tmp_path, data=data)).run_suite("")
     trial = trials(run)["tells_what_was_asked"]
     assert metrics(run, trial)["data_bytes"] == len(SMALL)
     recorded = {"file": "small.tar.gz", "sha256": DATA_SET.sha256}
@@ -283,19 +287,19 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
         assert "of-ada" not in path.read_text(), path
     told = rf"^run {run.id} began with small.tar.gz \(sha256 {DATA_SET.sha256[:12]}…\), which is not at hand: get it"
     with pytest.raises(UserError, match=told):
-        session(tmp_path).resume("")
-    again = session(tmp_path, data=data).resume("")
+        Measuring(session(tmp_path)).resume("")
+    again = Measuring(session(tmp_path, data=data)).resume("")
     assert trials(again)["raises"]["attempt"] == 2
 
 
 def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
     make_rooms(tmp_path, "tells_what_was_asked", "raises")
-    without = session(tmp_path).run_suite("")
+    without = Measuring(session(tmp_path)).run_suite("")
     (tmp_path / "cache" / "data").mkdir()
     (tmp_path / "cache" / "data" / DATA_SET.file).write_bytes(SMALL)
-    session(tmp_path).resume(without.id)
+    Measuring(session(tmp_path)).resume(without.id)
     assert trials(without)["raises"]["data"] is None
-    run = session(tmp_path).run_suite("with")
+    run = Measuring(session(tmp_path)).run_suite("with")
     assert metrics(run, trials(run)["tells_what_was_asked"])["data_bytes"] == len(SMALL)
     assert run.run()["arguments"]["data"] == ""
 
@@ -304,30 +308,30 @@ def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None
     make_rooms(tmp_path, "ok")
     (tmp_path / DATA_SET.file).write_bytes(b"altered")
     with pytest.raises(UserError, match=r"is not a small set: its sha256 is .*; give another --data$"):
-        session(tmp_path, data=tmp_path).run_suite("")
+        Measuring(session(tmp_path, data=tmp_path)).run_suite("")
     assert not (tmp_path / "results").exists()
 
 
 def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
     make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
-    first = session(tmp_path).run_suite("")
+    first = Measuring(session(tmp_path)).run_suite("")
     assert trials(first)["short_sleep"]["status"] == "timeout"
     longer = session(tmp_path)
     longer.choice = Choice(timeout_s=30)
-    again = longer.resume("")
+    again = Measuring(longer).resume("")
     assert (trials(again)["short_sleep"]["status"], trials(again)["short_sleep"]["attempt"]) == ("ok", 2)
 
 
 def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
     make_rooms(tmp_path, "raises")
-    run = session(tmp_path).run_suite("")
+    run = Measuring(session(tmp_path)).run_suite("")
     probe = tmp_path / "suites" / "workloads" / "probe.py"
     probe.write_text(
         probe.read_text().replace("emitter.environment(", 'emitter.environment(packages={"new": "1"}, ', 1)
     )
     told = rf"host is not what run {run.id} began with \(host:\w+, then host:\w+\): give the same"
     with pytest.raises(UserError, match=told):
-        session(tmp_path).resume("")
+        Measuring(session(tmp_path)).resume("")
 
 
 def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
@@ -357,12 +361,12 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         with pytest.raises(
             RunStopped, match="No space left on device: free some room, then go on with `invoke run-suite --resume "
         ):
-            session(tmp_path).run_suite("")
+            Measuring(session(tmp_path)).run_suite("")
         run = store.open_run(results)
         kept = [trial["status"] for _, trial in run.finished()]
         assert kept.count("ok") == len(kept)
         subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
-        session(tmp_path).resume("")
+        Measuring(session(tmp_path)).resume("")
         assert {name: trial["status"] for name, trial in trials(run).items()} == {
             "ok": "ok",
             "binary": "ok",
@@ -378,7 +382,7 @@ def test_two_runs_at_once_would_disturb_each_other_and_are_refused(tmp_path: Pat
     try:
         wait_for(lambda: samples_written(tmp_path))
         with pytest.raises(UserError, match=rf"another tsuishi \(process {child.pid}\) is measuring on this machine"):
-            session(tmp_path).run_suite("")
+            Measuring(session(tmp_path)).run_suite("")
     finally:
         child.kill()
         child.wait()

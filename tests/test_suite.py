@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tsuishi.case import AXES, Case
 from tsuishi.errors import UserError
 from tsuishi.rooms import Rooms
-from tsuishi.case import AXES, Case
 from tsuishi.suite import PROFILES, Suite, known_suites, profile_name, read_suite, select_suites
 
 SUITES = Rooms().suites

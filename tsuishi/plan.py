@@ -280,6 +280,7 @@ def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
             "settings": trial.settings,
             "timeout_s": trial.timeout_s,
             "expected_s": round(trial.expected_s, 1),
+            "guess_s": round(trial.guess_s, 1),
             "unsupported": trial.unsupported,
             "forced": trial.forced,
         }
@@ -300,6 +301,7 @@ def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list
             settings=entry["settings"],
             timeout_s=entry["timeout_s"],
             expected_s=entry["expected_s"],
+            guess_s=entry.get("guess_s", 0.0),
             unsupported=entry.get("unsupported", ""),
             forced=entry.get("forced", ""),
         )

@@ -14,6 +14,7 @@ from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
 from tests.test_runner import samples_written, trials, wait_for
 from tsuishi import store
+from tsuishi.measuring import Measuring
 from tsuishi.runner import RunStopped
 from tsuishi.settings import Settings
 
@@ -46,7 +47,7 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     killer.start()
     told = r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
     with pytest.raises(RunStopped, match=told):
-        session(rooms, settings).run_suite("")
+        Measuring(session(rooms, settings)).run_suite("")
     killer.join()
     run = store.open_run(tmp_path / "results")
     before = {name: trial["status"] for name, trial in trials(run).items()}
@@ -54,7 +55,7 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     assert trials(run)["sleeps"]["reason"].startswith("docker stopped answering: ")
     local_bases.engine(daemon, f"{daemon}/docker.sock")
     work = session(rooms, settings)
-    work.resume("")
+    Measuring(work).resume("")
     after = trials(run)
     assert after["ok"]["status"] == "ok"
     assert after["ok"]["attempt"] == 1

@@ -25,6 +25,7 @@ from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import read_environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import sha256_of
+from tsuishi.measuring import Measuring
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
@@ -72,7 +73,7 @@ def metrics(run: store.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
 
 
 def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, "escapes"), settings).run_suite("")
+    run = Measuring(session(tiny_rooms(tmp_path, "escapes"), settings)).run_suite("")
     trial = trials(run)["escapes"]
     assert trial["status"] == "ok", trial["reason"]
     measured = metrics(run, trial)
@@ -91,7 +92,7 @@ def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_tol
     file.parent.mkdir()
     file.write_bytes(SMALL)
     given = Settings(**{**settings.model_dump(), "results": tmp_path / "results", "data": file})
-    run = Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET).run_suite("")
+    run = Measuring(Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET)).run_suite("")
     trial = trials(run)["tells_what_was_asked"]
     assert trial["status"] == "ok", trial["reason"]
     assert metrics(run, trial)["data_bytes"] == len(SMALL)
@@ -129,7 +130,7 @@ def test_inspect_shows_the_hardening(
 
 def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
     rooms = tiny_rooms(tmp_path, "takes_memory", "ok")
-    run = session(rooms, settings, memory_gib=0.25).run_suite("")
+    run = Measuring(session(rooms, settings, memory_gib=0.25)).run_suite("")
     trial = trials(run)["takes_memory"]
     assert trial["status"] == "out_of_memory"
     assert trial["reason"] == "the kernel ended it at its memory limit of 0.2 GiB"
@@ -141,12 +142,12 @@ def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path
     """The workload says nothing for 8 s."""
     rooms = tiny_rooms(tmp_path, "silent_for_long")
     session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
-    run = session(rooms, settings, engine_timeout_s=5.0).run_suite("")
+    run = Measuring(session(rooms, settings, engine_timeout_s=5.0)).run_suite("")
     assert trials(run)["silent_for_long"]["status"] == "ok"
 
 
 def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
-    run = session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings).run_suite("")
+    run = Measuring(session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings)).run_suite("")
     found = trials(run)
     assert {name: trial["status"] for name, trial in found.items()} == {
         "garbage": "ok",
@@ -168,7 +169,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
     monkeypatch.setattr("tsuishi.engines.docker.hardening", with_a_device)
-    run = session(tiny_rooms(tmp_path, "ok"), settings).run_suite("")
+    run = Measuring(session(tiny_rooms(tmp_path, "ok"), settings)).run_suite("")
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("the engine refused: ")
@@ -187,7 +188,7 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
     child.wait()
     ((orphan, status),) = containers(client, tmp_path)
     assert status == "running"
-    run = session(rooms, settings).resume("")
+    run = Measuring(session(rooms, settings)).resume("")
     assert orphan.id not in [container.id for container in client.containers.list(all=True, ignore_removed=True)]
     assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
     assert trials(run)["sleeps"]["attempt"] == 2
@@ -302,9 +303,11 @@ import sys
 from pathlib import Path
 from tests.engine.test_docker import session
 from tsuishi.rooms import Rooms
+from tsuishi.measuring import Measuring
 from tsuishi.settings import Settings
 try:
-    session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r})).run_suite("")
+    work = session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r}))
+    Measuring(work).run_suite("")
 except KeyboardInterrupt:
     sys.exit(130)
 """

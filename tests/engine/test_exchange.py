@@ -19,6 +19,7 @@ from tests.test_runner import trials
 from tsuishi import exchange, oci
 from tsuishi.environment import read_environment
 from tsuishi.errors import UserError
+from tsuishi.measuring import Measuring
 from tsuishi.plan import Choice
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
@@ -45,7 +46,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tu
     """The tiny environment as an archive, and a run in it."""
     root = tmp_path_factory.mktemp("here")
     work = session(tiny_rooms(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
-    run = work.run_suite("")
+    run = Measuring(work).run_suite("")
     (path,) = exchange.export(work, root / "exports")
     return path, run
 
@@ -83,7 +84,7 @@ def test_an_imported_environment_is_the_same_environment(
     exchange.import_archives(work, [path])
     before = environment_of(run)
     assert f"tiny: imported as {before['image']['tag']}, image {before['realised_id']}\n" in capsys.readouterr().out
-    again = work.run_suite("")
+    again = Measuring(work).run_suite("")
     assert trials(again)["ok"]["status"] == "ok"
     assert environment_of(again) == before
     assert "tiny: built already, nothing to do" in capsys.readouterr().out
@@ -143,7 +144,7 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     ) in capsys.readouterr().out
     assert work.builder.find(read_environment(spec)) is None
     spec.write_text(asked)
-    again = session(rooms, bare(tmp_path, settings)).run_suite("")
+    again = Measuring(session(rooms, bare(tmp_path, settings))).run_suite("")
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
 
 
@@ -217,7 +218,7 @@ def test_podman_imports_what_docker_exported(
     monkeypatch.setenv("DOCKER_HOST", podman)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
     exchange.import_archives(work, [path])
-    again = work.run_suite("")
+    again = Measuring(work).run_suite("")
     assert trials(again)["ok"]["status"] == "ok"
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
     assert environment_of(run)["spec_id"] in [kept.spec_id for kept in work.builder.engines["docker"].kept()]

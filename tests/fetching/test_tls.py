@@ -29,6 +29,7 @@ from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.network import Network, trusted_certificates
 from tsuishi.fetching.pip_configuration import Sources, pip_options
 from tsuishi.locking.servers import Servers
+from tsuishi.measuring import Measuring
 from tsuishi.rooms import Rooms
 from tsuishi.settings import read_settings
 
@@ -390,13 +391,13 @@ def test_credentials_are_in_no_record_of_a_run_and_mirrors_of_base_images_are(tm
     make_rooms(tmp_path, "ok")
     secret = f"https://ada:{TOKEN}@packages.example"
     urls, bases = {"https://a.example": secret}, {"docker.io": "registry.lan"}
-    run = session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,)).run_suite("")
+    run = Measuring(session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,))).run_suite("")
     assert run.run()["arguments"]["mirrors"] == "docker.io=registry.lan"
     written = [path for path in run.path.rglob("*") if path.is_file()]
     assert len(written) > 5
     assert not [path.name for path in written if TOKEN.encode() in path.read_bytes()]
     resumed = session(tmp_path, mirrors=urls)
-    resumed.resume("")
+    Measuring(resumed).resume("")
     assert resumed.settings.mirrors == {**urls, **bases}
 
 

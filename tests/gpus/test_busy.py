@@ -22,6 +22,8 @@ from tsuishi.errors import UserError
 from tsuishi.gpus import busy
 from tsuishi.gpus.busy import await_idle, shared_with, used_by_others
 from tsuishi.gpus.nvml import Nvml
+from tsuishi.measuring import Measuring
+from tsuishi.plan import plan_trials
 from tsuishi.runner import Runner, RunStopped
 from tsuishi.store import RunDirectory
 
@@ -143,7 +145,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     work = session(tmp_path, busy_gpu="refuse")
     environment = read_environment(rooms.images / "host.toml")
     ready = work.build([environment])
-    planned = [replace(trial, accelerator="cuda") for trial in work.plan_trials([environment])]
+    planned = [replace(trial, accelerator="cuda") for trial in plan_trials(work.matrix([environment], {}), 0)]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", {"run_id": "r"})
     with Screen().running(planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
@@ -158,8 +160,8 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
 def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_rooms(tmp_path, "ok")
     with_gpus(monkeypatch, {}, {})
-    run = session(tmp_path, gpus="device=1").run_suite("")
+    run = Measuring(session(tmp_path, gpus="device=1")).run_suite("")
     assert run.run()["arguments"]["gpus"] == "device=1"
     again = session(tmp_path)
-    again.resume("")
+    Measuring(again).resume("")
     assert [gpu.index for gpu in again.nvml.gpus] == [1]

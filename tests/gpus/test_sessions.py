@@ -8,15 +8,16 @@ import pytest
 from tests.gpus.test_compatibility import KNOWN, Machine
 from tsuishi import session as session_module
 from tsuishi.builder import Ready
+from tsuishi.case import Case
 from tsuishi.console import Screen
 from tsuishi.engines.base import Built
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.errors import UserError
 from tsuishi.gpus.nvml import Gpu
+from tsuishi.measuring import Measuring
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.session import Session
 from tsuishi.settings import Settings
-from tsuishi.case import Case
 
 NAME = "torch1.1-cu90"
 
@@ -42,15 +43,15 @@ def ready(tmp_path: Path) -> dict[str, Ready]:
 
 def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
     case = Case(suite="s", protocol="steady", devices=devices)
-    return PlannedTrial(f"t{devices}", case, NAME, "cuda", 1, "w", {}, 60.0, 1.0, forced)
+    return PlannedTrial(f"t{devices}", case, NAME, "cuda", 1, "w", {}, 60.0, 1.0, forced=forced)
 
 
 def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:
-    session(tmp_path, Machine("Tesla V100"))._refuse_other_gpus(ready(tmp_path), [trial()])
+    Measuring(session(tmp_path, Machine("Tesla V100")))._refuse_other_gpus(ready(tmp_path), [trial()])
     swapped = session(tmp_path, Machine("GeForce RTX 4090"))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here any more: NVIDIA GeForce RTX 4090 is"):
-        swapped._refuse_other_gpus(ready(tmp_path), [trial()])
-    swapped._refuse_other_gpus(ready(tmp_path), [trial(forced="it was")])
+        Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial()])
+    Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial(forced="it was")])
 
 
 def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,6 +63,6 @@ def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(session_module, "self_check", note)
     work = session(tmp_path, Two("GeForce RTX 2080 Ti", "GeForce RTX 4090"))
-    assert work._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
+    assert Measuring(work)._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
     assert checked == [(Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))]
-    assert work._self_check(ready(tmp_path), [trial(1)]) == {}
+    assert Measuring(work)._self_check(ready(tmp_path), [trial(1)]) == {}

@@ -6,12 +6,12 @@ from typing import Any
 
 from tests.synthetic_run import SyntheticRun, steady_samples
 from tsuishi.analysis.evidence import Evidence
+from tsuishi.case import Case
 from tsuishi.published import read_sources
 from tsuishi.report.blocks import View
 from tsuishi.report.comparison import Comparison
 from tsuishi.report.page import Page
 from tsuishi.report.tables import Table
-from tsuishi.case import Case
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
