@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
 _MAX_WHOLE_NUMBER = 2**63 - 1  # what a column of integers holds
-KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "finished", "failed")
+KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "possible", "finished", "failed")
 
 # The fields an event of a kind must have, with their types; anything else about it is carried along.
 _NUMBER = (int, float)
@@ -32,6 +32,7 @@ _REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
     "phase_end": {"phase": str},
     "sample": {"phase": str, "index": int, "steps": int, "images": int, "seconds": _NUMBER},
     "metric": {"name": str, "value": _NUMBER, "unit": str},
+    "possible": {"index": int, "reason": str},
     "finished": {},
     "failed": {"kind": str, "type": str, "text": str},
 }

@@ -23,6 +23,8 @@ class Transcript:
 
     reported: dict[str, Any] = field(default_factory=dict)
     metrics: list[dict[str, Any]] = field(default_factory=list)
+    # Of a question which cases can be run: by the case's place in it, why it cannot, or "".
+    answers: dict[int, str] = field(default_factory=dict)
     failure: dict[str, Any] | None = None
     finished: bool = False
     startup_s: float | None = None
@@ -43,6 +45,8 @@ class Transcript:
             self._phase_events.append((event.kind, event.values["phase"], event.t))
         elif event.kind == "metric":
             self.metrics.append({key: event.values[key] for key in ("name", "value", "unit")})
+        elif event.kind == "possible":
+            self.answers[event.values["index"]] = event.values["reason"]
         elif event.kind == "failed":
             self.failure = event.values
         elif event.kind == "finished":

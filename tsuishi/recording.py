@@ -58,6 +58,13 @@ class Recording:
     def __exit__(self, *error: object) -> None:
         self._files.close()
 
+    def leave_empty(self) -> None:
+        """Tables and log of a trial that nothing was started for."""
+        gzip.open(self.folder / "log.txt.gz", "wb").close()
+        for table in ("samples", "metrics", "telemetry"):
+            with (self.folder / f"{table}.csv").open("w", encoding="utf-8", newline="") as file:
+                store.csv_writer(table, file)
+
     def hear(self, event: Event) -> None:
         """Keep an event's part of the tables; flushed at once, so that a killed runner loses nothing."""
         values = event.values

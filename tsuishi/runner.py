@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import psutil
 
-from tsuishi import provenance, spec, store
+from tsuishi import possible, provenance, spec, store
 from tsuishi.asking import WORKLOADS_INSIDE
 from tsuishi.builder import Ready, framework_of
 from tsuishi.datasets import DataFile
@@ -96,7 +96,8 @@ class Runner:
         done = last_attempts(self._run)
         try:
             for trial in unfinished(self._run, planned) if trials is None else trials:
-                self._attempt(trial, done[trial.id]["attempt"] + 1 if trial.id in done else 1)
+                attempt = done[trial.id]["attempt"] + 1 if trial.id in done else 1
+                (self._answered if trial.unsupported else self._attempt)(trial, attempt)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
                 self._gather()
@@ -119,6 +120,23 @@ class Runner:
         self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
         if stopped is not None:
             raise stopped
+
+    def _answered(self, trial: PlannedTrial, attempt: int) -> None:
+        """The row of a trial that its environment, asked (tsuishi.possible), cannot run: nothing is started."""
+        ready, trial_id = self._ready[trial.environment], f"{trial.id}.a{attempt}"
+        outcome = Outcome("unsupported", trial.unsupported)
+        question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
+        self._audience.trial_begins(trial, attempt)
+        try:
+            recording = Recording(self._run, trial_id, trial, 1.0, self._nvml, folder=self._run.partial(trial_id))
+            recording.leave_empty()
+            recording.transcript.reported = _reported(ready)
+            described = self._describe(recording, trial, attempt, outcome)
+            asked = ["python", f"suites/workloads/{possible.WORKLOAD}.py", spec.canonical_json(question)]
+            self._run.commit(recording.folder, {**described, "duration_s": 0.0, "asked": asked})
+        except OSError as error:
+            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
+        self._audience.trial_ends(trial, outcome.status, outcome.reason, 0.0)
 
     def _await_gpus(self, trial: PlannedTrial) -> None:
         given = self._settings
@@ -303,6 +321,14 @@ def statuses(run: RunDirectory, planned: Sequence[PlannedTrial]) -> Counter[str]
     """How many trials of the plan came to which status; those not yet run count as 'not run'."""
     latest = last_attempts(run)
     return Counter(latest[trial.id]["status"] if trial.id in latest else "not run" for trial in planned)
+
+
+def _reported(ready: Ready) -> dict[str, Any]:
+    """What an environment said of itself when it was built, as far as a trial would say it again."""
+    record = ready.record
+    known = {name: record.get(name) for name in ("python", "versions", "cuda", "cudnn")}
+    framework = framework_of(ready.environment)
+    return {"framework": framework, **known} if framework else known
 
 
 def _framework(reported: Mapping[str, Any]) -> str:

@@ -29,6 +29,7 @@ except ImportError:  # no SciPy: said by conv2d(), as an event
     conv2d_scipy = None
 
 SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
+IMPLEMENTATIONS = ("framework", "scipy", "scipy_all_cores")
 FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers")
 TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
 
@@ -37,12 +38,38 @@ TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products di
 Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings budget")
 
 
-def conv2d(request, emitter):
+def check(request):
+    """Raises Unsupported for what no framework here can do."""
     if conv2d_scipy is None:
         raise Unsupported("SciPy is not installed in this environment, and every output is checked against it")
+    if request.case.one_of("implementation", IMPLEMENTATIONS) == "framework":
+        check_framework_axes(request.case)
+        frameworks.placement(request, request.case["devices"])
+    else:
+        check_scipy_axes(request.case)
+
+
+def possible(request):
+    """Raises Unsupported where the case cannot be. Nothing has to be tried."""
+    check(request)
+    if request.case["implementation"] == "framework":
+        way(request)
+    return []
+
+
+def way(request):
+    """(name, module of the framework, module that convolves in it) for a checked case; Unsupported where none can."""
+    name, module = frameworks.load(request)
+    implementation = importlib.import_module("conv2d_" + name)
+    implementation.check(request.case)
+    return name, module, implementation
+
+
+def conv2d(request, emitter):
+    check(request)
     case = request.case
     runners = {"framework": run_framework, "scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
-    outputs, expected = runners[case.one_of("implementation", sorted(runners))](request, emitter)
+    outputs, expected = runners[case["implementation"]](request, emitter)
     error = conv2d_reference.relative_error(outputs, expected)
     emitter.metric("outputs_checked", len(expected), "1")
     emitter.metric("max_relative_error", error, "1")
@@ -79,6 +106,16 @@ def check_framework_axes(case):
             raise Unsupported("search 'folding_edge' is for protocol 'literal', 1 device and feed 'constant'")
 
 
+def check_scipy_axes(case):
+    check_axes(case, SCIPY_AXES)
+    if case["devices"] != 1:
+        raise Unsupported(
+            "implementation {!r} runs on 1 device, the CPU; asked for {}".format(
+                case["implementation"], case["devices"]
+            )
+        )
+
+
 def make_problem(request, places):
     case, settings = request.case, request.settings
     shape = [case[axis] for axis in ("images", "height", "width", "channels")]
@@ -110,14 +147,6 @@ def run_scipy_on_all_cores(request, emitter):
 
 
 def scipy_problem(request, emitter, processes):
-    case = request.case
-    check_axes(case, SCIPY_AXES)
-    if case["devices"] != 1:
-        raise Unsupported(
-            "implementation {!r} runs on 1 device, the CPU; asked for {}".format(
-                case["implementation"], case["devices"]
-            )
-        )
     emitter.environment(
         framework=None,
         python=frameworks.python_version(),
@@ -135,15 +164,13 @@ def scipy_problem(request, emitter, processes):
 def run_framework(request, emitter):
     """(outputs, expected), of the images that are checked."""
     case = request.case
-    check_framework_axes(case)
     places = frameworks.placement(request, case["devices"])
-    name, module = frameworks.load(request)
-    frameworks.without_tf32(name, module)
+    name, module, implementation = way(request)
+    frameworks.set_tf32(name, module, False)
     frameworks.report(emitter, name, module, request, transfers="copies in host memory" if None in places else "bus")
     # Nothing here stands in for data the source had: its own input was made of ones.
     emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
     problem = make_problem(request, places)
-    implementation = importlib.import_module("conv2d_" + name)
     if "search" in case:
         outputs = implementation.folding_edge(problem, emitter)
     else:

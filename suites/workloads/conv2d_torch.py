@@ -10,6 +10,18 @@ from conv2d_reference import same_padding
 from events import Unsupported
 
 
+def check(case):
+    """Raises Unsupported for what only a graph has."""
+    if "search" in case:
+        raise Unsupported("search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one")
+    if case["graph_optimizers"] != "default":
+        raise Unsupported(
+            "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
+                case["graph_optimizers"]
+            )
+        )
+
+
 def literal(problem, emitter):
     """The source's work in PyTorch: split, to the devices, convolve, back, add. Returns two outputs, NHWC.
 
@@ -17,7 +29,6 @@ def literal(problem, emitter):
     from the NumPy array in every run, `resident` has each tower's share on its device before the clock starts. The
     first run starts the devices, save with `resident`.
     """
-    _require_default_optimizers(problem)
     host = None if problem.feed == "fed" else _host_tensor(problem.images)
     shares = _resident(problem) if problem.feed == "resident" else None
 
@@ -41,7 +52,6 @@ def steady(problem, emitter):
 
     Host memory is pinned where there is a GPU, as a careful program would have it.
     """
-    _require_default_optimizers(problem)
     host = [_pinned(images, place) for images, place in zip(_shares(problem), problem.places)]
     inputs = _resident(problem)
     filters = [_filter(problem, place) for place in problem.places]
@@ -71,19 +81,6 @@ def steady(problem, emitter):
             )
     conv2d_work.report(problem, emitter)
     return [_nhwc(sum(returned))]
-
-
-def folding_edge(problem, emitter):
-    raise Unsupported("search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one")
-
-
-def _require_default_optimizers(problem):
-    if problem.graph_optimizers != "default":
-        raise Unsupported(
-            "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
-                problem.graph_optimizers
-            )
-        )
 
 
 def _host_tensor(images):

@@ -1,16 +1,19 @@
-"""Which CUDA devices there are, asked of the driver in a process of its own.
+"""Which CUDA devices there are and what they can do, asked of the driver in a process of its own.
 
 Asking a framework would start the devices in the workload's process, and the first timed run would no longer show what
-starting them costs. As a script, prints the device names as JSON.
+starting them costs; and a process that has started them can fork no other that uses them. As a script, prints the name
+and the compute capability of every device as JSON.
 """
 
 import ctypes
+import functools
 import json
 import subprocess
 import sys
 
 SUCCESS = 0
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE, cuda.h
+COMPUTE_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR, cuda.h
 
 
 def names():
@@ -18,6 +21,17 @@ def names():
 
     Raises RuntimeError when the driver is there but does not answer.
     """
+    return [name for name, _ in _devices()]
+
+
+def compute_capability(index):
+    """(major, minor) of a device."""
+    return tuple(_devices()[index][1])
+
+
+@functools.lru_cache(maxsize=None)
+def _devices():
+    """[name, [major, minor]] of every device, by index."""
     done = subprocess.run([sys.executable, __file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         raise RuntimeError("cannot list CUDA devices: " + done.stderr.decode("utf-8", "replace").strip())
@@ -33,15 +47,18 @@ def _from_driver():
         return []
     count = ctypes.c_int()
     _call(driver.cuDeviceGetCount, ctypes.byref(count))
-    return [_name(driver, index) for index in range(count.value)]
+    return [_describe(driver, index) for index in range(count.value)]
 
 
-def _name(driver, index):
-    device = ctypes.c_int()
+def _describe(driver, index):
+    device, number, capability = ctypes.c_int(), ctypes.c_int(), []
     _call(driver.cuDeviceGet, ctypes.byref(device), index)
+    for attribute in COMPUTE_CAPABILITY:
+        _call(driver.cuDeviceGetAttribute, ctypes.byref(number), attribute, device)
+        capability.append(number.value)
     name = ctypes.create_string_buffer(256)
     _call(driver.cuDeviceGetName, name, len(name), device)
-    return name.value.decode("ascii", "replace")
+    return name.value.decode("ascii", "replace"), capability
 
 
 def _call(function, *arguments):

@@ -56,7 +56,8 @@ class PerLaunch:
         self._emitter.sample(phase, index, steps * LAUNCHES, images, seconds)
 
 
-def device_limits(request, emitter):
+def check(request):
+    """The places of a case. Raises Unsupported for what no framework here can do."""
     case = request.case
     check_axes(case)
     operation = case["operation"]
@@ -66,9 +67,37 @@ def device_limits(request, emitter):
             "operation {!r} between {} devices: there are fewer GPUs ({}); accelerator 'cpu' would simulate "
             "them".format(operation, len(places), len(set(places)))
         )
+    frameworks.check_tf32(case.get("precision") == "tf32", places)
+    return places
+
+
+def possible(request):
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more, as jobs.tries."""
+    places = check(request)
+    _, _, implementation = way(request)
+    precision = request.case.get("precision")
+    return [(try_product, (implementation, precision, places[0]))] if precision in ("fp16", "bf16") else []
+
+
+def way(request):
+    """(name, module of the framework, module of its operations) for a checked case; Unsupported where none can."""
     name, module = frameworks.load(request)
-    implementation = importlib.import_module("limits_" + name)
-    frameworks.set_tf32(name, module, case.get("precision") == "tf32", request.accelerator)
+    frameworks.require_tf32(name, module, request.case.get("precision") == "tf32")
+    return name, module, importlib.import_module("limits_" + name)
+
+
+def try_product(implementation, precision, place):
+    """Multiplies two small matrices."""
+    case = {"operation": "matmul", "precision": precision, "matrix_size": 2}
+    problem = make_problem(case, {"seed": 0}, [place])
+    implementation.matmul(problem, lambda step, synchronise: step())
+
+
+def device_limits(request, emitter):
+    places, case = check(request), request.case
+    operation = case["operation"]
+    name, module, implementation = way(request)
+    frameworks.set_tf32(name, module, case.get("precision") == "tf32")
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
     frameworks.report(emitter, name, module, request, **transfers)
     emitter.environment(simulated=frameworks.simulated(places), synthetic=False)

@@ -15,6 +15,7 @@ from request import Request
 
 START = time.monotonic()  # workloads import this module first, so that `t` counts from their start
 LIMIT = 4096  # bytes of one event; PIPE_BUF on Linux, up to which a write to a pipe arrives in one piece
+ENVELOPE = 96  # bytes of an event's kind, seq, t and rank at most
 TRUNCATED = " [... truncated]"
 
 # What RuntimeError says when torch (1.1 has no class for it) or its CPU allocator has no memory left.
@@ -83,12 +84,11 @@ class Events:
 
     def failed(self, kind, type_name, text):
         """The last event of a trial that did not finish; a text too long for one event is cut and marked so."""
-        body = self._body("failed", {"kind": kind, "type": type_name, "text": text})
-        kept = len(text)
-        while len(_encode(body)) > LIMIT:
-            kept = kept * 9 // 10
-            body["text"] = text[:kept] + TRUNCATED
-        self._write(body)
+        self._emit("failed", _cut({"kind": kind, "type": type_name, "text": text}, "text"))
+
+    def possible(self, index, reason):
+        """Whether a case can be run. index: its place in the question; reason: why it cannot, cut as above, or ""."""
+        self._emit("possible", _cut({"index": index, "reason": reason}, "reason"))
 
     def _emit(self, event, fields):
         self._write(self._body(event, fields))
@@ -106,6 +106,15 @@ class Events:
         if written != len(data):
             raise OSError("event '{}' was cut: {} of {} bytes written".format(body["event"], written, len(data)))
         self._seq += 1
+
+
+def _cut(fields, key):
+    """The same fields with a text that fits into one event."""
+    text, kept = fields[key], len(fields[key])
+    while len(_encode(fields)) > LIMIT - ENVELOPE:
+        kept = kept * 9 // 10
+        fields[key] = text[:kept] + TRUNCATED
+    return fields
 
 
 def _encode(body):
@@ -128,8 +137,8 @@ def failure_kind(error):
     return "error"
 
 
-def main(workload):
-    """Runs workload(request, events) on the JSON argument of the command line, then exits.
+def main(workload, parse=Request.parse):
+    """Runs workload(request, events) on what `parse` makes of the command line's arguments, then exits.
 
     Exit code 0 when it finished, and when it ran out of memory, is unsupported or skipped (findings); 1 for any other
     exception, whose traceback goes to stderr.
@@ -138,7 +147,7 @@ def main(workload):
     # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
     events = Events(os.dup(1))
     try:
-        workload(Request.parse(sys.argv[1:]), events)
+        workload(parse(sys.argv[1:]), events)
         events.finished()
     except Exception as error:
         kind = failure_kind(error)

@@ -1,5 +1,6 @@
 """Which framework there is, where it puts its work, and what it reports about itself."""
 
+import functools
 import importlib
 import os
 import platform
@@ -131,43 +132,36 @@ def _loaded_library(name):
     return found.group(1) if found else None
 
 
-def without_tf32(name, module):
-    """Computes in FP32 as the sources did; GPUs since 2020 otherwise round the factors to 10 bits (TF32)."""
-    _set_tf32(name, module, False)
-
-
-def set_tf32(name, module, wanted, accelerator):
-    """TF32 on, or off. Raises Unsupported where it is wanted and there is none."""
-    if wanted and accelerator == "cpu":
+def check_tf32(wanted, places):
+    """Raises Unsupported where TF32 is wanted and the first of `places` has none. Needs no framework."""
+    if wanted and places[0] is None:
         raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
-    if wanted and compute_capability(name, module) < AMPERE:
+    if wanted and cuda_devices.compute_capability(places[0]) < AMPERE:
         raise Unsupported(
             "precision 'tf32': this GPU has none (compute capability 8.0 and newer have); 'fp32' would run"
         )
-    if not _set_tf32(name, module, wanted) and wanted:
+
+
+def require_tf32(name, module, wanted):
+    """Raises Unsupported where TF32 is wanted and the framework does not know it."""
+    if wanted and _tf32_switches(name, module) is None:
         raise Unsupported("precision 'tf32': {} {} has no such mode; 'fp32' would run".format(name, module.__version__))
 
 
-def compute_capability(name, module):
-    """(major, minor) of the first GPU; (0, 0) where the framework does not tell. Starts the device."""
-    if name == "torch":
-        return module.cuda.get_device_capability(0)
-    experimental = getattr(getattr(module, "config", None), "experimental", None)
-    if not hasattr(experimental, "get_device_details"):
-        return 0, 0
-    return experimental.get_device_details(module.config.list_physical_devices("GPU")[0])["compute_capability"]
+def set_tf32(name, module, wanted):
+    """TF32 on, or off: computes in FP32 as the sources did; GPUs since 2020 otherwise round the factors to 10 bits."""
+    for switch in _tf32_switches(name, module) or ():
+        switch(wanted)
 
 
-def _set_tf32(name, module, wanted):
-    """Whether the framework has the mode."""
+def _tf32_switches(name, module):
+    """Functions of True or False; None where the framework does not know the mode."""
     if name == "tensorflow":
         experimental = getattr(getattr(module, "config", None), "experimental", None)
-        if not hasattr(experimental, "enable_tensor_float_32_execution"):
-            return False
-        experimental.enable_tensor_float_32_execution(wanted)
-        return True
+        enable = getattr(experimental, "enable_tensor_float_32_execution", None)
+        return enable and [enable]
     if not hasattr(module.backends.cudnn, "allow_tf32"):
-        return False
-    module.backends.cudnn.allow_tf32 = wanted
-    module.backends.cuda.matmul.allow_tf32 = wanted
-    return True
+        return None
+    return [
+        functools.partial(setattr, one, "allow_tf32") for one in (module.backends.cudnn, module.backends.cuda.matmul)
+    ]

@@ -42,13 +42,31 @@ Job = collections.namedtuple(
 )
 
 
-def input_pipeline(request, emitter):
-    case = request.case
-    check_axes(case)
-    places = frameworks.placement(request, case["devices"])
+def check(request):
+    """The places of a case. Raises Unsupported for what no framework here can do."""
+    check_axes(request.case)
+    return frameworks.placement(request, request.case["devices"])
+
+
+def possible(request):
+    """Raises Unsupported where the case cannot be. Nothing has to be tried."""
+    check(request)
+    way(request)
+    return []
+
+
+def way(request):
+    """(name, module of the framework, module of its pipelines) for a checked case; Unsupported where none can."""
     name, module = frameworks.load(request)
-    frameworks.without_tf32(name, module)
     implementation = importlib.import_module("pipelines_" + name)
+    implementation.check(request.case)
+    return name, module, implementation
+
+
+def input_pipeline(request, emitter):
+    places, case = check(request), request.case
+    name, module, implementation = way(request)
+    frameworks.set_tf32(name, module, False)
     job, synthetic = make_job(request, places)
     implementation.prepare(job)
     frameworks.report(emitter, name, module, request, layout=LAYOUT[name], input_threads=implementation.THREADS)

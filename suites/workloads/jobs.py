@@ -41,10 +41,14 @@ LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
 
 # network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
 # device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), images
-# (N, height, width, channels) float32 whatever the layout, labels (N,) int64; settings: of the request.
+# (N, height, width, channels) float32 whatever the layout, labels (N,) int64, or None before there are any; settings:
+# of the request.
 Job = collections.namedtuple(
     "Job", "network mode layout strategy places batch_size precision execution train test settings"
 )
+
+# name, module: of the framework; implementation: the module that does the strategy; job: a Job without its data.
+Way = collections.namedtuple("Way", "name module implementation job")
 
 
 def check(case, axes=AXES):
@@ -87,16 +91,34 @@ def module_for(name, case):
     return importlib.import_module(module)
 
 
-def make(request, name):
-    """(Job, whether its data are made up) of a request, for the framework `name`."""
-    case, settings = request.case, request.settings
-    network = networks.NETWORKS[case["model"]]
-    steady = case["protocol"] == "steady"
-    train_images = case["batch_size"] if steady else settings.positive("train_images")
-    test_images = 0 if steady else settings.positive("test_images")
-    train, test, synthetic = data.data_set(request.data, train_images, test_images, settings["seed"], network.shape)
-    job = Job(
-        network,
+def check_devices(request):
+    """Raises Unsupported for what the devices here cannot do in any framework."""
+    places = frameworks.placement(request, request.case["devices"])
+    frameworks.check_tf32(request.case["precision"] == "tf32", places)
+
+
+def way(request):
+    """The Way in which a checked case is trained here. Raises Unsupported where there is none; builds nothing."""
+    case = request.case
+    name, module = frameworks.load(request)
+    frameworks.require_tf32(name, module, case["precision"] == "tf32")
+    found = Way(name, module, module_for(name, case), _without_data(request, name))
+    found.implementation.check(found.job, case["protocol"])
+    return found
+
+
+def tries(found):
+    """What has to be tried to know whether a Way can be gone: (function, arguments) of each, as possible.py wants it.
+
+    The functions raise Unsupported as the training itself would.
+    """
+    return found.implementation.tries(found.job)
+
+
+def _without_data(request, name):
+    case = request.case
+    return Job(
+        networks.NETWORKS[case["model"]],
         case["mode"],
         NATIVE_LAYOUT[name] if case["layout"] == "native" else case["layout"],
         case["strategy"],
@@ -104,11 +126,20 @@ def make(request, name):
         case["batch_size"],
         case["precision"],
         case["execution"],
-        (data.normalise(train[0]), train[1]),
-        (data.normalise(test[0]), test[1]),
-        settings,
+        None,
+        None,
+        request.settings,
     )
-    return job, synthetic
+
+
+def with_data(job, request):
+    """(the Job with its data, whether these are made up)."""
+    settings, steady = job.settings, request.case["protocol"] == "steady"
+    train_images = job.batch_size if steady else settings.positive("train_images")
+    test_images = 0 if steady else settings.positive("test_images")
+    shape = job.network.shape
+    train, test, synthetic = data.data_set(request.data, train_images, test_images, settings["seed"], shape)
+    return job._replace(train=(data.normalise(train[0]), train[1]), test=(data.normalise(test[0]), test[1])), synthetic
 
 
 def shards(job):
@@ -119,7 +150,7 @@ def shards(job):
 
 
 @contextlib.contextmanager
-def layout_may_be_refused(job, request, module):
+def layout_may_be_refused(layout, accelerator, module):
     """Raises Unsupported for an error that says this device has no kernel for the layout."""
     try:
         yield
@@ -129,6 +160,6 @@ def layout_may_be_refused(job, request, module):
             raise
         raise Unsupported(
             "layout {!r} on {}: {} {} says: {}; 'channels_last' would run".format(
-                job.layout, request.accelerator, module.__name__, module.__version__, refusal.group()
+                layout, accelerator, module.__name__, module.__version__, refusal.group()
             )
         ) from error

@@ -12,8 +12,7 @@ POLICIES = {"amp_fp16": "mixed_float16", "amp_bf16": "mixed_bfloat16"}
 
 
 def prepare(job, protocol):
-    """Sets precision and logical devices; Unsupported for what this TensorFlow cannot do."""
-    check(job)
+    """Sets precision and logical devices."""
     if IS_GRAPH_MODE:
         return
     if job.precision in POLICIES:
@@ -23,7 +22,8 @@ def prepare(job, protocol):
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * len(job.places))
 
 
-def check(job):
+def check(job, protocol):
+    """Raises Unsupported for what this TensorFlow, or this device, cannot do."""
     if job.execution == "cuda_graph":
         raise Unsupported("execution 'cuda_graph': TensorFlow has none to ask for; 'compiled' (XLA) would run in 2.x")
     if job.strategy == "multi_gpu_model" and not IS_GRAPH_MODE:
@@ -43,6 +43,25 @@ def check(job):
             )
     if job.strategy == "mirrored" and None not in job.places and len(set(job.places)) < len(job.places):
         raise Unsupported("strategy 'mirrored' needs {} GPUs: two replicas cannot share one".format(len(job.places)))
+
+
+def tries(job):
+    """As for towers, and whether multi_gpu_model finds the GPUs it wants."""
+    found = [(try_replicated, (len(job.places),))] if job.strategy == "multi_gpu_model" else []
+    return found + training_towers.tries(job)
+
+
+def try_replicated(gpus):
+    """Copies a model of one operation."""
+    replicated(tf.keras.Sequential([tf.keras.layers.Activation("linear", input_shape=(1,))]), gpus)
+
+
+def replicated(model, gpus):
+    """Copies of a model that share its weights, each with a slice of the batch, on a GPU each."""
+    try:
+        return tf.keras.utils.multi_gpu_model(model, gpus=gpus)
+    except ValueError as error:
+        raise Unsupported("strategy 'multi_gpu_model' needs {} GPUs; Keras says: {}".format(gpus, error)) from error
 
 
 def loss_function(labels, logits):
@@ -110,15 +129,10 @@ class Trainer:
         """Nothing is left running."""
 
     def replicated_model(self):
-        """The model itself, or copies that share its weights, each with a slice of the batch."""
+        """The model itself, or its copies."""
         if self.job.strategy != "multi_gpu_model":
             return self.model
-        try:
-            return tf.keras.utils.multi_gpu_model(self.model, gpus=len(self.job.places))
-        except ValueError as error:
-            raise Unsupported(
-                "strategy 'multi_gpu_model' needs {} GPUs; Keras says: {}".format(len(self.job.places), error)
-            ) from error
+        return replicated(self.model, len(self.job.places))
 
 
 def keras_loss():

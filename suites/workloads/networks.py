@@ -84,6 +84,16 @@ NETWORKS = {
 }
 
 
+def small(network):
+    """The first layer of every kind that a network has, in their order, with convolutions of two channels."""
+    kinds = collections.OrderedDict()
+    for layer, _, _ in walk(network.layers, network.shape):
+        kinds.setdefault(type(layer), layer._replace(width=2) if isinstance(layer, Conv) else layer)
+    layers = [layer for kind, layer in kinds.items() if kind is not Residual]
+    made = Network("small " + network.name, network.shape, layers, None)
+    return made._replace(parameters=sum(int(np.prod(shape)) for shape in weight_shapes(made)))
+
+
 def walk(layers, shape):
     """Every layer in canonical order with the shape of one image before and after it.
 

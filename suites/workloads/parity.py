@@ -29,21 +29,32 @@ LEARNING_RATE = 1.0
 Errors = collections.namedtuple("Errors", "name value tolerance")
 
 
+def check(request):
+    """Raises Unsupported for what no framework here can do."""
+    jobs.check(request.case)
+    request.case.one_of("protocol", ("steady",))
+    jobs.check_devices(request)
+
+
+def possible(request):
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more (jobs.tries)."""
+    check(request)
+    return jobs.tries(jobs.way(request))
+
+
 def parity(request, emitter):
+    check(request)
     case = request.case
-    jobs.check(case)
-    case.one_of("protocol", ("steady",))
-    name, module = frameworks.load(request)
-    frameworks.set_tf32(name, module, case["precision"] == "tf32", request.accelerator)
-    implementation = jobs.module_for(name, case)
-    job, synthetic = jobs.make(request, name)
+    name, module, implementation, job = jobs.way(request)
+    frameworks.set_tf32(name, module, case["precision"] == "tf32")
+    job, synthetic = jobs.with_data(job, request)
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE))
     implementation.prepare(job, "steady")
     frameworks.report(emitter, name, module, request, layout=job.layout)
     emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
 
     before = networks.initial_weights(job.network, job.settings["seed"])
-    with emitter.phase("one_step"), jobs.layout_may_be_refused(job, request, module):
+    with emitter.phase("one_step"), jobs.layout_may_be_refused(job.layout, request.accelerator, module):
         logits, loss, after, replicas = one_step(implementation, job)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")

@@ -21,22 +21,23 @@ PREFETCHED = 2  # batches of a worker, DataLoader's default
 SHARED_MEMORY = "/dev/shm"  # through which workers pass their batches
 
 
-def prepare(job):
-    """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default.
-
-    Raises Unsupported for what there is only in TensorFlow.
-    """
-    if job.strategy == "towers":
+def check(case):
+    """Raises Unsupported for what there is only in TensorFlow."""
+    if case["strategy"] == "towers":
         raise Unsupported(
             "strategy 'towers': PyTorch has no graph to place towers in; strategy 'none' would run here, and "
             "'data_parallel' and 'distributed_data_parallel' in suite multi_gpu_scaling"
         )
-    if job.pipeline not in PIPELINES:
+    if case["pipeline"] not in PIPELINES:
         raise Unsupported(
             "pipeline {!r}: PyTorch has no queue in a graph; would run: {}".format(
-                job.pipeline, ", ".join(sorted(PIPELINES))
+                case["pipeline"], ", ".join(sorted(PIPELINES))
             )
         )
+
+
+def prepare(job):
+    """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
     torch.backends.cudnn.benchmark = job.protocol == "steady"
 
 

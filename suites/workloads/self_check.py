@@ -21,7 +21,7 @@ IMAGES, CHANNELS, PIXELS, FILTERS, FILTER = 8, 16, 24, 32, 3
 
 def self_check(request, emitter):
     name, module = frameworks.load(request)
-    frameworks.set_tf32(name, module, False, request.accelerator)
+    frameworks.set_tf32(name, module, False)
     (place,) = frameworks.placement(request, 1)
     compute = {"torch": by_torch, "tensorflow": by_tensorflow}[name]
     operands = make_operands(np.random.RandomState(request.settings["seed"]))

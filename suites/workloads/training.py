@@ -21,15 +21,27 @@ import timing
 from events import Unsupported
 
 
-def training(request, emitter):
+def check(request):
+    """Raises Unsupported for what no framework here can do."""
     case = request.case
     jobs.check(case)
     if case["protocol"] == "literal" and case["mode"] != "training":
         raise Unsupported("protocol 'literal' with mode {!r}: no source did; 'steady' would run".format(case["mode"]))
-    name, module = frameworks.load(request)
-    frameworks.set_tf32(name, module, case["precision"] == "tf32", request.accelerator)
-    implementation = jobs.module_for(name, case)
-    job, synthetic = jobs.make(request, name)
+    jobs.check_devices(request)
+
+
+def possible(request):
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more (jobs.tries)."""
+    check(request)
+    return jobs.tries(jobs.way(request))
+
+
+def training(request, emitter):
+    check(request)
+    case = request.case
+    name, module, implementation, job = jobs.way(request)
+    frameworks.set_tf32(name, module, case["precision"] == "tf32")
+    job, synthetic = jobs.with_data(job, request)
     implementation.prepare(job, case["protocol"])
     frameworks.report(emitter, name, module, request, layout=job.layout)
     emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
@@ -39,7 +51,7 @@ def training(request, emitter):
     emitter.metric("bytes", least_bytes, "B")
     budget = timing.Budget(request.budget_s)
     protocol = literal if case["protocol"] == "literal" else steady
-    with jobs.layout_may_be_refused(job, request, module):
+    with jobs.layout_may_be_refused(job.layout, request.accelerator, module):
         trainer = protocol(implementation, job, emitter, budget)
         after(trainer, job, emitter)
     trainer.close()

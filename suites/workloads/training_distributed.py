@@ -9,9 +9,8 @@ import replicas
 import training_torch
 from events import failure_kind
 
-
-def prepare(job, protocol):
-    training_torch.prepare(job, protocol)
+# What a rank can do, and its flags, are those of a process alone.
+check, prepare, tries = training_torch.check, training_torch.prepare, training_torch.tries
 
 
 class Rank(training_torch.Steady):
@@ -122,7 +121,7 @@ class Steady(Rank):
 
 def other_rank(job, rank):
     """The trainer of a rank from 1 on, in a process of its own."""
-    frameworks.set_tf32("torch", torch, job.precision == "tf32", "cpu" if None in job.places else "cuda")
+    frameworks.set_tf32("torch", torch, job.precision == "tf32")
     training_torch.prepare(job, "steady")
     return Rank(job, rank)
 

@@ -8,9 +8,9 @@ import tensorflow as tf
 import timing
 from events import Skipped
 from keras_steady import Steady
-from keras_trainer import IS_GRAPH_MODE, Trainer, keras_loss, prepare
+from keras_trainer import IS_GRAPH_MODE, Trainer, check, keras_loss, prepare, tries
 
-__all__ = ["Literal", "Steady", "prepare"]
+__all__ = ["Literal", "Steady", "check", "prepare", "tries"]
 
 
 class Literal(Trainer):

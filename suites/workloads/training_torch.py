@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as functional
 from torch.utils.data import DataLoader, TensorDataset
 
+import cuda_devices
 import frameworks
 import networks
 import networks_torch
@@ -23,18 +24,13 @@ NO_COMPILER = re.compile(
 
 
 def prepare(job, protocol):
-    """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default.
-
-    Raises Unsupported for what this PyTorch, or this device, cannot do.
-    """
-    check(job)
-    if protocol == "literal" and job.execution == "cuda_graph":
-        raise Unsupported("execution 'cuda_graph' with protocol 'literal': batches would change; 'steady' would run")
+    """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
     if protocol == "steady":
         torch.backends.cudnn.benchmark = True
 
 
-def check(job):
+def check(job, protocol):
+    """Raises Unsupported for what this PyTorch, or this device, cannot do."""
     needs = [
         (job.layout == "channels_last", hasattr(torch, "channels_last"), "layout 'channels_last'", "1.5"),
         (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
@@ -53,13 +49,31 @@ def check(job):
             "strategy 'data_parallel' needs {} GPUs: on a CPU it does nothing; 'distributed_data_parallel' would "
             "run".format(len(job.places))
         )
+    if protocol == "literal" and job.execution == "cuda_graph":
+        raise Unsupported("execution 'cuda_graph' with protocol 'literal': batches would change; 'steady' would run")
+
+
+def tries(job):
+    """On a CPU, whether there is a compiler; on a GPU only compiling says so."""
+    return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
+
+
+def try_compiler():
+    """Looks for a C++ compiler as torch.compile does before it compiles for a CPU."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    except Exception as error:
+        raise_if_no_compiler(error)
+        raise
 
 
 def refuse_without_bf16(place):
-    if torch.cuda.get_device_capability(place) < frameworks.AMPERE:
+    if cuda_devices.compute_capability(place) < frameworks.AMPERE:
         raise Unsupported(
             "precision 'amp_bf16': {} has no bfloat16 (compute capability 8.0 and newer have); 'amp_fp16' would "
-            "run".format(torch.cuda.get_device_name(place))
+            "run".format(cuda_devices.names()[place])
         )
 
 

@@ -5,11 +5,14 @@ computes the gradients of its share of the batch, and one update takes their mea
 moving statistics follow the first tower's batches.
 """
 
+import importlib
 import re
 
 import tensorflow.compat.v1 as tf
 
+import data
 import graphs_that_ran
+import jobs
 import networks
 import networks_graph
 from events import Unsupported
@@ -21,8 +24,7 @@ TOWER = re.compile(r"(?:^|/)tower_(\d+)/")
 
 
 def prepare(job, protocol):
-    """No flag to set. Raises Unsupported for what towers cannot do."""
-    check(job)
+    """No flag to set."""
 
 
 class Steady:
@@ -31,11 +33,10 @@ class Steady:
     job: network (networks.Network), mode ("training" or "inference"), layout ("channels_first" or "channels_last"),
     places (for each tower a GPU index, or None for a CPU device of its own), batch_size (global), precision, execution,
     train ((N, h, w, c) float32, (N,) int64; the first batch_size are the batch), settings (seed, learning_rate,
-    momentum). Raises Unsupported for what towers cannot do.
+    momentum).
     """
 
     def __init__(self, job):
-        check(job)
         self.job = job
         with tf.Graph().as_default():
             self.session = tf.Session(config=session_config(job.places))
@@ -135,7 +136,7 @@ def step(model, batches, devices, optimizer):
     return [loss, tf.group(apply, *updates)]
 
 
-def check(job):
+def check(job, protocol):
     """Raises Unsupported for what towers cannot do, ValueError for a batch that cannot be split evenly."""
     if job.precision not in ("fp32", "tf32") or job.execution != "native":
         raise Unsupported(
@@ -145,6 +146,25 @@ def check(job):
         )
     if job.batch_size % len(job.places):
         raise ValueError("a batch of {} cannot be split evenly over {} towers".format(job.batch_size, len(job.places)))
+
+
+def tries(job):
+    """On a CPU, whether there are kernels for the layout."""
+    usual = job.layout == jobs.NATIVE_LAYOUT["tensorflow"]
+    return [(try_layout, (job.layout, job.mode, job.network.name))] if None in job.places and not usual else []
+
+
+def try_layout(layout, mode, model):
+    """One step of a small network with layers of the same kinds, as it is the first of them that is refused."""
+    network = networks.small(networks.NETWORKS[model])
+    settings = {"seed": 0, "learning_rate": 0.01, "momentum": 0.9}
+    (images, labels), _ = data.synthetic(1, 0, 0, network.shape)
+    train = data.normalise(images), labels
+    job = jobs.Job(network, mode, layout, "none", [None], 1, "fp32", "native", train, None, settings)
+    with jobs.layout_may_be_refused(layout, "cpu", importlib.import_module("tensorflow")):
+        trainer = Steady(job)
+        trainer.step()
+        trainer.close()
 
 
 def session_config(places):
