@@ -1,5 +1,6 @@
 """The tasks as a user calls them, in a checkout of their own: what is printed, and the exit code."""
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -10,6 +11,7 @@ import pytest
 
 from tests.bench import BEHAVIOURS, make_rooms
 from tests.conftest import missing
+from tsuishi.command_line import MAIN_JOB
 from tsuishi.rooms import Rooms
 
 REAL = Rooms()
@@ -45,11 +47,10 @@ def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> 
 
 def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> None:
     """One of them reads an option for all: kind, default and help must not differ."""
-    from tasks import build, report, run_suite
-
+    namespace = importlib.import_module("tasks").namespace
     found: dict[str, set[tuple[object, ...]]] = {}
-    for task in (build, run_suite, report):
-        for argument in task.get_arguments():
+    for name in MAIN_JOB:
+        for argument in namespace[name].get_arguments():
             found.setdefault(argument.name, set()).add((argument.kind, argument.default, argument.help))
     assert {name: meanings for name, meanings in found.items() if len(meanings) > 1} == {}
     assert found["within"] == {
