@@ -127,6 +127,17 @@ def test_without_a_report_to_come_the_live_line_counts_down_to_the_end_of_the_tr
         assert progress.left() == "0 s left"
 
 
+def test_trials_that_a_round_adds_are_counted() -> None:
+    on, out = screen(terminal=False)
+    first, second = planned("a"), planned("a", repetition=2)
+    with on.running([first], 1, after_s=15.0) as progress:
+        ends(progress, first, "ok")
+        progress.more([second])
+        assert progress.left() == "report in 45 s"
+        ends(progress, second, "ok")
+    assert lines(out)[-1] == "[2/2] a.torch1.1-cu90.r2 ok 1.5 s"
+
+
 def test_a_narrow_terminal_has_one_line_in_which_only_the_id_is_cut_short() -> None:
     on, out = screen(terminal=True, width=60)
     trial = planned("multi_gpu_scaling-steady-vgg_small-distributed_data_parallel-d4-b128")
