@@ -138,6 +138,14 @@ def test_trials_that_a_round_adds_are_counted() -> None:
     assert lines(out)[-1] == "[2/2] a.torch1.1-cu90.r2 ok 1.5 s"
 
 
+def test_where_time_is_limited_the_live_line_says_what_is_left_of_it() -> None:
+    on, _ = screen(terminal=False)
+    with on.running([planned("a")], 1, 15.0, lambda: 240.0) as progress:
+        assert progress.left() == "report in 4 min 0 s at most"
+    with on.running([planned("a")], 1, 15.0, lambda: -3.0) as progress:
+        assert progress.left() == "report in 0 s at most"
+
+
 def test_a_narrow_terminal_has_one_line_in_which_only_the_id_is_cut_short() -> None:
     on, out = screen(terminal=True, width=60)
     trial = planned("multi_gpu_scaling-steady-vgg_small-distributed_data_parallel-d4-b128")

@@ -2,6 +2,7 @@
 
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -77,10 +78,13 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
     spec.write_text(spec.read_text() + 'default = ["cpu", "cuda"]\n')
     for asked in ("build", "run-suite", "report"):
         chain = [word for task in ("build", "run-suite", "report") for word in (task, *["--plan"] * (task == asked))]
-        result = invoke(root, *chain)
-        assert result.returncode == 0, result.stderr
-        assert "Trials" in result.stdout
-        assert "expected: " in result.stdout
+        limited = invoke(root, *chain)
+        assert limited.returncode == 0, limited.stderr
+        assert re.search(r"^expected: .* of 10 min 0 s, ", limited.stdout, re.MULTILINE)
+        unlimited = invoke(root, *chain, "--within", "none")
+        assert unlimited.returncode == 0, unlimited.stderr
+        assert "Trials\n" in unlimited.stdout
+        assert re.search(r"^expected: (?!.* of 10 min)", unlimited.stdout, re.MULTILINE)
         assert not (root / "results").exists()
 
 
