@@ -53,14 +53,14 @@ def choose(candidates: Sequence[Asked], costs: Costs, left_s: float, environment
     Where fewer than three questions fit so, each gets three trials; where none does, one trial, on which no verdict
     rests. `environments`: those that are made in any case. The same arguments give the same answer.
     """
-    best = Chosen((), LOOKS[0])
-    for trials in (_WANTED, LOOKS[0], 1):
-        fitting = Chosen(_greedy(candidates, costs, left_s, trials, environments), trials)
-        if len(fitting.questions) > len(best.questions):
-            best = fitting
-        if len(best.questions) >= _FEWEST_MAIN:
-            break
-    return best
+    wanted, least = (
+        Chosen(_greedy(candidates, costs, left_s, trials, environments), trials) for trials in (_WANTED, LOOKS[0])
+    )
+    if wanted.questions and len(wanted.questions) >= min(_FEWEST_MAIN, len(least.questions)):
+        return wanted
+    if least.questions:
+        return least
+    return Chosen(_greedy(candidates, costs, left_s, 1, environments), 1)
 
 
 def next_ones(candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[Cell, int]) -> tuple[Asked, ...]:

@@ -1,0 +1,55 @@
+"""What things took here beats what was guessed elsewhere."""
+
+from pathlib import Path
+
+import pytest
+
+from tsuishi.history import History, calibration_s
+
+
+def history(path: Path, slowness: float = 2.0, machine: str = "m") -> History:
+    found = History(path, machine)
+    found.slowness = slowness
+    return found
+
+
+def test_a_guess_is_scaled_by_the_machine_until_something_was_measured(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    assert here.expected_s("build docker tf", 60.0) == 120.0
+    here.learn("build docker tf", 30.0)
+    assert here.expected_s("build docker tf", 60.0) == 30.0
+
+
+def test_guesses_of_a_kind_are_scaled_by_how_others_of_it_turned_out(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    for number, took_s in enumerate((30.0, 50.0, 40.0)):
+        here.learn(f"trial {number}", took_s, 10.0, ("trial tf conv2d", "trial tf"))
+    assert here.expected_s("trial 9", 5.0, ("trial tf conv2d", "trial tf")) == 20.0
+    assert here.expected_s("trial 9", 5.0, ("trial tf parity", "trial tf")) == 20.0
+    assert here.expected_s("trial 9", 5.0, ("trial torch parity", "trial torch")) == 10.0
+
+
+def test_the_latest_measurements_count(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    for took_s in [100.0] * 20 + [10.0] * 7:
+        here.learn("report", took_s)
+    assert here.report_s == 10.0
+
+
+def test_it_is_kept_for_the_next_call_and_for_this_machine_alone(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    here.learn("report", 7.0)
+    here.keep()
+    assert history(tmp_path).report_s == 7.0
+    assert not history(tmp_path, machine="other").measured("report")
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", '{"durations": {"report": ["x"]}}', '{"durations": 1}', "\x00"])
+def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damaged: str) -> None:
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history" / "m.json").write_text(damaged)
+    assert not history(tmp_path).measured("report")
+
+
+def test_the_machine_is_timed_by_a_calculation_that_takes_some_time() -> None:
+    assert 0.001 < calibration_s() < 60

@@ -1,0 +1,179 @@
+"""Rounds: which trial comes next, with a clock and trials of known length and scatter."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tsuishi import store
+from tsuishi.case import Case
+from tsuishi.plan import PlannedTrial
+from tsuishi.questions import Asked, Cell
+from tsuishi.rounds import Findings, Rounds
+from tsuishi.store import RunDirectory
+
+ENVIRONMENT = "env"
+
+
+class Bench:
+    """A run whose trials take their time on a clock of its own, and come to what `truth` says with some scatter."""
+
+    def __init__(self, root: Path, left_s: float, scatter: float = 0.01) -> None:
+        self.run = RunDirectory.create(root / "run", {"run_id": "run", "plan": []})
+        self.left_s = left_s
+        self.random = random.Random(1)  # noqa: S311
+        self.scatter = scatter
+        self.truth: dict[Cell, float] = {}
+        self.took: dict[Cell, float] = {}
+        self.status: dict[Cell, str] = {}
+        self.first: dict[Cell, PlannedTrial] = {}
+        self.planned: list[tuple[list[str], list[str]]] = []
+        self.done: list[str] = []
+
+    def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> Cell:
+        case = Case(suite="bench", protocol="steady", devices=devices)
+        cell = Cell(case.id, ENVIRONMENT)
+        trial = PlannedTrial(f"t{devices}.{ENVIRONMENT}.r1", case, ENVIRONMENT, "cpu", 1, "w", {}, 60.0, expected_s)
+        self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
+        return cell
+
+    def compare(self, name: str, of: float, to: float, worth: float = 1.0, expected_s: float = 10.0) -> Asked:
+        number = len(self.first)
+        sides = [self.cell(number + more, value, expected_s) for more, value in ((1, of), (2, to))]
+        return Asked(
+            id=f"bench/{name}/{ENVIRONMENT}", kind="cases", title={"en": name}, worth=worth, quantity="step_s",
+            environments=(ENVIRONMENT,), of=(sides[0],), to=(sides[1],),
+        )  # fmt: skip
+
+    def rounds(self, asked: Sequence[Asked], others: Sequence[Asked] = ()) -> Rounds:
+        def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
+            self.planned.append(([one.title["en"] for one in questions], [trial.id for trial in trials]))
+
+        return Rounds(Findings(self.run), self.first, asked, others, 0, lambda: self.left_s, planned)
+
+    def go(self, rounds: Rounds, most: int = 10_000) -> Counter[Cell]:
+        """Measure until there is nothing more, or so many trials; how many trials each cell got."""
+        counts: Counter[Cell] = Counter()
+        for trial in rounds:
+            self.measure(trial)
+            counts[Cell(trial.case.id, trial.environment)] += 1
+            if sum(counts.values()) >= most:
+                break
+        return counts
+
+    def measure(self, trial: PlannedTrial) -> None:
+        cell = Cell(trial.case.id, trial.environment)
+        status = self.status.get(cell, "ok")
+        partial = self.run.partial(f"{trial.id}.a1")
+        step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)
+        with (partial / "samples.csv").open("w", newline="") as file:
+            rows = store.csv_writer("samples", file)
+            rows.writerow({"phase": "measure", "index": 0, "steps": 1, "images": 1, "seconds": step_s})
+        record = self.run.add_record("case", trial.case.axes)
+        self.run.commit(
+            partial,
+            {
+                "trial_id": f"{trial.id}.a1", "case_id": trial.case.id, "case_record": record, "status": status,
+                "environment": trial.environment, "repetition": trial.repetition, "duration_s": self.took[cell],
+            },
+        )  # fmt: skip
+        self.left_s -= self.took[cell]
+        self.done.append(trial.id)
+
+
+def test_a_clear_difference_is_left_after_three_trials(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    asked = bench.compare("clear", of=1.0, to=2.0)
+    assert set(bench.go(bench.rounds([asked])).values()) == {3}
+
+
+def test_what_is_open_goes_on_to_six_twelve_and_twenty_four_trials_and_no_further(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=100_000, scatter=0.5)
+    asked = bench.compare("the same", of=1.0, to=1.02)
+    rounds = bench.rounds([asked])
+    counts = bench.go(rounds)
+    assert set(counts.values()) == {24}
+    assert [len(trials) for _, trials in bench.planned] == [6, 6, 12, 24]
+    assert rounds.open_ones() == []
+
+
+def test_two_that_are_alike_need_no_more(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000, scatter=0.001)
+    assert set(bench.go(bench.rounds([bench.compare("alike", of=1.0, to=1.001)])).values()) == {3}
+
+
+def test_each_round_has_every_case_once_in_an_order_of_its_own(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    questions = [bench.compare(str(number), 1.0, 2.0) for number in range(4)]
+    bench.go(bench.rounds(questions))
+    rounds = [bench.done[at : at + 8] for at in (0, 8, 16)]
+    assert [{name.rpartition(".")[2] for name in each} for each in rounds] == [{"r1"}, {"r2"}, {"r3"}]
+    orders = [[name.partition(".")[0] for name in each] for each in rounds]
+    assert len({tuple(order) for order in orders}) == 3
+    assert len({frozenset(order) for order in orders}) == 1
+
+
+def test_no_trial_is_started_that_would_not_fit(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=100.0)
+    bench.go(bench.rounds([bench.compare(str(number), 1.0, 2.0) for number in range(4)]))
+    assert bench.left_s >= 0
+    # 10 s and what lies between trials, with a tenth to spare.
+    assert bench.left_s < 1.1 * 11
+
+
+def test_where_trials_take_longer_than_expected_fewer_are_started(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=200.0)
+    asked = bench.compare("slow here", 1.0, 1.02)
+    for cell in asked.cells:
+        bench.took[cell] = 30.0
+    bench.go(bench.rounds([asked]))
+    assert bench.left_s >= 0
+
+
+def test_further_questions_come_when_those_before_are_answered(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    asked, other = bench.compare("first", 1.0, 2.0), bench.compare("second", 1.0, 3.0)
+    rounds = bench.rounds([asked], [other])
+    bench.go(rounds)
+    assert [questions for questions, _ in bench.planned] == [["first"], ["second"]]
+    assert [one.title["en"] for one in rounds.asked] == ["first", "second"]
+    assert rounds.others == []
+
+
+def test_an_open_question_comes_before_a_further_one(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000, scatter=0.3)
+    asked, other = bench.compare("open", 1.0, 1.02), bench.compare("other", 1.0, 9.0)
+    bench.go(bench.rounds([asked], [other]))
+    assert [questions for questions, _ in bench.planned][:2] == [["open"], ["open"]]
+
+
+def test_where_the_next_look_is_out_of_reach_a_further_question_is_asked_instead(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=60 * 1.2 + 40, scatter=0.3)
+    asked, other = bench.compare("open", 1.0, 1.02), bench.compare("cheap", 1.0, 9.0, expected_s=4.0)
+    rounds = bench.rounds([asked], [other])
+    counts = bench.go(rounds)
+    assert {counts[cell] for cell in asked.cells} == {3}
+    assert {counts[cell] for cell in other.cells} == {3}
+    assert [one.title["en"] for one in rounds.open_ones()] == ["open"]
+
+
+@pytest.mark.parametrize("status", ["unsupported", "out_of_memory", "failed", "timeout"])
+def test_a_case_without_a_number_is_tried_once_and_its_question_given_up(tmp_path: Path, status: str) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    asked = bench.compare("impossible", 1.0, 2.0)
+    bench.status[asked.of[0]] = status
+    rounds = bench.rounds([asked])
+    counts = bench.go(rounds)
+    assert counts[asked.of[0]] == 1
+    assert rounds.open_ones() == []
+
+
+def test_a_run_that_was_stopped_goes_on_where_it_stood(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000, scatter=0.3)
+    asked = bench.compare("open", 1.0, 1.02)
+    bench.go(bench.rounds([asked]), most=5)
+    counts = bench.go(bench.rounds([asked]))
+    assert len(bench.done) == len(set(bench.done)), "no repetition is measured twice"
+    assert sum(counts.values()) + 5 in (12, 24, 48)
