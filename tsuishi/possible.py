@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -89,7 +90,7 @@ def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> d
     """The one JSON argument of suites/workloads/possible.py; its cases are in the order of `questions`."""
     groups: list[dict[str, Any]] = []
     for workload, case, settings in questions:
-        axes = {name: value for name, value in case.axes.items() if name != "suite"}
+        axes = _axes(case)
         group = {"workload": workload, "settings": dict(settings), "axes": list(axes)}
         if not groups or any(groups[-1][name] != value for name, value in group.items()):
             groups.append({**group, "cases": []})
@@ -125,7 +126,7 @@ def _that_fit(questions: Mapping[str, Question]) -> Iterator[list[str]]:
     for alike, keys in itertools.groupby(ordered, key=lambda key: _alike(questions[key])):
         head = len(alike)
         for key in keys:
-            more = len(spec.canonical_json(list(questions[key][1].axes.values())).encode())
+            more = len(spec.canonical_json(list(_axes(questions[key][1]).values()))) + 1
             if batch and size + head + more > _CASES_BYTES:
                 yield batch
                 batch, size, head = [], 0, len(alike)
@@ -137,19 +138,34 @@ def _that_fit(questions: Mapping[str, Question]) -> Iterator[list[str]]:
 
 def _alike(question: Question) -> str:
     workload, case, settings = question
-    return spec.canonical_json([workload, list(case.axes), dict(settings)])
+    return spec.canonical_json([workload, list(_axes(case)), dict(settings)])
 
 
 def _key(question: Question) -> str:
-    """What a question is kept under: a suite's name changes no answer."""
+    """What a question is kept under."""
     workload, case, settings = question
-    return spec.digest([workload, {**case.axes, "suite": ""}, dict(settings)])
+    return spec.digest([workload, _axes(case), dict(settings)])
+
+
+def _axes(case: Case) -> dict[str, Any]:
+    """The axes that a workload sees: a suite's name changes no answer."""
+    return {name: value for name, value in case.axes.items() if name != "suite"}
 
 
 def _file(ready: Ready, rooms: Rooms, cache: Path, machine: str, accelerator: Accelerator) -> Path:
     workloads = provenance.workload_record(rooms.workloads, WORKLOAD)
-    of = [ready.built.realised_id, machine, workloads, accelerator]
+    beside = None if ready.built.details.get("image") else _programs()
+    of = [ready.built.realised_id, machine, workloads, accelerator, beside]
     return cache / "possible" / f"{ready.environment.name}-{spec.digest(of)}.json"
+
+
+def _programs() -> list[Any]:
+    """What changes when a program of this machine, a compiler say, comes or goes: all but images may use it."""
+    found: list[Any] = [os.environ.get("CXX")]
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        with contextlib.suppress(OSError):
+            found.append([folder, Path(folder).stat().st_mtime_ns])
+    return found
 
 
 def _kept(file: Path) -> dict[str, str]:

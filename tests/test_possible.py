@@ -1,0 +1,242 @@
+"""What an environment says it cannot run, as a host interpreter is asked: heard, kept, and written as rows."""
+
+import csv
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench import make_rooms
+from tests.test_runner import Nobody, session
+from tsuishi import plan, possible, runner, store
+from tsuishi.builder import Ready
+from tsuishi.engines.base import Built, Launch, Process
+from tsuishi.plan import PlannedTrial
+from tsuishi.possible import Question
+from tsuishi.runner import Runner
+from tsuishi.session import Session
+from tsuishi.store import RunDirectory
+from tsuishi.suite import Case
+
+# Refuses what has several devices, a part of it without and a part of it with what it imports.
+WORKLOAD = """
+import events
+
+def check(request):
+    if request.case["devices"] > 2:
+        raise events.Unsupported("{} devices: there are two".format(request.case["devices"]))
+
+def possible(request):
+    check(request)
+    return [(two, (request.settings["word"],))] if request.case["devices"] == 2 else []
+
+def two(word):
+    raise events.Unsupported("two devices: {}".format(word))
+
+def picky(request, emitter):
+    for function, arguments in possible(request):
+        function(*arguments)
+    emitter.environment(framework="none", versions={"none": "1"})
+
+if __name__ == "__main__":
+    events.main(picky)
+"""
+SUITE = """
+title = "what is refused"
+workload = "picky"
+[[groups]]
+axes = { protocol = "steady", devices = [1, 2, 3] }
+"""
+WORDS = {"word": "no"}
+TWO = "Unsupported: two devices: no"
+THREE = "Unsupported: 3 devices: there are two"
+
+
+class Bench:
+    """A checkout whose only suite is picky, its host environment, and how often something was started in it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        make_rooms(root, "ok")
+        (root / "suites" / "bench.toml").unlink()
+        (root / "suites" / "picky.toml").write_text(SUITE)
+        (root / "suites" / "workloads" / "picky.py").write_text(WORKLOAD)
+        self.work: Session = session(root)
+        self.ready: dict[str, Ready] = self.work.build(self.work.plan(with_trials=False))
+        self.started: list[str] = []
+        self.said: list[str] = []
+        engine = self.ready["host"].engine
+        start = engine.start
+
+        def counted(built: Built, launch: Launch) -> Process:
+            self.started.append(launch.arguments[1])
+            return start(built, launch)
+
+        monkeypatch.setattr(engine, "start", counted)
+
+    def unsupported(self, *questions: Question, machine: str = "this") -> dict[str, str]:
+        work = self.work
+        return possible.unsupported(
+            self.ready["host"], work.rooms, work.settings.cache, machine, "cpu", (), questions, self.said.append
+        )
+
+    def planned(self) -> list[PlannedTrial]:
+        planned = self.work.plan_trials([one.environment for one in self.ready.values()])
+        return [replace(trial, settings={**trial.settings, **WORDS}) for trial in planned]
+
+    def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
+        work = self.work
+        directory = RunDirectory.create(work.settings.results / name, {"plan": plan.describe_plan(planned)})
+        Runner(directory, self.ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+        return directory
+
+    def kept(self) -> list[Path]:
+        return sorted((self.work.settings.cache / "possible").glob("*.json"))
+
+
+@pytest.fixture
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(tmp_path, monkeypatch)
+
+
+def question(devices: int, settings: Mapping[str, Any] = WORDS, suite: str = "picky") -> Question:
+    return "picky", Case(suite=suite, protocol="steady", devices=devices), settings
+
+
+def test_one_start_answers_for_all_cases_and_the_next_call_starts_nothing(bench: Bench) -> None:
+    questions = [question(1), question(2), question(3), question(3, suite="other")]
+    wanted = {
+        questions[1][1].id: TWO,
+        questions[2][1].id: THREE,
+        questions[3][1].id: THREE,
+    }
+    assert bench.unsupported(*questions) == wanted
+    assert bench.unsupported(*questions) == wanted
+    assert len(bench.started) == 1
+    assert bench.said == []
+
+
+def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
+    bench.unsupported(question(3))
+    assert bench.unsupported(question(3), question(2)) == {question(3)[1].id: THREE, question(2)[1].id: TWO}
+    other = question(2, {"word": "never"})
+    assert bench.unsupported(other) == {other[1].id: "Unsupported: two devices: never"}
+    assert len(bench.started) == 3
+    assert len(bench.kept()) == 1
+
+
+def test_another_machine_and_other_workloads_are_asked_anew(bench: Bench) -> None:
+    bench.unsupported(question(3))
+    bench.unsupported(question(3), machine="another")
+    workload = bench.work.rooms.workloads / "picky.py"
+    workload.write_text(workload.read_text().replace("there are two", "there is less"))
+    assert bench.unsupported(question(3)) == {question(3)[1].id: "Unsupported: 3 devices: there is less"}
+    assert len(bench.started) == len(bench.kept()) == 3
+
+
+def test_a_program_that_comes_is_asked_about_where_it_would_be_found(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    bench.unsupported(question(3))
+    (programs / "g++").touch()
+    bench.unsupported(question(3))
+    assert len(bench.started) == 2
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"a": 1}', "\x00"])
+def test_a_damaged_answer_is_asked_for_again(bench: Bench, damage: str) -> None:
+    bench.unsupported(question(3))
+    (file,) = bench.kept()
+    whole = file.read_text()
+    file.write_text(damage)
+    assert bench.unsupported(question(3)) == {question(3)[1].id: THREE}
+    assert len(bench.started) == 2
+    assert file.read_text() == whole
+
+
+def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(bench: Bench) -> None:
+    workload = bench.work.rooms.workloads / "picky.py"
+    workload.write_text("import a_module_that_is_not_there\n")
+    assert bench.unsupported(question(3), question(2)) == {}
+    assert bench.said == [
+        "host: it cannot say which cases it can run, so all are tried: No module named 'a_module_that_is_not_there'"
+    ]
+    assert bench.kept() == []
+
+
+def test_thousands_of_cases_fit(bench: Bench) -> None:
+    questions = [question(devices) for devices in range(1, 12_001)]
+    found = bench.unsupported(*questions)
+    assert len(found) == len(questions) - 1
+    assert found[questions[-1][1].id] == "Unsupported: 12000 devices: there are two"
+    assert len(bench.started) == 2
+
+
+def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_started(bench: Bench) -> None:
+    planned = bench.planned()
+    tried = bench.run(planned, "tried")
+    work, before = bench.work, len(bench.started)
+    answered = possible.answered(planned, bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append)
+    assert sorted(trial.unsupported for trial in answered) == ["", THREE, TWO]
+    asked = bench.run(answered, "asked")
+    assert [Path(script).name for script in bench.started[before:]] == ["possible.py", "picky.py"]
+    rows = [rows_of(run) for run in (tried, asked)]
+    own = ("started_at", "duration_s", "startup_s", "exit_code", "peak_process_memory_mib")
+    for then, now in zip(*rows, strict=True):
+        assert {name: value for name, value in now.items() if name not in own} == {
+            name: value for name, value in then.items() if name not in own
+        }
+    for path, trial in asked.finished():
+        assert ("asked" in trial) == (trial["status"] == "unsupported")
+        if "asked" in trial:
+            assert (trial["duration_s"], trial["exit_code"], trial["startup_s"]) == (0.0, None, None)
+            assert is_answered_by(trial, bench)
+            assert all(len((path / f"{name}.csv").read_text().splitlines()) == 1 for name in ("samples", "metrics"))
+            assert gzip.decompress((path / "log.txt.gz").read_bytes()) == b""
+
+
+def rows_of(run: RunDirectory) -> list[dict[str, str]]:
+    with (run.path / "trials.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def is_answered_by(trial: dict[str, Any], bench: Bench) -> bool:
+    """Whether the recorded question, asked again, has the trial's reason for its answer."""
+    python, script, argument = trial["asked"]
+    assert (python, script) == ("python", "suites/workloads/possible.py")
+    answer = bench.ready["host"].engine.start(
+        bench.ready["host"].built,
+        Launch((str(bench.work.rooms.root / script), argument), {}, "again", {}),
+    )
+    said = b"".join(piece for _, piece in answer.output())
+    answer.wait()
+    return json.dumps(trial["reason"]).encode() in said
+
+
+def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
+    work = bench.work
+    answered = possible.answered(
+        bench.planned(), bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append
+    )
+    run = bench.run(answered, "run")
+    again = plan.planned_again(run.run(), {"host"})
+    assert [trial.unsupported for trial in again] == [trial.unsupported for trial in answered]
+    assert runner.unfinished(run, again) == []
+
+
+def test_an_answer_that_took_no_time_says_nothing_about_what_a_trial_takes(bench: Bench) -> None:
+    work = bench.work
+    answered = possible.answered(
+        bench.planned(), bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append
+    )
+    assert {trial.expected_s for trial in answered if trial.unsupported} == {0.0}
+    run = bench.run(answered, "run")
+    machine = next(trial["machine_record"] for _, trial in run.finished())
+    known = plan.past_durations(store.known_runs(work.settings.results)["run"].parent, machine)
+    assert len(known) == 1
