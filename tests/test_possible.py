@@ -2,9 +2,9 @@
 
 import csv
 import gzip
-import json
+import subprocess
+import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,16 @@ import pytest
 
 from tests.bench import make_rooms
 from tests.test_runner import Nobody, session
-from tsuishi import plan, possible, runner, store
+from tsuishi import plan, possible, runner
 from tsuishi.builder import Ready
+from tsuishi.case import Case
 from tsuishi.engines.base import Built, Launch, Process
 from tsuishi.plan import PlannedTrial
 from tsuishi.possible import Question
+from tsuishi.rooms import Rooms
 from tsuishi.runner import Runner
 from tsuishi.session import Session
 from tsuishi.store import RunDirectory
-from tsuishi.suite import Case
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
 WORKLOAD = """
@@ -32,10 +33,10 @@ def check(request):
 
 def possible(request):
     check(request)
-    return [(two, (request.settings["word"],))] if request.case["devices"] == 2 else []
+    return [(two, (request.settings["seed"],))] if request.case["devices"] == 2 else []
 
-def two(word):
-    raise events.Unsupported("two devices: {}".format(word))
+def two(seed):
+    raise events.Unsupported("two devices, seed {}".format(seed))
 
 def picky(request, emitter):
     for function, arguments in possible(request):
@@ -51,8 +52,8 @@ workload = "picky"
 [[groups]]
 axes = { protocol = "steady", devices = [1, 2, 3] }
 """
-WORDS = {"word": "no"}
-TWO = "Unsupported: two devices: no"
+SETTINGS = {"seed": 0}
+TWO = "Unsupported: two devices, seed 0"
 THREE = "Unsupported: 3 devices: there are two"
 
 
@@ -83,9 +84,10 @@ class Bench:
             self.ready["host"], work.rooms, work.settings.cache, machine, "cpu", (), questions, self.said.append
         )
 
-    def planned(self) -> list[PlannedTrial]:
-        planned = self.work.plan_trials([one.environment for one in self.ready.values()])
-        return [replace(trial, settings={**trial.settings, **WORDS}) for trial in planned]
+    def planned(self, asked: bool) -> list[PlannedTrial]:
+        """Every trial, with the reasons of the environment where it is `asked`."""
+        environments = [one.environment for one in self.ready.values()]
+        return plan.plan_trials(self.work.matrix(environments, self.ready if asked else {}), 0)
 
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
@@ -102,7 +104,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     return Bench(tmp_path, monkeypatch)
 
 
-def question(devices: int, settings: Mapping[str, Any] = WORDS, suite: str = "picky") -> Question:
+def question(devices: int, settings: Mapping[str, Any] = SETTINGS, suite: str = "picky") -> Question:
     return "picky", Case(suite=suite, protocol="steady", devices=devices), settings
 
 
@@ -122,8 +124,8 @@ def test_one_start_answers_for_all_cases_and_the_next_call_starts_nothing(bench:
 def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
     bench.unsupported(question(3))
     assert bench.unsupported(question(3), question(2)) == {question(3)[1].id: THREE, question(2)[1].id: TWO}
-    other = question(2, {"word": "never"})
-    assert bench.unsupported(other) == {other[1].id: "Unsupported: two devices: never"}
+    other = question(2, {"seed": 1})
+    assert bench.unsupported(other) == {other[1].id: "Unsupported: two devices, seed 1"}
     assert len(bench.started) == 3
     assert len(bench.kept()) == 1
 
@@ -179,25 +181,24 @@ def test_thousands_of_cases_fit(bench: Bench) -> None:
 
 
 def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_started(bench: Bench) -> None:
-    planned = bench.planned()
-    tried = bench.run(planned, "tried")
-    work, before = bench.work, len(bench.started)
-    answered = possible.answered(planned, bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append)
-    assert sorted(trial.unsupported for trial in answered) == ["", THREE, TWO]
-    asked = bench.run(answered, "asked")
+    tried = bench.run(bench.planned(asked=False), "tried")
+    before = len(bench.started)
+    planned = bench.planned(asked=True)
+    assert sorted(trial.unsupported for trial in planned) == ["", THREE, TWO]
+    asked = bench.run(planned, "asked")
     assert [Path(script).name for script in bench.started[before:]] == ["possible.py", "picky.py"]
-    rows = [rows_of(run) for run in (tried, asked)]
     own = ("started_at", "duration_s", "startup_s", "exit_code", "peak_process_memory_mib")
-    for then, now in zip(*rows, strict=True):
-        assert {name: value for name, value in now.items() if name not in own} == {
-            name: value for name, value in then.items() if name not in own
+    for then, now in zip(rows_of(tried), rows_of(asked), strict=True):
+        assert {name: now[name] for name in now if name not in own} == {
+            name: then[name] for name in then if name not in own
         }
     for path, trial in asked.finished():
         assert ("asked" in trial) == (trial["status"] == "unsupported")
         if "asked" in trial:
             assert (trial["duration_s"], trial["exit_code"], trial["startup_s"]) == (0.0, None, None)
-            assert is_answered_by(trial, bench)
-            assert all(len((path / f"{name}.csv").read_text().splitlines()) == 1 for name in ("samples", "metrics"))
+            assert trial["reason"] in answer_to(trial["asked"], bench.work.rooms)
+            for table in ("samples", "metrics", "telemetry"):
+                assert len((path / f"{table}.csv").read_text().splitlines()) == 1
             assert gzip.decompress((path / "log.txt.gz").read_bytes()) == b""
 
 
@@ -206,37 +207,17 @@ def rows_of(run: RunDirectory) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def is_answered_by(trial: dict[str, Any], bench: Bench) -> bool:
-    """Whether the recorded question, asked again, has the trial's reason for its answer."""
-    python, script, argument = trial["asked"]
+def answer_to(command: list[str], rooms: Rooms) -> str:
+    """What the recorded question is answered when it is asked again by hand."""
+    python, script, argument = command
     assert (python, script) == ("python", "suites/workloads/possible.py")
-    answer = bench.ready["host"].engine.start(
-        bench.ready["host"].built,
-        Launch((str(bench.work.rooms.root / script), argument), {}, "again", {}),
-    )
-    said = b"".join(piece for _, piece in answer.output())
-    answer.wait()
-    return json.dumps(trial["reason"]).encode() in said
+    done = subprocess.run([sys.executable, str(rooms.root / script), argument], capture_output=True, check=True)
+    return done.stdout.decode()
 
 
 def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
-    work = bench.work
-    answered = possible.answered(
-        bench.planned(), bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append
-    )
-    run = bench.run(answered, "run")
+    planned = bench.planned(asked=True)
+    run = bench.run(planned, "run")
     again = plan.planned_again(run.run(), {"host"})
-    assert [trial.unsupported for trial in again] == [trial.unsupported for trial in answered]
+    assert [trial.unsupported for trial in again] == [trial.unsupported for trial in planned]
     assert runner.unfinished(run, again) == []
-
-
-def test_an_answer_that_took_no_time_says_nothing_about_what_a_trial_takes(bench: Bench) -> None:
-    work = bench.work
-    answered = possible.answered(
-        bench.planned(), bench.ready, work.rooms, work.settings.cache, "this", (), bench.said.append
-    )
-    assert {trial.expected_s for trial in answered if trial.unsupported} == {0.0}
-    run = bench.run(answered, "run")
-    machine = next(trial["machine_record"] for _, trial in run.finished())
-    known = plan.past_durations(store.known_runs(work.settings.results)["run"].parent, machine)
-    assert len(known) == 1

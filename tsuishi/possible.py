@@ -4,7 +4,6 @@ import contextlib
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from tsuishi.environment import Accelerator
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Say
 from tsuishi.gpus.nvml import Gpu
-from tsuishi.plan import PlannedTrial
 from tsuishi.rooms import Rooms
 
 WORKLOAD = "possible"
@@ -56,34 +54,6 @@ def unsupported(
             store.write_json(file, answers)
     found = zip(keys, questions, strict=True)
     return {case.id: reason for key, (_, case, _) in found if (reason := answers.get(key))}
-
-
-def answered(
-    planned: Sequence[PlannedTrial],
-    ready: Mapping[str, Ready],
-    rooms: Rooms,
-    cache: Path,
-    machine: str,
-    gpus: Sequence[Gpu],
-    say: Say,
-) -> list[PlannedTrial]:
-    """The same trials, those that their environments in `ready` cannot run with the reason, and expected to take 0 s.
-
-    Each environment is asked once for an accelerator; see `unsupported`.
-    """
-    questions: dict[tuple[str, Accelerator], dict[str, Question]] = {}
-    for trial in planned:
-        of_environment = questions.setdefault((trial.environment, trial.accelerator), {})
-        of_environment[trial.case.id] = (trial.workload, trial.case, trial.settings)
-    reasons = {
-        (name, accelerator): unsupported(
-            ready[name], rooms, cache, machine, accelerator, gpus, list(asked.values()), say
-        )
-        for (name, accelerator), asked in questions.items()
-        if name in ready
-    }
-    found = [(trial, reasons.get((trial.environment, trial.accelerator), {}).get(trial.case.id)) for trial in planned]
-    return [replace(trial, unsupported=why, expected_s=0.0) if why else trial for trial, why in found]
 
 
 def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> dict[str, Any]:

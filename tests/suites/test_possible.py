@@ -17,17 +17,18 @@ import pytest
 import events
 import possible
 from request import Request
-from tests.engine.job import TORCH
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
-from tests.suites.environments import PINNED, REAL, built
+from tests.job import TORCH
+from tests.suites.environments import PINNED, REAL, built, inside
 from tsuishi import possible as asking
 from tsuishi.asking import ask
 from tsuishi.builder import Ready
+from tsuishi.case import AXES, Case
 from tsuishi.environment import Environment
 from tsuishi.events import EventParser
 from tsuishi.listen import Transcript
 from tsuishi.possible import Question
-from tsuishi.suite import AXES, PROFILES, Case, Profile, known_suites, read_suite
+from tsuishi.suite import PROFILES, Profile, known_suites, read_suite
 
 HERE = pathlib.Path(possible.__file__)
 # As UNSUPPORTED, for what only the longer profiles ask.
@@ -185,6 +186,7 @@ def is_expected(case: Case, environment: str) -> bool:
     )
 
 
+@inside
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
 def test_nothing_but_the_known_cases_is_refused(environment: Environment) -> None:
     questions = everything()
@@ -195,6 +197,7 @@ def test_nothing_but_the_known_cases_is_refused(environment: Environment) -> Non
         assert REMEDY.search(reason), reason
 
 
+@inside
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
 def test_the_trial_says_the_same_for_a_case_of_every_reason(environment: Environment) -> None:
     questions = {question[1].id: question for question in everything()}
