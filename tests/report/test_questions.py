@@ -1,0 +1,165 @@
+"""Questions on the page and at the end of the command."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
+from tsuishi.analysis.evidence import Evidence
+from tsuishi.published import read_sources
+from tsuishi.report.claims import Verdicts
+from tsuishi.report.questions import Questions
+from tsuishi.rooms import Rooms
+
+SOURCES = read_sources(Rooms().published)
+
+
+def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -> dict[str, Any]:
+    environments = list(dict.fromkeys(cell[1] for cell in [*of, *to]))
+    return {
+        "id": f"suite/{name}", "kind": "cases", "title": {"en": name, "ja": f"{name}？"}, "suite": "multi_gpu_scaling",
+        "worth": 1.0, "quantity": "step_s", "environments": environments, "of": of, "to": to, "main": True, **more,
+    }  # fmt: skip
+
+
+def questions(run: SyntheticRun) -> Questions:
+    evidence = Evidence([run.finish()], SOURCES)
+    return Questions(evidence, Verdicts(evidence).judgements)
+
+
+def add_steps(run: SyntheticRun, batch_size: int, environment: str, *steps_s: float) -> list[str]:
+    case = training_case(batch_size)
+    for number, step_s in enumerate(steps_s, 1):
+        run.add(case, environment, [("measure", 0, 1, batch_size, step_s)], repetition=number)
+    return [case.id, environment]
+
+
+def compared(tmp_path: Path, torch_s: tuple[float, ...], tf_s: tuple[float, ...], **more: Any) -> Questions:
+    run = SyntheticRun(tmp_path / "run")
+    of, to = add_steps(run, 16, TF, *tf_s), add_steps(run, 16, TORCH, *torch_s)
+    run.run["questions"] = [question("old against new", [of], [to], kind="environments", **more)]
+    return questions(run)
+
+
+def test_a_comparison_is_answered_by_its_ratio_and_interval(tmp_path: Path) -> None:
+    found = compared(tmp_path, (0.5, 0.51, 0.49), (1.0, 1.02, 0.98))
+    (answer,) = found.answers
+    assert (answer.state, answer.trials) == ("answered", 3)
+    (line,) = found.closing()
+    # The sides' scatter is the same, 2 %: t with 4 degrees of freedom, 2.776 * 0.02 * sqrt(2 / 3) = 4.5 %.
+    assert line == (
+        "old against new: step, median of tf1.13-cpu is 2.00 times that of torch2-cpu, 95 % interval 1.91 to 2.09"
+    )
+
+
+def test_a_comparison_whose_interval_holds_1_is_open(tmp_path: Path) -> None:
+    found = compared(tmp_path, (0.5, 1.0, 0.8), (1.0, 0.5, 0.7))
+    assert found.answers[0].state == "open"
+
+
+def test_single_trials_show_a_ratio_and_decide_nothing(tmp_path: Path) -> None:
+    found = compared(tmp_path, (0.5,), (1.0,))
+    assert found.answers[0].state == "open"
+    assert found.words(found.answers[0]).endswith("is 2.00 times that of torch2-cpu (no interval: a single trial)")
+
+
+def test_two_that_are_alike_are_said_to_be(tmp_path: Path) -> None:
+    found = compared(tmp_path, (1.0, 1.001, 0.999), (1.0, 1.001, 0.999))
+    assert found.answers[0].state == "answered"
+    assert found.words(found.answers[0]).endswith("(they differ by less than a tenth)")
+
+
+def test_cases_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, to = add_steps(run, 16, TF, 1.0, 1.0, 1.01), add_steps(run, 32, TF, 2.0, 2.0, 2.02)
+    run.run["questions"] = [question("batches", [of], [to])]
+    assert "batch 16 is 0.500 times that of batch 32" in questions(run).closing()[0]
+
+
+def test_a_case_that_brings_no_number_answers_nothing_and_says_why(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, other = add_steps(run, 16, TF, 1.0, 1.0, 1.0), training_case(64)
+    run.add(other, TF, status="out_of_memory", reason="too large")
+    run.run["questions"] = [question("too large", [of], [[other.id, TF]])]
+    found = questions(run)
+    assert found.answers[0].state == "cannot be answered"
+    assert found.words(found.answers[0]) == "a case of it is out of memory"
+
+
+def test_a_planned_case_that_was_not_come_to_leaves_its_question_open(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, other = add_steps(run, 16, TF, 1.0, 1.0, 1.0), training_case(64)
+    run.add_plan(other, TF)
+    run.run["questions"] = [question("half", [of], [[other.id, TF]])]
+    found = questions(run)
+    assert found.answers[0].state == "open"
+    assert found.words(found.answers[0]) == "nothing was measured of one side yet"
+
+
+def test_an_explanation_is_what_the_report_finds_out(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    cells = []
+    for devices, later_s in ((3, 0.12), (4, 0.0004)):
+        case = conv2d_case(devices=devices)
+        for number in (1, 2, 3):
+            run.add(case, TF, [("first_run", 0, 1, 840, 1.0), ("later_runs", 0, 1, 840, later_s)], repetition=number)
+        cells.append([case.id, TF])
+    asked = {"kind": "explanation", "suite": "conv2d", "quantity": ""}
+    run.run["questions"] = [question("why", cells, [], **asked)]
+    found = questions(run)
+    assert found.answers[0].state == "answered"
+    assert found.words(found.answers[0]).startswith("Later runs step from 3 to 4 towers")
+
+
+def test_a_claim_is_answered_by_its_verdict(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    cells = []
+    for batch_size in (8, 16, 32, 64):
+        case = training_case(batch_size, suite="batch_throughput")
+        for number, wobble in enumerate((0.999, 1.0, 1.001), 1):
+            seconds = wobble * (batch_size / 1000 + 0.01)
+            run.add(case, TF, [("measure", 0, 1, batch_size, seconds)], repetition=number)
+        cells.append([case.id, TF])
+    asked = {"kind": "claim", "suite": "", "quantity": "", "source": "batch-throughput", "claim": "a"}
+    run.run["questions"] = [question("a straight line", cells, [], **asked)]
+    found = questions(run)
+    assert found.answers[0].state == "answered"
+    assert found.closing()[0].startswith("batch-throughput (a): a straight line: reproduced: ")
+
+
+def test_the_command_ends_with_two_answers_and_counts_the_rest(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, to = add_steps(run, 16, TF, 1.0, 1.0, 1.01), add_steps(run, 32, TF, 2.0, 2.0, 2.02)
+    missing = [training_case(64).id, TF]
+    run.run["questions"] = [
+        question("late", [of], [to], main=False),
+        *(question(f"q{number}", [of], [to]) for number in range(3)),
+        question("open", [of], [missing]),
+    ]
+    lines = questions(run).closing()
+    assert [line.partition(":")[0] for line in lines[:2]] == ["q0", "q1"], "main questions first"
+    assert lines[2] == "3 further questions: 2 answered and 1 open"
+
+
+def test_what_more_time_would_bring_is_told_in_minutes(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, to = add_steps(run, 16, TF, 1.0), add_steps(run, 32, TF, 2.0)
+    claim = {"kind": "claim", "source": "batch-throughput", "claim": "a2"}
+    run.run["questions"] = [question("now", [of], [to])]
+    run.run["more"] = [
+        {"seconds": 61.0, **question("later", [of], [to])},
+        {"seconds": 600.0, **question("a2", [of], [], **claim)},
+    ]
+    found = questions(run)
+    assert found.more() == [
+        "with 2 min more: later (tf1.13-cpu)",
+        "with 10 min more: claim a2 of batch-throughput (tf1.13-cpu)",
+    ]
+    (view,) = found.views()
+    assert view.rows["questions"][0]["title"] == "now"
+
+
+def test_a_run_without_questions_has_none(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_steps(run, 16, TF, 1.0)
+    found = questions(run)
+    assert (list(found.views()), found.closing(), found.more()) == ([], [], [])

@@ -1,0 +1,159 @@
+"""Runs with a budget, of real trials in this interpreter: SciPy on one core and on all, as conv2d's source ran it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench import link_rooms
+from tsuishi.budget import Clock
+from tsuishi.console import Screen
+from tsuishi.errors import UserError
+from tsuishi.measuring import Measuring
+from tsuishi.plan import Choice
+from tsuishi.rooms import Rooms
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory, open_run
+
+SUITE = """
+title = "SciPy on one core and on all"
+workload = "conv2d"
+[[questions]]
+id = "cores"
+title = "SciPy: one core against all of them"
+quantity = "first_run_s"
+cases = [{ protocol = "literal" }]
+of = { implementation = "scipy" }
+to = { implementation = "scipy_all_cores" }
+[profiles.quick]
+settings = { later_runs = 1 }
+[[groups]]
+expect = { quick = { s = 0.5 } }
+[groups.axes]
+protocol = "literal"
+implementation = ["scipy", "scipy_all_cores"]
+devices = 1
+images = 40
+height = 20
+width = 20
+channels = 1
+filter_size = 3
+data = "ones"
+"""
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Rooms:
+    made = link_rooms(tmp_path)
+    (made.suites / "cores.toml").write_text(SUITE, encoding="utf-8")
+    (tmp_path / "reports" / "published").mkdir(parents=True)
+    return made
+
+
+def session(rooms: Rooms, within_s: float | None) -> Session:
+    places = {name: rooms.root / name for name in ("cache", "results")}
+    settings = Settings(host_python=sys.executable, **places)
+    choice = Choice(environments=("host",), within_s=within_s)
+    work = Session(settings, choice, Screen(), rooms, clock=Clock(within_s))
+    work.history.learn("report", 1.0)
+    return work
+
+
+def trials(run: RunDirectory) -> Counter[str]:
+    """How many trials of each implementation are ok."""
+    found: Counter[str] = Counter()
+    for _, trial in run.finished():
+        assert trial["status"] == "ok", trial["reason"]
+        found[run.record(trial["case_record"])["implementation"]] += 1
+    return found
+
+
+def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms) -> None:
+    seen: list[dict[str, Any]] = []
+
+    class Watching(Measuring):
+        def _deepen(self, run: RunDirectory, *arguments: Any) -> None:
+            seen.append(run.run())
+            super()._deepen(run, *arguments)
+
+    Watching(session(rooms, 60.0)).run_suite("")
+    (recorded,) = seen
+    assert [(one["id"], one["main"]) for one in recorded["questions"]] == [("cores/cores/host", True)]
+    assert recorded["plan"] == []
+
+
+def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(rooms: Rooms) -> None:
+    run = Measuring(session(rooms, 90.0)).run_suite("")
+    counts = trials(run)
+    assert set(counts) == {"scipy", "scipy_all_cores"}
+    assert len(set(counts.values())) == 1
+    assert min(counts.values()) in (3, 6, 12, 24)
+    recorded = run.run()
+    assert len(recorded["plan"]) == sum(counts.values())
+    assert [one["within_s"] for one in recorded["sessions"]] == [90.0]
+    assert recorded["arguments"]["within"] == "90s"
+
+
+def test_a_time_that_is_too_short_says_what_would_do(rooms: Rooms) -> None:
+    with pytest.raises(UserError) as caught:
+        Measuring(session(rooms, 4.1)).run_suite("")
+    assert str(caught.value).startswith("4 s are too short: the shortest question (SciPy: one core against all of them")
+    assert "give --within 2m" in str(caught.value)
+    assert not list(rooms.root.glob("results/*"))
+
+
+def test_a_run_is_deepened_by_more_time_and_finished_without(rooms: Rooms) -> None:
+    run = Measuring(session(rooms, 90.0)).run_suite("")
+    first = trials(run)
+    lost = sorted(run.trials.iterdir())[0]
+    for file in lost.iterdir():
+        file.unlink()
+    lost.rmdir()
+    finished = Measuring(session(rooms, None)).resume("")
+    assert trials(finished) == first
+    deeper = Measuring(session(rooms, 60.0)).resume("")
+    counts = trials(deeper)
+    assert all(counts[name] >= first[name] for name in first)
+    assert [one["within_s"] for one in deeper.run()["sessions"]] == [90.0, None, 60.0]
+
+
+def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(rooms: Rooms) -> None:
+    run = Measuring(session(rooms, None)).run_suite("")
+    assert trials(run) == {"scipy": 1, "scipy_all_cores": 1}
+    assert [one["id"] for one in run.run()["questions"]] == ["cores/cores/host"]
+
+
+@pytest.mark.parametrize("after", [1, 4])
+def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(rooms: Rooms, after: int) -> None:
+    """The real signal, while some trial is measured."""
+    code = f"""
+from pathlib import Path
+from tests.test_measuring import session
+from tsuishi.measuring import Measuring
+from tsuishi.rooms import Rooms
+Measuring(session(Rooms(Path({str(rooms.root)!r})), 120.0)).run_suite("")
+"""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
+    assert process.stdout
+    for line in process.stdout:
+        if line.startswith(f"[{after}/"):
+            process.send_signal(signal.SIGINT)
+            break
+    process.stdout.read()
+    assert process.wait() != 0
+    run = open_run(rooms.root / "results")
+    statuses = Counter(trial["status"] for _, trial in run.finished())
+    assert statuses["ok"] >= after
+    assert set(statuses) <= {"ok", "interrupted"}
+    assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["questions"]
+    again = Measuring(session(rooms, None)).resume("")
+    planned = {entry["trial"] for entry in again.run()["plan"]}
+    done = {trial["trial_id"].rpartition(".a")[0] for _, trial in again.finished() if trial["status"] == "ok"}
+    assert planned == done
