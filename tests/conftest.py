@@ -40,6 +40,7 @@ LONGEST = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Group the tests of each file, and put the longest groups first."""
     for item in items:
