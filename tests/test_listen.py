@@ -101,7 +101,7 @@ def test_events_log_and_exit_code_of_a_good_child_are_heard() -> None:
     assert transcript.metrics == [{"name": "loss", "value": 0.5, "unit": "1"}]
     assert (transcript.garbled, transcript.missing) == (0, 0)
     assert transcript.startup_s is not None
-    assert 0 < transcript.startup_s < 10
+    assert transcript.startup_s > 0
 
 
 def test_a_failure_is_kept_with_its_words_and_a_half_event_at_the_end_is_counted() -> None:
@@ -120,10 +120,8 @@ def test_a_failure_is_kept_with_its_words_and_a_half_event_at_the_end_is_counted
 @pytest.mark.parametrize("session", [False, True])
 def test_a_timeout_stops_the_whole_process_tree(session: bool) -> None:
     heard = child(FAMILY.format(session=session, sleep=60))
-    begun = time.monotonic()
     with pytest.raises(Timeout):
         heard.out(timeout_s=1.0)
-    assert time.monotonic() - begun < 3
     assert gone_soon(heard.process.pids()[0])
     assert gone_soon(heard.pid_in_log())
     assert heard.transcript.phases()[0]["end_s"] is None
@@ -165,10 +163,9 @@ def test_what_is_raised_while_listening_stops_the_tree_and_goes_on(error: BaseEx
 
 
 def test_a_child_that_leaves_something_running_in_the_background_has_ended_nevertheless() -> None:
+    """In 20 s: what it leaves sleeps for 60 s."""
     heard = child(FAMILY.format(session=False, sleep=0) + 'emit("finished")')
-    begun = time.monotonic()
-    assert heard.out() == Ended(0)
-    assert time.monotonic() - begun < 5
+    assert heard.out(timeout_s=20) == Ended(0)
     assert heard.transcript.finished
     assert gone_soon(heard.pid_in_log())
 
@@ -176,10 +173,9 @@ def test_a_child_that_leaves_something_running_in_the_background_has_ended_never
 def test_a_daemon_that_holds_the_output_open_does_not_hold_up_the_end() -> None:
     """It has left group and parent, so it cannot be found any more; its trial is over all the same."""
     heard = child(FAMILY.format(session=True, sleep=0) + 'emit("finished")')
-    begun = time.monotonic()
     try:
-        assert heard.out() == Ended(0)
-        assert time.monotonic() - begun < 5
+        assert heard.out(timeout_s=20) == Ended(0)
+        assert alive(heard.pid_in_log())
     finally:
         os.kill(heard.pid_in_log(), signal.SIGKILL)
 
@@ -221,17 +217,19 @@ def test_phases_are_on_the_hosts_clock() -> None:
         emit("phase_end", phase="measure")
         emit("finished")
         """)
-    arrivals = {}
-    started = time.monotonic()
+    events: dict[str, Event] = {}
+    arrivals: dict[str, float] = {}
+    started = time.monotonic() - 100
 
     def hear(event: Event) -> None:
+        events[event.kind] = event
         arrivals[event.kind] = time.monotonic() - started
 
-    listen(heard.process, heard.transcript, started, 20, hear, heard.log.extend)
+    listen(heard.process, heard.transcript, started, 120, hear, heard.log.extend)
     (phase,) = heard.transcript.phases()
-    assert phase["begin_s"] == pytest.approx(arrivals["phase_begin"], abs=0.1)
-    assert phase["end_s"] == pytest.approx(arrivals["phase_end"], abs=0.1)
-    assert phase["end_s"] - phase["begin_s"] == pytest.approx(0.4, abs=0.1)
+    assert 100 < phase["begin_s"] <= arrivals["phase_begin"]
+    assert phase["end_s"] <= arrivals["phase_end"]
+    assert phase["end_s"] - phase["begin_s"] == pytest.approx(events["phase_end"].t - events["phase_begin"].t, abs=1e-5)
 
 
 def event(kind: str, t: float, **values: object) -> Event:

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.test_runner import wait_for
 from tsuishi import schema
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.telemetry import Sampler, energy_j, process_memory_mib
@@ -146,9 +146,9 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
             assert child.stdout
             assert child.stdout.readline() == b"full\n"
             with Sampler(path, 0.1, lambda: [child.pid], NoGpus()) as sampler:
-                time.sleep(0.5)
+                wait_for(lambda: ticks(path) >= 4)
                 sampler.phase = "measure"
-                time.sleep(0.6)
+                wait_for(lambda: ticks(path) >= 8)
                 sampler.phase = ""
         finally:
             for pid in _family(child.pid):
@@ -158,15 +158,25 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
         found = list(csv.DictReader(file))
     assert list(found[0]) == [name for name in schema.names("telemetry") if name != "trial_id"]
     times = [float(row["elapsed_s"]) for row in found]
-    assert times == sorted(times)
-    assert 7 <= len(found) <= 14
-    steps = sorted(b - a for a, b in pairwise(times))
-    assert 0.07 < steps[len(steps) // 2] < 0.15
+    assert times[:-1] == sorted(times[:-1])
+    assert on_the_grid(times)
     assert {row["device"] for row in found} == {"host"}
     assert {row["phase"] for row in found} == {"", "measure"}
     assert all(float(row["process_memory_mib"]) > 200 for row in found)
     assert max(float(row["utilisation_percent"]) for row in found) > 10
     assert {row["power_w"] for row in found} == {""}
+
+
+def ticks(path: Path) -> int:
+    """How many rows a file of telemetry has."""
+    return path.read_text(encoding="utf-8").count("\n") - 1 if path.exists() else 0
+
+
+def on_the_grid(times_s: list[float]) -> bool:
+    """Whether no tick comes before its time, however late others are: a late one is before the next one's time."""
+    regular = times_s[:-1]  # the last one is at the end, whenever that is
+    assert len(regular) >= 3
+    return all(third - first > 0.098 for first, third in zip(regular, regular[2:], strict=False))
 
 
 def _family(root: int) -> list[int]:
@@ -196,16 +206,16 @@ def test_a_late_tick_is_not_made_up_for(tmp_path: Path) -> None:
     calls = []
 
     def slow() -> list[int]:
-        calls.append(time.monotonic())
+        calls.append(1)
         if len(calls) == 2:
             time.sleep(0.45)
         return []
 
-    with Sampler(tmp_path / "t.csv", 0.1, slow, NoGpus()):
-        time.sleep(1.0)
-    regular = calls[2:-1]  # the last one is at the end, whenever that is
-    assert len(regular) >= 2
-    assert min(b - a for a, b in pairwise(regular)) > 0.05
+    path = tmp_path / "t.csv"
+    with Sampler(path, 0.1, slow, NoGpus()):
+        wait_for(lambda: ticks(path) >= 6)
+    with path.open(newline="") as file:
+        assert on_the_grid([float(row["elapsed_s"]) for row in csv.DictReader(file)])
 
 
 def test_a_full_disk_is_raised_when_the_trial_is_over_and_not_before() -> None:

@@ -52,8 +52,9 @@ def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings, environme
     """
     folder = tmp_path_factory.mktemp("job")
     for suites, names in JOB:
-        chosen = ("--suite", ",".join(suites), "--env", ",".join(names))
-        result = invoke(folder, "build", "--engine", "docker", *chosen, "run-suite", "--profile", "smoke", "report")
+        build = ("build", "--engine", "docker", "--env", ",".join(names))
+        run = ("run-suite", "--suite", ",".join(suites), "--profile", "smoke")
+        result = invoke(folder, *build, *run, "report")
         assert result.returncode == 0, result.stdout[-4000:] + result.stderr
     return folder, result.stdout
 

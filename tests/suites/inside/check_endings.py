@@ -1,7 +1,8 @@
 """Runs inside an environment: `training` with a budget too small, with a rank that is killed, and one without memory.
 
 Arguments: the folder of the workloads, and the framework. Prints a JSON object: for each trial its exit code and last
-event; of ranks also how long the others outlived one, and how many processes they left. Keeps to Python 3.6.
+event; of ranks also whether the others waited for one until their patience ended, and how many processes they left.
+Keeps to Python 3.6.
 """
 
 import json
@@ -9,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -34,7 +36,7 @@ SETTINGS = {
 GONE_AFTER_S = 60  # a process still there then stays
 
 
-def start(script, budget_s=None, **axes):
+def start(script, budget_s=None, stderr=None, **axes):
     """The workload of a script, in a session of its own."""
     case = {
         "protocol": "steady",
@@ -52,7 +54,7 @@ def start(script, budget_s=None, **axes):
     request = {"case": case, "framework": FRAMEWORK, "accelerator": "cpu", "settings": SETTINGS, "budget_s": budget_s}
     command = [sys.executable, "-u", str(script), json.dumps(request)]
     environment = dict(os.environ, PYTHONPATH=str(WORKLOADS), PYTHONDONTWRITEBYTECODE="1")
-    return subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True, env=environment)
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, env=environment)
 
 
 def events_of(process):
@@ -91,10 +93,13 @@ def left_by(process):
 
 def ranks(script, meanwhile):
     """How a trial of three ranks ends, the last of which fails: the middle one fails with it, as rank 0 does."""
-    process = start(script, strategy="distributed_data_parallel", devices=3)
-    meanwhile(process)
-    begin = time.time()
-    return dict(ending(process), seconds=time.time() - begin, left=left_by(process))
+    with tempfile.TemporaryFile("w+", errors="replace") as log:
+        process = start(script, strategy="distributed_data_parallel", devices=3, stderr=log)
+        meanwhile(process)
+        found = dict(ending(process), left=left_by(process))
+        log.seek(0)
+        told = log.read()  # the traceback of the rank that lost touch, in gloo's words
+    return dict(found, lost_touch="RuntimeError" in told, patience_ended="imed out waiting" in told)
 
 
 def kill_the_last(process):
