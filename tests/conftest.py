@@ -16,6 +16,7 @@ import pytest
 from hypothesis import settings
 
 from tests.job import invoke
+from tests.reports import KEPT_IN
 
 # How long an example takes says what else this machine does.
 settings.register_profile("tsuishi", deadline=None)
@@ -64,6 +65,14 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder that all workers of these tests know."""
     base = tmp_path_factory.getbasetemp()
     return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawings(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Charts that one test has drawn are not drawn again for another, see tests/reports.py."""
+    folder = shared_folder(tmp_path_factory) / "drawings"
+    folder.mkdir(exist_ok=True)
+    os.environ[KEPT_IN] = str(folder)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 
 from tests.bench import BEHAVIOURS, make_rooms
 from tests.conftest import missing
+from tests.reports import keep_drawings
 from tsuishi.command_line import MAIN_JOB
 from tsuishi.rooms import Rooms
 
@@ -23,7 +24,9 @@ def checkout(root: Path, *behaviours: str, profile: str = "") -> Path:
     make_rooms(root, *behaviours, profile=profile)
     for name in ("tasks.py", "invoke.yaml"):
         shutil.copy(REAL.root / name, root)
-    shutil.copytree(REAL.root / "tsuishi", root / "tsuishi", ignore=shutil.ignore_patterns("__pycache__"))
+    # With its bytecode, but for files that somebody is writing.
+    shutil.copytree(REAL.root / "tsuishi", root / "tsuishi", ignore=shutil.ignore_patterns("*.pyc.*"))
+    keep_drawings(root / "cache")
     return root
 
 

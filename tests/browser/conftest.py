@@ -10,8 +10,8 @@ import pytest
 from tests.browser.pages import HOSTILE, write_page
 from tests.conftest import missing
 from tests.hostile_run import hostile_run
+from tests.reports import make_report
 from tests.synthetic_run import write_example
-from tsuishi.report.folder import make_report
 from tsuishi.rooms import Rooms
 
 if TYPE_CHECKING:

@@ -54,7 +54,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings, environme
     for suites, names in JOB:
         build = ("build", "--engine", "docker", "--env", ",".join(names))
         run = ("run-suite", "--suite", ",".join(suites), "--profile", "smoke")
-        result = invoke(folder, *build, *run, "report")
+        result = invoke(folder, *build, *run, "report", INVOKE_TSUISHI_CACHE=str(settings.cache))
         assert result.returncode == 0, result.stdout[-4000:] + result.stderr
     return folder, result.stdout
 

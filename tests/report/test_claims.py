@@ -134,7 +134,7 @@ def test_verdicts_in_japanese_are_in_japanese(on_two_gpus: SyntheticRun) -> None
 
 
 def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_path: Path) -> None:
-    from tsuishi.report.folder import make_report
+    from tests.reports import make_report
 
     run = on_two_gpus
     run.add(training_case(64), TORCH, status="failed", reason="exit code 1", **GPU)

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.reports import make_report
 from tests.synthetic_run import write_example
 from tsuishi.report import columns
-from tsuishi.report.folder import make_report
 from tsuishi.rooms import Rooms
 
 PARSED: dict[str, Callable[[str], object]] = {

@@ -14,13 +14,14 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.hostile_run import hostile_run
+from tests.reports import make_report
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.errors import UserError
 from tsuishi.published import Source, read_sources
+from tsuishi.report import folder
 from tsuishi.report.comparison import Comparison
 from tsuishi.report.drawing import Drawings
-from tsuishi.report.folder import make_report
 from tsuishi.report.records import command_line
 from tsuishi.report.tables import digits
 from tsuishi.report.towers import Lines, Towers
@@ -106,13 +107,13 @@ def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(examp
     run = write_example(tmp_path / "run")
     for out in ("first", "second"):
         with Drawings(tmp_path / "cache") as drawings:
-            make_report([run], PUBLISHED, TEMPLATES, tmp_path / out, drawings)
+            folder.make_report([run], PUBLISHED, TEMPLATES, tmp_path / out, drawings)
         assert files(tmp_path / out) == files(example)
     assert any((tmp_path / "cache").iterdir())
     no_folder = tmp_path / "file"
     no_folder.touch()
     with Drawings(no_folder) as drawings:
-        make_report([run], PUBLISHED, TEMPLATES, tmp_path / "third", drawings)
+        folder.make_report([run], PUBLISHED, TEMPLATES, tmp_path / "third", drawings)
     assert files(tmp_path / "third") == files(example)
 
 

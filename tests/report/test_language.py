@@ -12,13 +12,13 @@ import pytest
 from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po
 
+from tests.reports import make_report
 from tests.synthetic_run import write_example
 from tsuishi.analysis.frames import STATUSES
 from tsuishi.errors import UserError
 from tsuishi.published import read_sources
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.catalogues import messages, update
-from tsuishi.report.folder import make_report
 from tsuishi.report.language import CATALOGUES, ENGLISH, in_words, languages, prose, speaking, t
 from tsuishi.report.live import live
 from tsuishi.report.tables import header, status_text

@@ -1,0 +1,24 @@
+"""Reports of which no chart is drawn twice: whatever one test drew, another takes from there."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from tsuishi.report import folder
+from tsuishi.report.drawing import Drawings
+from tsuishi.store import RunDirectory
+
+# The variable that names the folder of these tests' drawings; conftest.py sets it.
+KEPT_IN = "TSUISHI_TESTS_DRAWINGS"
+
+
+def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
+    """As report.folder.make_report does, with drawings that are kept."""
+    with Drawings(Path(os.environ[KEPT_IN])) as drawings:
+        return folder.make_report(runs, published, templates, out, drawings)
+
+
+def keep_drawings(cache: Path) -> None:
+    """Have `invoke report` with this cache use them too."""
+    cache.mkdir(parents=True, exist_ok=True)
+    (cache / "report").symlink_to(os.environ[KEPT_IN])
