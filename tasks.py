@@ -262,7 +262,7 @@ def lint(ctx: Context) -> None:
     auto_shortflags=False,
     help={
         "select": "only tests whose name contains this",
-        "all": "also the tests that need an engine, a browser, old Pythons or minutes",
+        "all": "also the tests that need an engine, a browser, old Pythons or root",
     },
 )
 def test(ctx: Context, select: str = "", all: bool = False) -> None:

@@ -26,7 +26,7 @@ settings.load_profile("tsuishi")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Groups by what they take, longest first; the others follow in their own order.
+# Groups by what they take, longest first, those that wait beside those that compute; the others follow in their order.
 LONGEST = (
     "job",
     "docker",
@@ -38,6 +38,17 @@ LONGEST = (
     "suites/test_self_check",
     "suites/test_training",
     "suites/test_input_pipeline",
+    "test_tasks",
+    "test_runner",
+    "report/test_folder",
+    "fetching/test_tls",
+    "test_locking",
+    "fetching/test_artifacts",
+    "test_real_trial",
+    "report/test_drawing",
+    "analysis/test_verdicts",
+    "report/test_report_task",
+    "report/test_language",
 )
 
 

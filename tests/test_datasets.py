@@ -337,6 +337,7 @@ def test_an_interrupted_download_goes_on_and_is_whole(host: Host, site: Site, nu
     assert site.ranges_asked() == [None, f"bytes={kept}-"]
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
 def test_a_full_disk_is_one_line_and_gone_on_from(host: Host, site: Site) -> None:
     folder = host.cache / "data"

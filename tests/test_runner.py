@@ -351,6 +351,7 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
     assert (run.path / "trials.csv").exists()
 
 
+@pytest.mark.system
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
     make_rooms(tmp_path, "ok", "binary", "flood")

@@ -264,6 +264,7 @@ def test_a_file_that_comes_under_a_hash_its_index_states_wrongly_is_refused(host
     assert f"sha256 is {OTHER}, expected {SHA256}" in host.refused(Sources(indexes=(site.index,)), pin())
 
 
+@pytest.mark.system
 def test_a_full_disk_is_one_line_no_other_source_is_asked_and_the_part_is_gone_on_from(
     host: Host, site: Site, second: Site
 ) -> None:

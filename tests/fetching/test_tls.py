@@ -129,6 +129,7 @@ def test_the_setting_beats_pip_beats_the_variables(
     host.fetch(Sources(indexes=(site.index,)))
 
 
+@pytest.mark.system
 @pytest.mark.parametrize("name", ["tsuishi.ca_bundle", "SSL_CERT_FILE", "SSL_CERT_DIR"])
 def test_a_folder_of_certificates_is_trusted_by_us_and_by_what_we_start(
     host: Host, site: Site, bundle: Path, stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -152,6 +153,7 @@ def test_a_folder_of_certificates_is_trusted_by_us_and_by_what_we_start(
     assert (stranger.read_bytes() in trusted) == (name == "SSL_CERT_DIR")
 
 
+@pytest.mark.system
 def test_without_a_word_about_certificates_what_we_start_trusts_what_the_system_does() -> None:
     system = ssl.get_default_verify_paths().cafile
     assert system is not None

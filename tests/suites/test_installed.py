@@ -55,6 +55,7 @@ def test_system_packages_are_those_that_are_installed(tmp_path: Path) -> None:
     assert found == {"libc6:amd64": "2.36-9+deb12u10", "libc6:i386": "2.36-9+deb12u10"}
 
 
+@pytest.mark.system
 def test_system_packages_are_those_that_dpkg_knows() -> None:
     if not Path(installed.DPKG_STATUS).exists():
         pytest.skip("this is no Debian")

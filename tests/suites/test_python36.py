@@ -23,6 +23,7 @@ def test_a_workload_is_plain_ascii(path):
     assert path.read_text(encoding="utf-8").isascii()
 
 
+@pytest.mark.pythons
 def test_python_3_6_itself_compiles_the_workloads():
     python = find_python("3.6")
     if python is None:
