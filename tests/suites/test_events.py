@@ -1,6 +1,7 @@
 """The event stream, as a host sees it: framing, size, one write each, and how exceptions are told."""
 
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -129,7 +130,9 @@ def run_workload(tmp_path, body, *arguments):
         f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport events\n"
         f"def workload(request, emitter):\n    {body}\nevents.main(workload)\n"
     )
-    done = subprocess.run([sys.executable, str(script), *(arguments or [REQUEST])], capture_output=True, timeout=60)
+    command = [sys.executable, str(script), *(arguments or [REQUEST])]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(command, env=buffered, capture_output=True, timeout=60)
     texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
     return done.returncode, texts, done.stderr.decode()
 
@@ -217,3 +220,37 @@ def test_a_request_that_does_not_fit_is_an_error_that_says_what_is_known(tmp_pat
 def test_a_terminated_workload_says_nothing(tmp_path):
     code, texts, _ = run_workload(tmp_path, "os.kill(os.getpid(), 15)")
     assert (code, texts) == (-15, [])
+
+
+def test_what_was_printed_or_registered_is_not_lost_by_leaving_at_once(tmp_path):
+    body = (
+        "import atexit, ctypes; print('buffered', end=' '); ctypes.CDLL(None).printf(b'native '); "
+        "atexit.register(os.write, 2, b'registered ')"
+    )
+    code, _, stderr = run_workload(tmp_path, body + "; os.dup2(2, 1)")
+    assert code == 0
+    assert sorted(stderr.split()) == ["buffered", "native", "registered"]
+
+
+@pytest.mark.parametrize(("raised", "code"), [("None", 0), ("ValueError('x')", 1), ("MemoryError('x')", 0)])
+def test_the_interpreter_is_not_taken_apart(tmp_path, raised, code):
+    body = f"""
+    class Kept:
+        def __del__(self, write=os.write): write(2, b'taken apart')
+    global kept
+    kept = Kept()
+    if {raised}: raise {raised}"""
+    got, _, stderr = run_workload(tmp_path, body)
+    assert got == code
+    assert "taken apart" not in stderr
+
+
+def test_threads_that_still_run_are_waited_for(tmp_path):
+    body = "import threading; threading.Timer(0.2, os.write, (2, b'done')).start()"
+    code, texts, stderr = run_workload(tmp_path, body)
+    assert (code, texts[-1]["event"], stderr) == (0, "finished", "done")
+
+
+def test_a_workload_that_exits_by_itself_keeps_its_exit_code(tmp_path):
+    code, texts, _ = run_workload(tmp_path, "sys.exit(3)")
+    assert (code, texts) == (3, [])
