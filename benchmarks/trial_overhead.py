@@ -1,0 +1,143 @@
+"""What a trial costs beside measuring: `python -m benchmarks.trial_overhead [options]` from the root, .venv active.
+
+Runs trials of nothing: a workload that imports its framework, reports it, and measures nothing, by the real runner.
+Medians, by environment and engine; no pass or fail. Wall seconds are the machine's, CPU-seconds the workload's own:
+
+- start: from the end of recording the trial before until the interpreter runs (the engine, the next trial's files)
+- import: until the first event (the framework, and what Python compiles of it), and its CPU-seconds
+- end: from the last thing done until the trial is recorded (the process's end, the container's removal, the disk)
+- trial: all three, which is what one trial of nothing takes
+
+--against PATH runs another checkout's trials in turn with this one's, so that both have the machine as it is.
+"""
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+from tsuishi import store
+from tsuishi.store import RunDirectory
+
+ROOT = Path(__file__).resolve().parent.parent
+NOT_CODE = shutil.ignore_patterns(".git", ".venv", "results", "out", "exports", ".*_cache", ".hypothesis")
+WORKLOAD = '''"""Does nothing that a trial would not do beside measuring."""
+
+import events  # noqa: I001  first, as its import starts the clock of `t`
+import time
+
+BEGUN = time.time()
+
+import frameworks  # noqa: E402
+
+
+def nothing(request, emitter):
+    name, module = frameworks.load(request)
+    frameworks.report(emitter, name, module, request)
+    emitter.metric("begun", BEGUN, "s")
+    emitter.metric("cpu_s", time.process_time(), "s")
+    emitter.metric("done", time.time(), "s")
+
+
+if __name__ == "__main__":
+    events.main(nothing)
+'''
+SUITE = """
+title = "nothing"
+workload = "nothing"
+[profiles.quick]
+[[groups]]
+axes = { protocol = "steady", devices = 1 }
+"""
+COLUMNS = ("start", "import", "import_cpu", "end", "trial")
+
+Figures = dict[str, float]
+
+
+def main() -> None:
+    given = parse()
+    checkouts = {"here": ROOT} | ({"against": given.against.resolve()} if given.against else {})
+    found: dict[tuple[str, str, str], list[Figures]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as folder:
+        copies = {name: copied(path, Path(folder) / name) for name, path in checkouts.items()}
+        for number in range(given.rounds):
+            for engine in given.engine.split(","):
+                for environment in given.env.split(","):
+                    # Whoever was first is last in the next round.
+                    for name in sorted(copies, reverse=number % 2 == 1):
+                        run = run_nothing(copies[name], engine, environment, given.trials)
+                        found[engine, environment, name] += figures(run)
+    print(f"{'engine':7} {'environment':14} {'checkout':8} trials " + " ".join(f"{name:>10}" for name in COLUMNS))
+    for (engine, environment, name), rows in found.items():
+        medians = " ".join(f"{statistics.median(row[column] for row in rows):10.2f}" for column in COLUMNS)
+        print(f"{engine:7} {environment:14} {name:8} {len(rows):6} {medians}")
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--env", default="torch2-cpu,tf2-cpu,torch1.1-cu90,tf1.13-cpu")
+    parser.add_argument("--engine", default="docker,venv", help="docker, venv (and host, with --env host)")
+    parser.add_argument("--trials", type=int, default=3, help="in a run; one more is started, and not counted")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--against", type=Path, help="another checkout")
+    return parser.parse_args()
+
+
+def copied(checkout: Path, copy: Path) -> Path:
+    """A copy of a checkout, with nothing in it to run but nothing."""
+    shutil.copytree(checkout, copy, ignore=NOT_CODE)
+    for suite in (copy / "suites").glob("*.toml"):
+        suite.unlink()
+    (copy / "suites" / "nothing.toml").write_text(SUITE, encoding="utf-8")
+    (copy / "suites" / "workloads" / "nothing.py").write_text(WORKLOAD, encoding="utf-8")
+    return copy
+
+
+def run_nothing(checkout: Path, engine: str, environment: str, trials: int) -> RunDirectory:
+    """One run of that many trials and one, by that checkout's own code. Says why, and ends, where there is none."""
+    options = ["--engine", engine, "--env", environment, "--repetitions", str(trials + 1)]
+    results = checkout / "results"
+    shutil.rmtree(results, ignore_errors=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "invoke", "run-suite", *options],
+        cwd=checkout,
+        env={**os.environ, "INVOKE_TSUISHI_RESULTS": str(results)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        sys.exit(f"{checkout.name}, {engine}, {environment}: {done.stdout}{done.stderr}")
+    return store.open_run(results)
+
+
+def figures(run: RunDirectory) -> Iterator[Figures]:
+    """Of every trial but the first, which no trial came before."""
+    moments = sorted(
+        ({**metrics(path), "recorded": (path / "trial.json").stat().st_mtime} for path, _ in run.finished()),
+        key=lambda one: one["begun"],
+    )
+    for before, one in pairwise(moments):
+        yield {
+            "start": one["begun"] - before["recorded"],
+            "import": one["done"] - one["begun"],
+            "import_cpu": one["cpu_s"],
+            "end": one["recorded"] - one["done"],
+            "trial": one["recorded"] - before["recorded"],
+        }
+
+
+def metrics(trial: Path) -> Figures:
+    lines = (trial / "metrics.csv").read_text(encoding="utf-8").splitlines()[1:]
+    return {name: float(value) for name, value, _ in (line.split(",") for line in lines)}
+
+
+if __name__ == "__main__":
+    main()
