@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import link_rooms
+from tests.bench import make_rooms
 from tsuishi.budget import Clock
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
@@ -51,9 +51,9 @@ data = "ones"
 
 @pytest.fixture
 def rooms(tmp_path: Path) -> Rooms:
-    made = link_rooms(tmp_path)
+    made = make_rooms(tmp_path, "ok")
+    (made.suites / "bench.toml").unlink()
     (made.suites / "cores.toml").write_text(SUITE, encoding="utf-8")
-    (tmp_path / "reports" / "published").mkdir(parents=True)
     return made
 
 
