@@ -148,7 +148,8 @@ def main(workload, parse=Request.parse):
     faulthandler.enable()
     # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
     events = Events(os.dup(1))
-    # Registered first, so that it is called after all that libraries register, and after threads have been waited for.
+    # Called after all that is registered from here on, and after threads have been waited for; not so what the imports
+    # of a workload registered before: that is `logging`, whose handlers flush every line.
     codes = []
     atexit.register(leave, codes)
     try:
