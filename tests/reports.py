@@ -15,7 +15,7 @@ KEPT_IN = "TSUISHI_TESTS_DRAWINGS"
 def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
     """As report.folder.make_report does, with drawings that are kept."""
     with Drawings(Path(os.environ[KEPT_IN])) as drawings:
-        return folder.make_report(runs, published, templates, out, drawings)
+        return folder.make_report(runs, published, templates, out, drawings).index
 
 
 def keep_drawings(cache: Path) -> None:

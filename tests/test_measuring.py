@@ -58,7 +58,7 @@ def rooms(tmp_path: Path) -> Rooms:
 
 
 def session(rooms: Rooms, within_s: float | None) -> Session:
-    places = {name: rooms.root / name for name in ("cache", "results")}
+    places: dict[str, Any] = {name: rooms.root / name for name in ("cache", "results")}
     settings = Settings(host_python=sys.executable, **places)
     choice = Choice(environments=("host",), within_s=within_s)
     work = Session(settings, choice, Screen(), rooms, clock=Clock(within_s))

@@ -61,7 +61,9 @@ def _session(config: Any) -> Session:
         _verdicts(options)
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    return Session(settings, choice, Screen())
+    work = Session(settings, choice, Screen())
+    work.reports = "report" in ChainExecutor.tasks
+    return work
 
 
 def _within_s(options: Mapping[str, Any]) -> float | None:

@@ -143,7 +143,7 @@ class Measuring:
         data = work.data.record if work.data else None
         try:
             until_s = None if work.clock.within_s is None else lambda: work.clock.left_s
-            with work.screen.running(left, total, work.history.report_s, until_s) as progress:
+            with work.screen.running(left, total, work.report_s, until_s) as progress:
                 audience = _Learning(progress, work.history, data)
                 measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
                 measured.run(planned, trials(progress))

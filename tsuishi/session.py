@@ -50,6 +50,8 @@ class Session:
         self.data_set = data_set
         self.builder = Builder(settings, self.rooms)
         self.clock = clock or Clock(choice.within_s)
+        # Whether a report follows, for which time is kept.
+        self.reports = True
         # Of the latest plan: how long the whole takes, in seconds; what it needs, and what it leaves out and why.
         self.expected_s = 0.0
         self.needed: tuple[Environment, ...] = ()
@@ -108,7 +110,6 @@ class Session:
             self._say_expected(builds, 0.0)
             return chosen.environments
         outlined = self.outline(chosen.environments)
-        self.left_out = chosen.left_out
         needed = chosen.environments if self.choice.environments else environments_in(outlined, chosen.environments)
         self.needed = needed
         wanted = [build for build in builds if build.environment in needed]
@@ -117,7 +118,8 @@ class Session:
             for build in builds
             if build.environment not in needed
         }
-        console.print_builds(self.screen, wanted, {**chosen.left_out, **later})
+        self.left_out = {**chosen.left_out, **later}
+        console.print_builds(self.screen, wanted, self.left_out)
         plan_lines.print_outline(self.screen, outlined, self.clock)
         for line in shared_with(self.nvml):
             self.screen.say(line)
@@ -127,7 +129,7 @@ class Session:
             else "data: made up; `invoke fetch-data` gets the real ones "
             f"({console.megabytes(self.data_set.size_bytes)}), or give --data"
         )
-        self._say_expected(wanted, outlined.measuring_s + self.history.report_s)
+        self._say_expected(wanted, outlined.measuring_s + self.report_s)
         return needed
 
     def matrix(self, environments: Sequence[Environment], ready: Mapping[str, Ready]) -> Matrix:
@@ -167,12 +169,17 @@ class Session:
             self.choice, matrix, self.questions(matrix), build_s, jobs(self.settings), self.left_for_trials_s()
         )
         if not outlined.asked and self.clock.within_s is not None:
-            raise UserError(plan_lines.too_short(outlined, self.clock, self.history.report_s))
+            raise UserError(plan_lines.too_short(outlined, self.clock, self.report_s))
         return outlined
+
+    @property
+    def report_s(self) -> float:
+        """Seconds that the report will take; none where there is to be none."""
+        return self.history.report_s if self.reports else 0.0
 
     def left_for_trials_s(self) -> float:
         """Seconds left for building and measuring: what is left but for the report's."""
-        return self.clock.left_s - self.history.report_s - MARGIN_S
+        return self.clock.left_s - self.report_s - MARGIN_S
 
     def _refused(self, ready: Ready, everything: Matrix) -> dict[str, str]:
         """Why cases cannot run in an environment that is there, by case id."""

@@ -37,7 +37,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of the example run."""
     root = tmp_path_factory.mktemp("report")
     rooms = Rooms()
-    return make_report([write_example(root / "example")], rooms.published, rooms.templates, root / "out").index
+    return make_report([write_example(root / "example")], rooms.published, rooms.templates, root / "out")
 
 
 @pytest.fixture(scope="session")
@@ -45,7 +45,7 @@ def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a run of hostile names."""
     root = tmp_path_factory.mktemp("hostile_report")
     rooms = Rooms()
-    return make_report([hostile_run(root / "run").finish()], rooms.published, rooms.templates, root / "out").index
+    return make_report([hostile_run(root / "run").finish()], rooms.published, rooms.templates, root / "out")
 
 
 @pytest.fixture(scope="session")

@@ -138,7 +138,7 @@ def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_pa
 
     run = on_two_gpus
     run.add(training_case(64), TORCH, status="failed", reason="exit code 1", **GPU)
-    index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[2] / "templates", tmp_path / "out").index
+    index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[2] / "templates", tmp_path / "out")
     with (index.parent / "tables" / "verdicts.csv").open(encoding="utf-8") as file:
         found = {(row["source"], row["claim"]): row["verdict"] for row in csv.DictReader(file)}
     assert set(found) == EVERY

@@ -54,7 +54,7 @@ class Text(HTMLParser):
 
 
 def report(run: SyntheticRun, out: Path) -> str:
-    return make_report([run.finish()], PUBLISHED, TEMPLATES, out).index.read_text(encoding="utf-8")
+    return make_report([run.finish()], PUBLISHED, TEMPLATES, out).read_text(encoding="utf-8")
 
 
 def files(out: Path) -> dict[str, bytes]:

@@ -190,7 +190,7 @@ def pages(example: Path) -> dict[str, set[str]]:
     for language in languages():
         out = example.parent / language
         with speaking(language):
-            index = make_report([RunDirectory(example)], PUBLISHED, ROOT / "templates", out).index
+            index = make_report([RunDirectory(example)], PUBLISHED, ROOT / "templates", out)
         found[language] = Texts(index.read_text(encoding="utf-8")).found
     return found
 

@@ -1,5 +1,6 @@
 """The questions of a run and their answers: on the page, and as the lines that the command ends with."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -63,7 +64,7 @@ class Questions:
         """Up to four lines: the answers to the first two questions, the rest counted, what more time would bring."""
         if not self.answers:
             return []
-        lines = [f"{self.title(one.asked)}: {self.words(one)}" for one in self.answers[:_TOLD]]
+        lines = [f"{self.title(one.asked)}: {_in_short(self.words(one))}" for one in self.answers[:_TOLD]]
         rest = self.answers[_TOLD:]
         if rest:
             counts = [
@@ -161,6 +162,16 @@ class Questions:
             "high": ratio.high if ratio else None,
             "trials": answer.trials,
         }
+
+
+def _in_short(words: str) -> str:
+    """The first two sentences, without what is in brackets: the page has the rest.
+
+    >>> _in_short("It steps (by 3). So it is. And more.")
+    'It steps. So it is.'
+    """
+    plain = re.sub(r" ?[(（][^()（）]*[)）](?=[.。])", "", words)
+    return " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])
 
 
 def _asked(recorded: Mapping[str, Any]) -> Asked:
