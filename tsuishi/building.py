@@ -69,9 +69,11 @@ class Building:
             to_build = [environment for environment in environments if found[environment.name] is None]
             if self._settings.offline:
                 self._refuse_missing(to_build)
+            new = [one for one in to_build if self._builder.engine_for(one).find(one) is None]
             try:
                 begun = time.monotonic()
                 outcomes = self._each("building", to_build, self._build)
+                self._learn(outcomes, new)
                 self._sum_up(outcomes, time.monotonic() - begun)
             finally:
                 self._tidy(to_build)
@@ -181,15 +183,20 @@ class Building:
                 f"`invoke fetch --env {names}` where there is a network, and carry {self._settings.cache} over"
             )
 
+    def _learn(self, outcomes: Sequence[Outcome[Ready]], new: Sequence[Environment]) -> None:
+        """Remember what building took; not of what another cache, or an import, had left to be entered only."""
+        names = {environment.name for environment in new}
+        for outcome in outcomes:
+            if outcome.made and outcome.name in names:
+                engine, expect = outcome.made.built.engine, outcome.made.environment.expect
+                name = build_name(outcome.name, engine)
+                self._history.learn(name, outcome.took_s, expect.build_s, (f"build {engine}",))
+                self._history.keep()
+
     def _sum_up(self, outcomes: Sequence[Outcome[Ready]], took_s: float) -> None:
         built = [(outcome, outcome.made) for outcome in outcomes if outcome.made]
         if not built:
             return
-        for outcome, ready in built:
-            environment, engine = ready.environment, ready.built.engine
-            kinds = (f"build {engine}",)
-            self._history.learn(build_name(outcome.name, engine), outcome.took_s, environment.expect.build_s, kinds)
-        self._history.keep()
         rows = [
             (
                 outcome.name,
