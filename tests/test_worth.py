@@ -49,6 +49,13 @@ def test_six_are_the_most() -> None:
     assert len(choose(questions, costs(*questions), left_s=1e6).questions) == 6
 
 
+def test_with_time_for_more_than_six_what_fits_beside_them_is_known_too() -> None:
+    """Their environments are built, so that the time is not left unused."""
+    questions = [comparison(name, environments=(name,)) for name in "abcdefgh"]
+    chosen = choose(questions, costs(*questions, build_s=dict.fromkeys("abcdefgh", 5.0)), left_s=6 * 125 + 65.0 + 5)
+    assert (len(chosen.questions), len(chosen.further)) == (6, 1)
+
+
 def test_what_is_worth_most_per_second_comes_first() -> None:
     dear, cheap = comparison("dear", worth=5), comparison("cheap", worth=2)
     prices = Costs({**dict.fromkeys(dear.cells, 30.0), **dict.fromkeys(cheap.cells, 3.0)}, {})

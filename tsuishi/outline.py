@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from tsuishi import plan
 from tsuishi.environment import Environment
@@ -16,7 +15,8 @@ from tsuishi.worth import LOOKS, MOST_MAIN, Chosen, Costs, More, choose, with_mo
 class Outline:
     """What would be measured. `trials`: those that are planned at once; a run with time left adds to them.
 
-    `asked`: the main questions; `others`: those that are left to the next minutes. `costs` are expected seconds.
+    `asked`: the main questions; `others`: those that come after them, of which so many `further` ones should fit.
+    `costs` are expected seconds.
     """
 
     matrix: Matrix
@@ -24,6 +24,7 @@ class Outline:
     others: tuple[Asked, ...]
     trials: tuple[PlannedTrial, ...]
     costs: Costs
+    further: int = 0
     more: tuple[More, ...] = ()
 
     @property
@@ -42,10 +43,6 @@ class Outline:
         """How many cells that could be measured are not planned."""
         planned = {plan.cell_of(trial) for trial in self.trials}
         return sum(not trial.unsupported for cell, trial in self.matrix.first.items() if cell not in planned)
-
-    def question(self, asked_id: str) -> Asked:
-        """A question by its id, whether it is asked or not."""
-        return next(one for one in (*self.asked, *self.others) if one.id == asked_id)
 
 
 def outline(
@@ -70,10 +67,14 @@ def outline(
     asked = _named(chosen.questions)
     rest = tuple(one for one in possible if one not in chosen.questions)
     trials = tuple(_trials(matrix, chosen, choice.seed))
-    spent = costs.building_s({*choice.environments, *(name for one in asked for name in one.environments)})
+    fitting = (*asked, *chosen.further)
+    spent = costs.building_s({*choice.environments, *(name for one in fitting for name in one.environments)})
     spare_s = left_s - spent - sum(costs.trial_s[plan.cell_of(trial)] for trial in trials)
-    done = {cell: chosen.trials for one in asked for cell in one.cells}
-    return Outline(matrix, asked, rest, trials, costs, tuple(with_more_time(rest, costs, spare_s, done)))
+    done = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
+    done |= {cell: chosen.trials for one in asked for cell in one.cells}
+    left = [one for one in rest if one not in chosen.further]
+    more = tuple(with_more_time(left, costs, spare_s, done))
+    return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 
 def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
@@ -82,7 +83,7 @@ def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
 
 def _trials(matrix: Matrix, chosen: Chosen, seed: int) -> list[PlannedTrial]:
     """The trials of the chosen questions, as many as they are given time for."""
-    counts: dict[Cell, int] = {}
+    counts: dict[Cell, int] = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
     for one in chosen.questions:
         for cell in one.cells:
             counts[cell] = max(counts.get(cell, 0), chosen.trials if one.compares else min(chosen.trials, LOOKS[0]))
@@ -94,8 +95,3 @@ def environments_in(outlined: Outline, chosen: Sequence[Environment]) -> tuple[E
     """Of the environments that could be made, those that the outline needs."""
     needed = {*outlined.environments}
     return tuple(one for one in chosen if one.name in needed)
-
-
-def questions_record(asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Questions as run.json keeps them."""
-    return [one.model_dump(mode="json", exclude_defaults=True) for one in asked]

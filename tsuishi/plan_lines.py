@@ -1,12 +1,13 @@
 """What a person reads of a plan: the main questions, what is left out, and what more time would bring."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Sequence
 
 from tsuishi.budget import Clock
 from tsuishi.console import Screen, duration, megabytes, print_trials
 from tsuishi.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.outline import Outline
+from tsuishi.plan import cell_of
 from tsuishi.questions import Asked
 from tsuishi.worth import More
 
@@ -20,30 +21,26 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock) -> None:
     if clock.within_s is None:
         print_trials(screen, outlined.trials)
         return
-    shortest = f"with {more_text(outlined.more, outlined)}" if outlined.more else "nothing more to ask"
-    screen.say(f"left out: {counted(outlined.left_out, 'case')} in these environments; {shortest}")
-    not_asked = {trial.environment for trial in outlined.trials} - {
-        one.environment.name for one in outlined.matrix.possible if one.refused
-    }
-    if unknown := sorted(name for name in not_asked if outlined.costs.build_s.get(name)):
-        screen.say(f"not yet asked what they can run: {', '.join(unknown)} (once they are built)")
+    if outlined.further:
+        screen.say(f"then, as time is left: {counted(outlined.further, 'further question')}")
+    bring = f"; with {more_text(outlined.more, outlined)}" if outlined.more else ""
+    screen.say(f"left out: {counted(outlined.left_out, 'case')} (--within none runs everything){bring}")
+    if unknown := sorted(name for name in outlined.environments if outlined.costs.build_s.get(name)):
+        screen.say(f"not yet asked which cases they can run: {', '.join(unknown)} (once they are built)")
 
 
 def print_questions(screen: Screen, outlined: Outline) -> None:
     """The main questions, each with the trials it gets."""
     if not outlined.asked:
         return
-    counts: dict[Any, int] = {}
-    for trial in outlined.trials:
-        cell = trial.case.id, trial.environment
-        counts[cell] = counts.get(cell, 0) + 1
+    counts = Counter(cell_of(trial) for trial in outlined.trials)
     rows = [
         (
             words(one),
             ", ".join(one.environments),
             len({cell.case_id for cell in one.cells}),
-            sum(counts.get(cell, 0) for cell in one.cells),
-            duration(sum(outlined.costs.trial_s[cell] * counts.get(cell, 0) for cell in one.cells)),
+            sum(counts[cell] for cell in one.cells),
+            duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in one.cells)),
         )
         for one in outlined.asked
     ]
@@ -52,12 +49,7 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
 
 def words(asked: Asked) -> str:
     """A question in one line."""
-    return claim_words(asked.source, asked.claim, asked.title) if asked.claim else asked.title["en"]
-
-
-def claim_words(source: str, claim: str, title: Mapping[str, str]) -> str:
-    """A claim as a question."""
-    return f"{source} ({claim}): {title['en']}"
+    return f"{asked.source} ({asked.claim}): {asked.title['en']}" if asked.claim else asked.title["en"]
 
 
 def more_text(more: Sequence[More], outlined: Outline) -> str:

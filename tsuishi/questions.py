@@ -7,7 +7,7 @@ a case in an environment, the unit of which trials are made.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 from packaging.version import Version
 from pydantic import Field, model_validator
@@ -258,9 +258,3 @@ def _claim_cells(claim: Claim, one: Possible) -> tuple[Cell, ...]:
                 return ()
             found |= dict.fromkeys(chosen)
     return tuple(found)
-
-
-def in_language(asked: Mapping[str, Any], language: str = "en") -> str:
-    """A question's title as recorded, in a language, else in English."""
-    title = asked["title"]
-    return str(title.get(language) or title["en"])

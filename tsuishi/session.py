@@ -113,11 +113,8 @@ class Session:
         needed = chosen.environments if self.choice.environments else environments_in(outlined, chosen.environments)
         self.needed = needed
         wanted = [build for build in builds if build.environment in needed]
-        later = {
-            build.environment.name: f"no question in it fits {console.duration(self.clock.within_s or 0)}"
-            for build in builds
-            if build.environment not in needed
-        }
+        why = f"no question that needs it fits {console.duration(self.clock.within_s or 0)}"
+        later = {build.environment.name: why for build in builds if build.environment not in needed}
         self.left_out = {**chosen.left_out, **later}
         console.print_builds(self.screen, wanted, self.left_out)
         plan_lines.print_outline(self.screen, outlined, self.clock)

@@ -41,10 +41,11 @@ class Costs:
 
 
 class Chosen(NamedTuple):
-    """The questions that fit, and how many trials a cell of each comparison is given."""
+    """The main questions that fit, how many trials a cell of each comparison is given, and what fits beside them."""
 
     questions: tuple[Asked, ...]
     trials: int
+    further: tuple[Asked, ...] = ()
 
 
 def choose(candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()) -> Chosen:
@@ -57,10 +58,26 @@ def choose(candidates: Sequence[Asked], costs: Costs, left_s: float, environment
         Chosen(_greedy(candidates, costs, left_s, trials, environments), trials) for trials in (_WANTED, LOOKS[0])
     )
     if wanted.questions and len(wanted.questions) >= min(_FEWEST_MAIN, len(least.questions)):
-        return wanted
+        return wanted._replace(further=_beside(candidates, costs, left_s, wanted, environments))
     if least.questions:
         return least
     return Chosen(_greedy(candidates, costs, left_s, 1, environments), 1)
+
+
+def _beside(
+    candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: Chosen, environments: Collection[str]
+) -> tuple[Asked, ...]:
+    """What fits beside six main questions, with three trials a cell: its environments are worth building too."""
+    if len(chosen.questions) < MOST_MAIN:
+        return ()
+    counted: dict[Cell, int] = {}
+    for one in chosen.questions:
+        for cell in one.cells:
+            counted[cell] = max(counted.get(cell, 0), _target(one, chosen.trials))
+    made = {*environments, *(name for one in chosen.questions for name in one.environments)}
+    spent_s = costs.measuring_s(counted)
+    rest = [one for one in candidates if one not in chosen.questions]
+    return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
 
 
 def next_ones(candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[Cell, int]) -> tuple[Asked, ...]:
@@ -105,6 +122,7 @@ def _greedy(
     trials: int,
     environments: Collection[str],
     done: Mapping[Cell, int] | None = None,
+    most: int = MOST_MAIN,
 ) -> tuple[Asked, ...]:
     """One question after the other, the one worth most per second of what it adds, while it fits.
 
@@ -114,7 +132,7 @@ def _greedy(
     made, counted = set(environments), dict(done or {})
     spent_s = costs.building_s(made)
     left = list(candidates)
-    while left and len(chosen) < MOST_MAIN and spent_s <= left_s:
+    while left and len(chosen) < most and spent_s <= left_s:
         added = {one.id: _missing(one, counted, _target(one, trials)) for one in left}
         priced = {one.id: _price(one, costs, added[one.id], made) for one in left}
         fitting = [one for one in left if spent_s + priced[one.id] <= left_s]
