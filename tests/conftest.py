@@ -1,7 +1,7 @@
 """What several test files need, and how the tests are shared out among workers.
 
-The tests of a file, or those that name a group of their own (`xdist_group`), run in one worker, so that what they share
-is made once. The groups that take or wait longest begin first.
+The tests of a group run in one worker, so that what they share is made once. The groups that take or wait longest begin
+first.
 """
 
 import fcntl
@@ -10,7 +10,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 from hypothesis import settings
@@ -26,50 +26,61 @@ settings.load_profile("tsuishi")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# Files whose tests share what is costly: the smoke job, and the images of the tiny environment.
+TOGETHER = {
+    **dict.fromkeys(("test_main_job", "test_conv2d_job", "test_training_job", "test_input_pipeline_job"), "job"),
+    **dict.fromkeys(("test_docker", "test_exchange", "test_locking"), "docker"),
+}
 # Groups by what they take, longest first, those that wait beside those that compute; the others follow in their order.
 LONGEST = (
     "job",
     "docker",
     "podman",
-    "engine/test_building",
-    "engine/test_daemon_dies",
-    "engine/test_reproducible",
-    "engine/test_venv_job",
-    "suites/test_self_check",
-    "suites/test_training",
-    "suites/test_input_pipeline",
-    "test_tasks",
-    "test_runner",
-    "report/test_folder",
-    "fetching/test_tls",
-    "test_locking",
-    "fetching/test_artifacts",
-    "test_real_trial",
-    "report/test_drawing",
-    "analysis/test_verdicts",
-    "report/test_report_task",
-    "report/test_language",
+    "tests/engine/test_building.py",
+    "tests/engine/test_daemon_dies.py",
+    "tests/engine/test_reproducible.py",
+    "tests/engine/test_venv_job.py",
+    "tests/suites/test_self_check.py",
+    "tests/suites/test_training.py",
+    "tests/suites/test_input_pipeline.py",
+    "tests/test_tasks.py",
+    "tests/test_runner.py",
+    "tests/report/test_folder.py",
+    "tests/fetching/test_tls.py",
+    "tests/test_locking.py",
+    "tests/fetching/test_artifacts.py",
+    "tests/test_real_trial.py",
+    "tests/report/test_drawing.py",
+    "tests/analysis/test_verdicts.py",
+    "tests/report/test_report_task.py",
+    "tests/report/test_language.py",
 )
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+def group(nodeid: str) -> str:
+    """The group of a test: its file, or what the file shares with others; Podman's half of a file is another."""
+    file = nodeid.partition("::")[0]
+    if "[podman" in nodeid:
+        return "podman"
+    return TOGETHER.get(Path(file).stem, file) if file.startswith("tests/engine/") else file
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Group the tests of each file, and put the longest groups first."""
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(_file(item)))
+    """Put the longest groups first."""
     order = {name: index for index, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: order.get(_group(item), len(order)))
+    items.sort(key=lambda item: order.get(group(item.nodeid), len(order)))
 
 
-def _file(item: pytest.Item) -> str:
-    return item.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One worker runs all tests of a group. (loadgroup of xdist 3.8 does not: pytest 9.2 keeps ids elsewhere.)"""
+    from xdist.scheduler import LoadScopeScheduling
 
+    class Groups(LoadScopeScheduling):  # type: ignore[misc]  # it has no types
+        def _split_scope(self, nodeid: str) -> str:
+            return group(nodeid)
 
-def _group(item: pytest.Item) -> str:
-    marker = item.get_closest_marker("xdist_group")
-    assert marker is not None
-    return str(marker.args[0])
+    return Groups(config, log)
 
 
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

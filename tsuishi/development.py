@@ -74,9 +74,9 @@ def test(select: str, everything: bool) -> None:
     """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
     root = Rooms().root
     _install_test_tools(root)
-    # A worker for each core; those that share a costly fixture are a group, and the groups begin in conftest's order.
+    # A worker for each core; which tests stay together, and which begin first, says tests/conftest.py.
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
-    command += ["--dist=loadgroup", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
+    command += ["--dist=loadfile", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
     command += ["-k", select] if select else []
     command += [] if everything else ["-m", _ON_ANY_MACHINE]
     if _run(root, command):

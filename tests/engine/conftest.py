@@ -48,7 +48,7 @@ def podman(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iter
 def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings, environments: None) -> tuple[Path, str]:
     """The main job in containers, smoke profile, once for all tests: its folder and what its last run printed.
 
-    The tests that ask for it are one group (`xdist_group("job")`), so that one worker runs it.
+    The tests that ask for it are one group (tests/conftest.py), so that one worker runs it.
     """
     folder = tmp_path_factory.mktemp("job")
     for suites, names in JOB:

@@ -13,7 +13,7 @@ import pytest
 from tests import job
 from tests.job import PINNED, TENSORFLOW, TORCH, Trial
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
+pytestmark = pytest.mark.engine
 
 
 def trials(folder: Path, environment: str, **axes: str) -> list[Trial]:

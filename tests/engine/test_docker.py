@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.engine
 
 
-@pytest.fixture(
-    autouse=True, params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in ("docker", "podman")]
-)
+@pytest.fixture(autouse=True, params=["docker", "podman"])
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which engine answers: every test here runs on both."""
     name = str(request.param)

@@ -24,7 +24,7 @@ from tsuishi.plan import Choice
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("docker")]
+pytestmark = pytest.mark.engine
 
 OTHERS = "the sentence about the parts of others"
 

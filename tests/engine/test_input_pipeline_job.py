@@ -7,7 +7,7 @@ import pytest
 from tests import job
 from tests.job import Trial
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
+pytestmark = pytest.mark.engine
 
 CASES = 6
 WITHOUT_TOWERS = {"loader", "resident"}

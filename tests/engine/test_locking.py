@@ -24,7 +24,7 @@ from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("docker")]
+pytestmark = pytest.mark.engine
 
 REQUIRES = [
     f"{pin.name}=={pin.version}"

@@ -10,7 +10,7 @@ from tests.job import EVERYWHERE, JOB, PINNED, REAL, TENSORFLOW, TORCH, Trial, i
 from tsuishi import store
 from tsuishi.suite import read_suite
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
+pytestmark = pytest.mark.engine
 
 # Cases (suites, axes) and the environments in which a CPU cannot run them.
 UNSUPPORTED = [

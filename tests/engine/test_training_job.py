@@ -11,7 +11,7 @@ import pytest
 
 from tests.job import PINNED, TENSORFLOW, TORCH, Trial, trials
 
-pytestmark = [pytest.mark.engine, pytest.mark.xdist_group("job")]
+pytestmark = pytest.mark.engine
 
 EVERYWHERE = {environment.name for environment in PINNED}
 PARAMETERS = {"cnn10": 1925258, "wrn28_10": 36479194, "vgg_small": 3838282, "mlp": 669706}
