@@ -14,19 +14,17 @@ from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.busy import await_idle
 from tsuishi.gpus.nvml import ALL
-from tsuishi.history import History
+from tsuishi.ledger import Learning, Ledger, recorded
 from tsuishi.outline import Outline
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.questions import Asked
 from tsuishi.rounds import Findings, Rounds
 from tsuishi.run_progress import RunProgress
-from tsuishi.runner import Audience
 from tsuishi.self_check import self_check
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 from tsuishi.units import duration
-from tsuishi.worth import with_more_time
 
 # What trials on GPUs were planned with.
 _ON_GPUS = Choice(accelerator="cuda")
@@ -64,15 +62,15 @@ class Measuring:
         """
         work = self._work
         run = store.open_run(work.settings.results, name)
-        recorded = run.run()
-        self._as_in(recorded)
-        names = {entry["environment"] for entry in recorded["plan"]}
+        then = run.run()
+        self._as_in(then)
+        names = {entry["environment"] for entry in then["plan"]}
         if not names:
             raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
         ready = work.build([read_environment(work.rooms.images / f"{name}.toml") for name in sorted(names)])
         _refuse_other_environments(run, ready)
-        self._refuse_other_data(run, recorded)
-        planned = plan.planned_again(recorded, names)
+        self._refuse_other_data(run, then)
+        planned = plan.planned_again(then, names)
         if work.choice.timeout_s is not None:
             planned = [replace(trial, timeout_s=work.choice.timeout_s) for trial in planned]
         left = runner.unfinished(run, planned)
@@ -84,7 +82,7 @@ class Measuring:
                 self._finish(run, ready, planned)
             else:
                 matrix = work.matrix([as_found(one) for one in ready.values()], ready)
-                asked = [Asked.model_validate(one, strict=False) for one in recorded.get("questions", [])]
+                asked = [Asked.model_validate(one, strict=False) for one in then.get("questions", [])]
                 known = {one.id for one in asked}
                 others = [one for one in work.questions(matrix) if one.id not in known]
                 self._deepen(run, ready, matrix, asked, others)
@@ -144,7 +142,7 @@ class Measuring:
         try:
             until_s = None if work.clock.within_s is None else lambda: work.clock.left_s
             with work.screen.running(left, total, work.report_s, until_s) as progress:
-                audience = _Learning(progress, work.history, data)
+                audience = Learning(progress, work.history, data)
                 measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
                 measured.run(planned, trials(progress))
         finally:
@@ -236,7 +234,7 @@ class Measuring:
                 "arguments": self._arguments(),
                 "data": work.data.record if work.data else None,
                 # Named before anything is measured.
-                "questions": [_recorded(one) for one in outlined.asked],
+                "questions": [recorded(one) for one in outlined.asked],
                 "plan": plan.describe_plan(outlined.trials) if everything else [],
                 "cases_left_out": outlined.left_out,
                 "more": [],
@@ -269,71 +267,6 @@ class Measuring:
         }
 
 
-class Ledger:
-    """What run.json gains while a run goes on: sessions, questions, trials, and what more time would bring."""
-
-    def __init__(self, run: RunDirectory) -> None:
-        self._run = run
-        self._value = run.run()
-        self._trials = {entry["trial"] for entry in self._value["plan"]}
-        self._asked = {one["id"] for one in self._value.get("questions", [])}
-
-    def begin(self, work: Session) -> None:
-        """A session begins. A single session is one call that measures."""
-        began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        session = {"began_at": began, "within_s": work.clock.within_s, "expected_s": round(work.expected_s, 1)}
-        self._write(sessions=[*self._value.get("sessions", []), session])
-
-    def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Questions and trials that come to the plan, before they are measured; the trials that are new in it."""
-        new = [trial for trial in trials if trial.id not in self._trials]
-        asked = [one for one in questions if one.id not in self._asked]
-        self._trials |= {trial.id for trial in new}
-        self._asked |= {one.id for one in asked}
-        if new or asked:
-            self._write(
-                plan=[*self._value["plan"], *plan.describe_plan(new)],
-                questions=[*self._value.get("questions", []), *map(_recorded, asked)],
-            )
-        return new
-
-    def end(self, rounds: Rounds, spare_s: float) -> None:
-        """What more time would bring, as it stands at the end of a session."""
-        findings = rounds.findings
-        going_on = [*rounds.open_ones(), *(one for one in rounds.others if not findings.is_dead(one))]
-        more = with_more_time(going_on, rounds.costs(), spare_s, findings.counts())
-        by_id = {one.id: one for one in going_on}
-        self._write(
-            more=[
-                {"seconds": round(each.seconds, 1), **_recorded(by_id[name])}
-                for each in more
-                for name in each.questions
-            ]
-        )
-
-    def _write(self, **changes: Any) -> None:
-        self._value = {**self._value, **changes}
-        self._run.write_run({key: value for key, value in self._value.items() if key != "schema_version"})
-
-
-class _Learning:
-    """Tells the history what trials take, and passes everything on to whoever watches."""
-
-    def __init__(self, audience: Audience, history: History, data: Mapping[str, str] | None) -> None:
-        self._audience = audience
-        self._history = history
-        self._data = data
-        self.waits = audience.waits
-        self.trial_begins = audience.trial_begins
-        self.phase = audience.phase
-
-    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
-        if status in store.FINDINGS and not trial.unsupported:
-            name, kinds = plan.history_name(trial, self._data), plan.history_kinds(trial)
-            self._history.learn(name, duration_s, trial.guess_s, kinds)
-        self._audience.trial_ends(trial, status, reason, duration_s)
-
-
 def as_found(ready: Ready) -> Environment:
     """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
     if ready.record["cuda_usable"] or ready.environment.pinned:
@@ -349,10 +282,6 @@ def failed(run: RunDirectory) -> bool:
 def _run_id(now: time.struct_time, profile: str, name: str = "") -> str:
     """An id that sorts by time and says what it was."""
     return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or profile}"
-
-
-def _recorded(asked: Asked) -> dict[str, Any]:
-    return asked.model_dump(mode="json", exclude_defaults=True)
 
 
 def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
