@@ -2,8 +2,8 @@
 
 import time
 
+import hypothesis
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi import budget
@@ -34,7 +34,7 @@ def test_what_is_no_duration_is_refused_with_what_would_be(wrong: str) -> None:
     assert str(caught.value) == f"--within takes a duration such as 90s, 10m or 2h, or none; given: {wrong}"
 
 
-@given(st.integers(0, 99), st.integers(0, 99), st.integers(1, 99))
+@hypothesis.given(st.integers(0, 99), st.integers(0, 99), st.integers(1, 99))
 def test_parts_of_a_duration_add_up(hours: int, minutes: int, seconds: int) -> None:
     assert budget.seconds(f"{hours}h{minutes}m{seconds}s") == hours * 3600 + minutes * 60 + seconds
 
@@ -47,9 +47,10 @@ def test_time_counts_from_when_the_command_was_typed(monkeypatch: pytest.MonkeyP
     assert Clock(100.0).spent_s < 1, "a second clock, of a program that this one starts, began when it began"
 
 
-@pytest.mark.parametrize("stale", ["", "soon", str(time.time() - 100_000), str(time.time() + 1000)])
-def test_a_variable_that_somebody_inherited_does_not_count(monkeypatch: pytest.MonkeyPatch, stale: str) -> None:
-    monkeypatch.setenv(budget.BEGAN, stale)
+@pytest.mark.parametrize("given", ["", "soon", "long ago", "later"])
+def test_a_variable_that_somebody_inherited_does_not_count(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    moments = {"long ago": str(time.time() - 100_000), "later": str(time.time() + 1000)}
+    monkeypatch.setenv(budget.BEGAN, moments.get(given, given))
     assert Clock(100.0).spent_s < 1
 
 
