@@ -203,3 +203,10 @@ def test_the_tag_always_survives_a_mirror(parts: list[str], tag: str, depth: int
     asked = "/".join(parts[:depth])
     used = mirrored(reference, {asked: f"{mirror}.lan"})
     assert used == f"{mirror}.lan" + reference.removeprefix(asked)
+
+
+def test_how_long_the_main_job_may_take_is_ten_minutes_where_a_site_says_nothing_else() -> None:
+    assert read_settings({}, {}, {}).within == "10m"
+    assert read_settings({"within": "1h"}, {"INVOKE_TSUISHI_WITHIN": "none"}, {}).within == "none"
+    with pytest.raises(UserError, match=r"^--within takes a duration such as 90s, 10m or 2h, or none; given: soon$"):
+        read_settings({"within": "soon"}, {}, {})

@@ -10,7 +10,6 @@ from tsuishi.errors import UserError
 
 # Seconds since the epoch at which the command was typed; `./invoke` sets it before it makes .venv.
 BEGAN = "TSUISHI_BEGAN"
-DEFAULT_S = 600.0
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
 # A command that is older than this when it is first looked at was not typed then: the variable was inherited.
 _STALE_S = 900.0

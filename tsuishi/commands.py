@@ -54,7 +54,7 @@ def _session(config: Any) -> Session:
         timeout_s=_whole_number(options, "timeout", least=1),
         seed=_whole_number(options, "seed", least=0) or 0,
         accelerator=_one_of(options, "accelerator", ("auto", "cpu", "cuda")),
-        within_s=_within_s(options),
+        within_s=_within_s(options, settings),
         force=bool(options.get("force")),
     )
     if options.get("fail_on"):
@@ -66,7 +66,7 @@ def _session(config: Any) -> Session:
     return work
 
 
-def _within_s(options: Mapping[str, Any]) -> float | None:
+def _within_s(options: Mapping[str, Any], settings: Settings) -> float | None:
     """How long the main job may take, in seconds; None for as long as it takes.
 
     A profile or a number of repetitions says how much to run, and so does a run that is gone on with.
@@ -74,7 +74,7 @@ def _within_s(options: Mapping[str, Any]) -> float | None:
     if given := options.get("within"):
         return budget.seconds(str(given))
     chosen = any(options.get(name) for name in ("profile", "repetitions", "resume"))
-    return None if chosen or "run-suite" not in ChainExecutor.tasks else budget.DEFAULT_S
+    return None if chosen or "run-suite" not in ChainExecutor.tasks else budget.seconds(settings.within)
 
 
 def build(work: Session, locked_only: bool) -> None:

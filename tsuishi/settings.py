@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
-from tsuishi import spec
+from tsuishi import budget, spec
 from tsuishi.errors import UserError, unknown
 
 PREFIX = "INVOKE_TSUISHI_"
@@ -42,6 +42,11 @@ def _list(value: Any) -> Any:
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return tuple(value) if isinstance(value, list) else value
+
+
+def _within(value: str) -> str:
+    budget.seconds(value)  # or it is refused
+    return value
 
 
 def _gpus(value: Any) -> str:
@@ -80,6 +85,8 @@ class Settings(spec.Spec):
     # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
     pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     host_python: str = "python3"
+    # How long the main job may take where nothing else is asked for, as --within has it.
+    within: Annotated[str, AfterValidator(_within)] = "10m"
     # Of reports: ISO 639-1, see tsuishi/report/languages/.
     lang: str = "en"
     # GPUs that may be used, as `docker run --gpus` has it: all, how many, or device= and which, by index or UUID.
