@@ -31,6 +31,8 @@ class Bench:
         self.first: dict[Cell, PlannedTrial] = {}
         self.planned: list[tuple[list[str], list[str]]] = []
         self.done: list[str] = []
+        # Whether claims have a verdict by now.
+        self.judged = lambda asked: True
 
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> Cell:
         case = Case(suite="bench", protocol="steady", devices=devices)
@@ -51,7 +53,8 @@ class Bench:
         def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [trial.id for trial in trials]))
 
-        return Rounds(Findings(self.run), self.first, asked, others, 0, lambda: self.left_s, planned)
+        findings = Findings(self.run, lambda asked: self.judged(asked))
+        return Rounds(findings, self.first, asked, others, 0, lambda: self.left_s, planned)
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[Cell]:
         """Measure until there is nothing more, or so many trials; how many trials each cell got."""
@@ -159,6 +162,17 @@ def test_where_the_next_look_is_out_of_reach_a_further_question_is_asked_instead
     assert [one.title["en"] for one in rounds.open_ones()] == ["open"]
 
 
+def test_a_claim_goes_on_until_it_has_a_verdict(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    cell = bench.cell(1, 1.0)
+    claim = Asked(
+        id=f"source/a/{ENVIRONMENT}", kind="claim", title={"en": "a"}, worth=1.0, environments=(ENVIRONMENT,),
+        of=(cell,), source="source", claim="a",
+    )  # fmt: skip
+    bench.judged = lambda asked: len(bench.done) >= 6
+    assert bench.go(bench.rounds([claim])) == {cell: 6}
+
+
 @pytest.mark.parametrize("status", ["unsupported", "out_of_memory", "failed", "timeout"])
 def test_a_case_without_a_number_is_tried_once_and_its_question_given_up(tmp_path: Path, status: str) -> None:
     bench = Bench(tmp_path, left_s=10_000)
@@ -168,6 +182,20 @@ def test_a_case_without_a_number_is_tried_once_and_its_question_given_up(tmp_pat
     counts = bench.go(rounds)
     assert counts[asked.of[0]] == 1
     assert rounds.open_ones() == []
+
+
+def test_what_a_session_left_unfinished_is_tried_again_by_the_next(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    asked = bench.compare("clear", 1.0, 2.0)
+    bench.status[asked.of[0]] = "interrupted"
+    bench.go(bench.rounds([asked]))
+    bench.status.clear()
+    for left in bench.run.trials.glob("t1.*"):  # a next attempt has a name of its own; here it takes the place
+        for file in left.iterdir():
+            file.unlink()
+        left.rmdir()
+    counts = bench.go(bench.rounds([asked]))
+    assert counts[asked.of[0]] == 3
 
 
 def test_a_run_that_was_stopped_goes_on_where_it_stood(tmp_path: Path) -> None:

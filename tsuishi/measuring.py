@@ -17,6 +17,7 @@ from tsuishi.gpus.nvml import ALL
 from tsuishi.ledger import Learning, Ledger, recorded
 from tsuishi.outline import Outline
 from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.published import read_sources
 from tsuishi.questions import Asked
 from tsuishi.rounds import Findings, Rounds
 from tsuishi.run_progress import RunProgress
@@ -106,7 +107,7 @@ class Measuring:
         others: Sequence[Asked],
     ) -> None:
         """Rounds, as long as there is time."""
-        work, ledger, findings = self._work, Ledger(run), Findings(run)
+        work, ledger, findings = self._work, Ledger(run), Findings(run, lambda asked: self._is_judged(run, asked))
         ledger.begin(work)
         planned = plan.planned_again(run.run(), {*ready})
         left_s = work.left_for_trials_s()
@@ -127,6 +128,16 @@ class Measuring:
         finally:
             if kept:
                 ledger.end(kept[0], max(0.0, work.left_for_trials_s()))
+
+    def _is_judged(self, run: RunDirectory, asked: Asked) -> bool:
+        """Whether the report, if it were made now, would have a verdict on a claim."""
+        from tsuishi.analysis.answers import answers
+        from tsuishi.analysis.evidence import Evidence
+        from tsuishi.analysis.judging import judge
+
+        evidence = Evidence([run], read_sources(self._work.rooms.published))
+        found = {answer.asked.id: answer.state for answer in answers(evidence, judge(evidence))}
+        return found.get(asked.id) != "open"
 
     def _measure(
         self,

@@ -42,13 +42,21 @@ class Found:
 
 
 class Findings:
-    """What every cell of a run came to so far, read from its trials as they are committed."""
+    """What every cell of a run came to so far, read from its trials as they are committed.
 
-    def __init__(self, run: RunDirectory) -> None:
+    `judged` says whether the run so far has a verdict on a claim. What an earlier session left unfinished is as good as
+    not tried.
+    """
+
+    def __init__(self, run: RunDirectory, judged: Callable[[Asked], bool] = lambda asked: True) -> None:
         self._run = run
+        self._judged = judged
+        # By question, and by the number of trials at which it was looked at.
+        self._verdicts: dict[tuple[str, int], bool] = {}
         self.of: dict[Cell, Found] = {}
         for path, trial in run.finished():
-            self._take(path, trial)
+            if trial["status"] in store.FINDINGS:
+                self._take(path, trial)
 
     def read(self, trial: PlannedTrial) -> dict[str, Any] | None:
         """Take in a trial that has just ended; its trial.json, None where there is none."""
@@ -81,7 +89,9 @@ class Findings:
             return False
         if fewest < LOOKS[0]:
             return True
-        return asked.compares and not self.is_decided(asked)
+        if asked.compares:
+            return not self.is_decided(asked)
+        return bool(asked.claim) and not self._has_verdict(asked, fewest)
 
     def is_decided(self, asked: Asked) -> bool:
         """Whether the trials so far tell the two sides of a comparison apart, or find them alike."""
@@ -91,6 +101,12 @@ class Findings:
             return [list(self.of[cell].values.get(asked.quantity, {}).values()) for cell in side if cell in self.of]
 
         return is_decided(ratio_of(values(asked.of), values(asked.to)))
+
+    def _has_verdict(self, asked: Asked, trials: int) -> bool:
+        key = asked.id, trials
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judged(asked)
+        return self._verdicts[key]
 
     def _take(self, path: Path, trial: Mapping[str, Any]) -> None:
         found = self.of.setdefault(Cell(trial["case_id"], trial["environment"]), Found())
