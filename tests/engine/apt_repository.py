@@ -4,6 +4,7 @@ import functools
 import os
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -76,8 +77,12 @@ class AptRepository:
 @contextmanager
 def apt_repository(folder: Path, packages: Path) -> Iterator[AptRepository]:
     """A repository of the packages in a folder, signed by its key `right`."""
-    made = AptRepository(folder / "repository", folder / "keys")
-    made.keys.mkdir(parents=True)
+    # The path of an agent's socket may have 108 bytes, and folders of tests lie deep.
+    with tempfile.TemporaryDirectory(prefix="gpg-") as keys:
+        yield from _served(AptRepository(folder / "repository", Path(keys)), packages)
+
+
+def _served(made: AptRepository, packages: Path) -> Iterator[AptRepository]:
     shutil.copytree(packages, made.folder / "pool")
     made.key = made.make_key("right")
     made.publish("right")

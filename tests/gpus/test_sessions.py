@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gpus.test_compatibility import KNOWN, Machine
-from tsuishi import session as session_module
+from tsuishi import measuring
 from tsuishi.builder import Ready
 from tsuishi.case import Case
 from tsuishi.console import Screen
@@ -61,7 +61,7 @@ def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypat
         checked.append(gpus)
         return {}
 
-    monkeypatch.setattr(session_module, "self_check", note)
+    monkeypatch.setattr(measuring, "self_check", note)
     work = session(tmp_path, Two("GeForce RTX 2080 Ti", "GeForce RTX 4090"))
     assert Measuring(work)._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
     assert checked == [(Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))]

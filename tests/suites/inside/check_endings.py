@@ -93,12 +93,12 @@ def left_by(process):
 
 def ranks(script, meanwhile):
     """How a trial of three ranks ends, the last of which fails: the middle one fails with it, as rank 0 does."""
-    with tempfile.TemporaryFile("w+", errors="replace") as log:
+    with tempfile.TemporaryFile() as log:
         process = start(script, strategy="distributed_data_parallel", devices=3, stderr=log)
         meanwhile(process)
         found = dict(ending(process), left=left_by(process))
         log.seek(0)
-        told = log.read()  # the traceback of the rank that lost touch, in gloo's words
+        told = log.read().decode(errors="replace")  # the traceback of the rank that lost touch, in gloo's words
     return dict(found, lost_touch="RuntimeError" in told, patience_ended="imed out waiting" in told)
 
 
