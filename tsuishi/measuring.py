@@ -17,6 +17,7 @@ from tsuishi.gpus.nvml import ALL
 from tsuishi.ledger import Learning, Ledger, recorded
 from tsuishi.outline import Outline
 from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.plan_lines import print_questions
 from tsuishi.published import read_sources
 from tsuishi.questions import Asked
 from tsuishi.rounds import Findings, Rounds
@@ -44,6 +45,9 @@ class Measuring:
             raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
         ready = work.build(work.needed or work.plan(with_trials=True))
         outlined = work.outline([as_found(one) for one in ready.values()], ready)
+        if [one.id for one in outlined.asked] != work.asked:
+            work.screen.say("now that the environments are there and say what they can run:")
+            print_questions(work.screen, outlined)
         with self._alone():
             self._await_gpus(outlined.trials)
             checked = self._self_check(ready, outlined.trials)

@@ -52,8 +52,10 @@ class Session:
         self.clock = clock or Clock(choice.within_s)
         # Whether a report follows, for which time is kept.
         self.reports = True
-        # Of the latest plan: how long the whole takes, in seconds; what it needs, and what it leaves out and why.
+        # Of the latest plan: how long the whole takes, in seconds; the ids of its main questions; what it needs, and what
+        # it leaves out and why.
         self.expected_s = 0.0
+        self.asked: list[str] = []
         self.needed: tuple[Environment, ...] = ()
         self.left_out: dict[str, str] = {}
 
@@ -111,7 +113,7 @@ class Session:
             return chosen.environments
         outlined = self.outline(chosen.environments)
         needed = chosen.environments if self.choice.environments else environments_in(outlined, chosen.environments)
-        self.needed = needed
+        self.needed, self.asked = needed, [one.id for one in outlined.asked]
         wanted = [build for build in builds if build.environment in needed]
         why = f"no question that needs it fits {console.duration(self.clock.within_s or 0)}"
         later = {build.environment.name: why for build in builds if build.environment not in needed}
