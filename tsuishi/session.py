@@ -52,8 +52,8 @@ class Session:
         self.clock = clock or Clock(choice.within_s)
         # Whether a report follows, for which time is kept.
         self.reports = True
-        # Of the latest plan: how long the whole takes, in seconds; the ids of its main questions; what it needs, and what
-        # it leaves out and why.
+        # Of the latest plan: how long the whole takes, in seconds; the ids of its main questions; what it needs, and
+        # what it leaves out and why.
         self.expected_s = 0.0
         self.asked: list[str] = []
         self.needed: tuple[Environment, ...] = ()
