@@ -21,6 +21,7 @@ from tsuishi.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import accelerator_for
 from tsuishi.gpus.nvml import Gpu, Nvml
+from tsuishi.history import _CAUTION as CAUTION
 from tsuishi.history import History
 from tsuishi.lock import Pin
 from tsuishi.plan import Choice, PlannedTrial, history_name, matrix, plan_trials, trial_slug
@@ -76,9 +77,9 @@ def planned(rooms: Rooms, *names: str, nvml: Nvml | None = None, **choice: Any) 
 
 
 def history(rooms: Rooms, slowness: float = 1.0) -> History:
-    """Nothing measured yet, on a machine that takes so many times what specs guess."""
+    """Nothing measured yet, on a machine that is taken to need so many times what specs guess."""
     found = History(rooms.root / "cache", "machine-1")
-    found.slowness = slowness
+    found.slowness = slowness / CAUTION
     return found
 
 

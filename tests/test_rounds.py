@@ -126,6 +126,13 @@ def test_no_trial_is_started_that_would_not_fit(tmp_path: Path) -> None:
     assert bench.left_s < 1.1 * 11
 
 
+def test_where_time_runs_short_some_questions_get_their_three_trials_and_not_all_of_them_two(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=105.0)
+    first, second = bench.compare("first", 1.0, 2.0), bench.compare("second", 1.0, 2.0)
+    counts = bench.go(bench.rounds([first, second]))
+    assert [{counts[cell] for cell in one.cells} for one in (first, second)] == [{3}, {1}]
+
+
 def test_where_trials_take_longer_than_expected_fewer_are_started(tmp_path: Path) -> None:
     bench = Bench(tmp_path, left_s=200.0)
     asked = bench.compare("slow here", 1.0, 1.02)

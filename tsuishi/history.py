@@ -23,6 +23,8 @@ _REPORT_S = 12.0
 DOWNLOAD, DOWNLOAD_BYTES = "download", 1e6
 # Of each thing the latest measurements, and of a kind of guesses the latest ratios.
 _KEPT, _RATIOS = 7, 40
+# A guess that nothing measured here supports is taken to be too low by so much.
+_CAUTION = 1.15
 # A kind of guess is scaled by what was measured once there is this much of it.
 _FEWEST_RATIOS = 3
 
@@ -51,7 +53,7 @@ class History:
         for kind in kinds:
             if len(ratios := self._ratios.get(kind, ())) >= _FEWEST_RATIOS:
                 return guess_s * statistics.median(ratios)
-        return guess_s * self.slowness
+        return guess_s * self.slowness * _CAUTION
 
     def measured(self, name: str) -> bool:
         """Whether something was measured here."""

@@ -199,22 +199,36 @@ class Rounds:
         return Costs({cell: self.expected_s(trial) for cell, trial in self._first.items()}, {})
 
     def _to(self, look: int, questions: Sequence[Asked]) -> Iterator[PlannedTrial]:
-        """Rounds over the cells of these questions, until each cell has so many trials."""
-        cells = list(dict.fromkeys(cell for one in questions for cell in one.cells if cell in self._first))
-        rounds = [self._round(cells, number) for number in range(1, look + 1)]
-        new = [trial for trials in rounds for trial in trials if trial.id not in self._known]
+        """Rounds over the cells of these questions, until each cell has so many trials.
+
+        The first round has all of them; those after it the questions that can still be brought to the look.
+        """
+        rounds = range(1, look + 1)
+        new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
         self._known |= {trial.id for trial in new}
         self._planned(questions, new)
-        for trials in rounds:
-            for trial in trials:
+        for number in rounds:
+            for trial in self._round(questions if number == 1 else self._within_reach(questions, look), number):
                 if self.findings.of.get(cell_of(trial), Found()).is_dead or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
                 self._learn(trial)
 
-    def _round(self, cells: Sequence[Cell], number: int) -> list[PlannedTrial]:
+    def _within_reach(self, questions: Sequence[Asked], look: int) -> Sequence[Asked]:
+        """The questions whose cells can have so many trials in the time that is left, in their order; all, if none."""
+        counted, left_s, found = self.findings.counts(), self._left_s(), []
+        for one in questions:
+            price_s = self._price(one, counted, look) * _MARGIN
+            if price_s <= left_s:
+                left_s -= price_s
+                counted |= {cell: max(look, counted.get(cell, 0)) for cell in one.cells}
+                found.append(one)
+        return found or questions
+
+    def _round(self, questions: Sequence[Asked], number: int) -> list[PlannedTrial]:
         """The trials of a round that are not done yet, in an order of their own that the seed decides."""
+        cells = list(dict.fromkeys(cell for one in questions for cell in one.cells if cell in self._first))
         done = {cell: self.findings.of[cell].statuses for cell in cells if cell in self.findings.of}
         trials = [repeated(self._first[cell], number) for cell in cells if number not in done.get(cell, {})]
         trials = [one for one in trials if number == 1 or not one.unsupported]
@@ -232,16 +246,17 @@ class Rounds:
 
     def _affordable(self) -> list[Asked]:
         """Of the open questions those that can be brought to their next look, by worth per second."""
-        chosen: list[Asked] = []
-        counted, left_s = self.findings.counts(), self._left_s()
-        priced = {one.id: self._price(one, counted) for one in self.open_ones()}
-        for one in sorted(self.open_ones(), key=lambda one: (-one.worth / max(priced[one.id], 1e-9), one.id)):
-            if self._price(one, counted) * _MARGIN > left_s:
-                continue
-            left_s -= self._price(one, counted) * _MARGIN
-            for cell in one.cells:
-                counted[cell] = max(counted.get(cell, 0), self._next_look([one]))
-            chosen.append(one)
+        counted = self.findings.counts()
+        priced = {one.id: self._price(one, counted, self._next_look([one])) for one in self.open_ones()}
+        ordered = sorted(self.open_ones(), key=lambda one: (-one.worth / max(priced[one.id], 1e-9), one.id))
+        left_s, chosen = self._left_s(), []
+        for one in ordered:
+            look = self._next_look([one])
+            price_s = self._price(one, counted, look) * _MARGIN
+            if price_s <= left_s:
+                left_s -= price_s
+                counted |= {cell: max(look, counted.get(cell, 0)) for cell in one.cells}
+                chosen.append(one)
         fewest = min((self._next_look([one]) for one in chosen), default=0)
         return [one for one in chosen if self._next_look([one]) == fewest]
 
@@ -249,9 +264,10 @@ class Rounds:
         fewest = min(self.findings.fewest(one) for one in questions)
         return next((look for look in LOOKS if look > fewest), LOOKS[-1])
 
-    def _price(self, one: Asked, counted: Mapping[Cell, int]) -> float:
-        look = self._next_look([one])
-        return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in one.cells)
+    def _price(self, one: Asked, counted: Mapping[Cell, int], look: int) -> float:
+        """Seconds until each of its cells has so many trials."""
+        cells = [cell for cell in one.cells if cell in self._first]
+        return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
 
     def _further(self) -> list[Asked]:
         """The questions that come next, where those before them are answered, and fit."""
