@@ -59,11 +59,13 @@ def outline(
     named are made in any case.
     """
     costs = Costs({cell: trial.expected_s + BETWEEN_S for cell, trial in matrix.first.items()}, build_s, jobs)
+    # How long a case takes is a main question only where there is no other.
+    main = [one for one in possible if one.kind != "measurement"] or possible
     if choice.within_s is None:
-        asked = tuple(sorted(possible, key=lambda one: (-one.worth, one.id))[:MOST_MAIN])
+        asked = tuple(sorted(main, key=lambda one: (-one.worth, one.id))[:MOST_MAIN])
         rest = tuple(one for one in possible if one not in asked)
         return Outline(matrix, _named(asked), rest, tuple(plan.plan_trials(matrix, choice.seed)), costs)
-    chosen = choose(possible, costs, left_s, choice.environments)
+    chosen = choose(main, costs, left_s, choice.environments)
     asked = _named(chosen.questions)
     rest = tuple(one for one in possible if one not in chosen.questions)
     trials = tuple(_trials(matrix, chosen, choice.seed))
