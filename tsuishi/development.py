@@ -8,6 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tsuishi import budget
 from tsuishi.chain import ChainExecutor
 from tsuishi.environment import read_environments
 from tsuishi.errors import UserError
@@ -107,4 +108,5 @@ def _install_test_tools(root: Path) -> None:
 def _run(root: Path, command: list[str]) -> int:
     """Run one tool with its output to be seen, and with the variables this call was given; its exit code."""
     environ = {**os.environ, **ChainExecutor.variables}
+    environ.pop(budget.BEGAN, None)  # of this command, and of none that it starts
     return subprocess.run(command, cwd=root, env=environ, check=False).returncode
