@@ -128,7 +128,7 @@ class Measuring:
             return these
 
         try:
-            self._measure(run, ready, planned, [], len(planned), rounds)
+            self._measure(run, ready, planned, runner.unfinished(run, planned), len(planned), rounds)
         finally:
             if kept:
                 ledger.end(kept[0], max(0.0, work.left_for_trials_s()))
