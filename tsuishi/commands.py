@@ -191,8 +191,9 @@ def report(work: Session) -> None:
         made = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings, read)
     _learn_report(work, runs, time.monotonic() - begun)
     if work.clock.within_s is not None and "run-suite" in ChainExecutor.tasks:
-        took, expected = console.duration(work.clock.spent_s), console.duration(work.expected_s)
-        work.screen.say(f"took {took}; the plan said {expected}, of {console.duration(work.clock.within_s)}")
+        took, within = console.duration(work.clock.spent_s), console.duration(work.clock.within_s)
+        said = f"; the plan said {console.duration(work.expected_s)}" if work.expected_s else ""
+        work.screen.say(f"took {took} of {within}{said}")
     for line in (*made.closing, f"report: {made.index}", *_more(made.more)):
         work.screen.say(line)
     named = _verdicts(ChainExecutor.options)
