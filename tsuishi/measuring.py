@@ -100,7 +100,7 @@ class Measuring:
         say = self._work.screen.say
         say(f"run {run.id}: {len(left)} trials, about {duration(expected_s)}, in {run.path}")
         Ledger(run).begin(self._work)
-        self._measure(run, ready, planned, left, len(planned), lambda audience: left)
+        self._measure(run, ready, planned, left, lambda audience: left)
 
     def _deepen(
         self,
@@ -128,7 +128,7 @@ class Measuring:
             return these
 
         try:
-            self._measure(run, ready, planned, runner.unfinished(run, planned), len(planned), rounds)
+            self._measure(run, ready, planned, runner.unfinished(run, planned), rounds)
         finally:
             if kept:
                 ledger.end(kept[0], max(0.0, work.left_for_trials_s()))
@@ -149,14 +149,13 @@ class Measuring:
         ready: Mapping[str, Ready],
         planned: Sequence[PlannedTrial],
         left: Sequence[PlannedTrial],
-        total: int,
         trials: Callable[[RunProgress], Iterable[PlannedTrial]],
     ) -> None:
         work, begun = self._work, time.monotonic()
         data = work.data.record if work.data else None
         try:
             until_s = None if work.clock.within_s is None else lambda: work.clock.left_s
-            with work.screen.running(left, total, work.report_s, until_s) as progress:
+            with work.screen.running(left, len(planned), work.report_s, until_s) as progress:
                 audience = Learning(progress, work.history, data)
                 measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
                 measured.run(planned, trials(progress))
@@ -294,7 +293,7 @@ def failed(run: RunDirectory) -> bool:
     return any(trial["status"] in store.UNFINISHED for trial in runner.last_attempts(run).values())
 
 
-def _run_id(now: time.struct_time, profile: str, name: str = "") -> str:
+def _run_id(now: time.struct_time, profile: str, name: str) -> str:
     """An id that sorts by time and says what it was."""
     return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or profile}"
 

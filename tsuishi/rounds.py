@@ -217,14 +217,19 @@ class Rounds:
 
     def _within_reach(self, questions: Sequence[Asked], look: int) -> Sequence[Asked]:
         """The questions whose cells can have so many trials in the time that is left, in their order; all, if none."""
+        return self._fitting(questions, lambda one: look) or questions
+
+    def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
+        """Question after question, those that can be brought to their look in what those before them leave."""
         counted, left_s, found = self.findings.counts(), self._left_s(), []
         for one in questions:
+            look = look_of(one)
             price_s = self._price(one, counted, look) * _MARGIN
             if price_s <= left_s:
                 left_s -= price_s
                 counted |= {cell: max(look, counted.get(cell, 0)) for cell in one.cells}
                 found.append(one)
-        return found or questions
+        return found
 
     def _round(self, questions: Sequence[Asked], number: int) -> list[PlannedTrial]:
         """The trials of a round that are not done yet, in an order of their own that the seed decides."""
@@ -246,19 +251,13 @@ class Rounds:
 
     def _affordable(self) -> list[Asked]:
         """Of the open questions those that can be brought to their next look, by worth per second."""
-        counted = self.findings.counts()
-        priced = {one.id: self._price(one, counted, self._next_look([one])) for one in self.open_ones()}
-        ordered = sorted(self.open_ones(), key=lambda one: (-one.worth / max(priced[one.id], 1e-9), one.id))
-        left_s, chosen = self._left_s(), []
-        for one in ordered:
-            look = self._next_look([one])
-            price_s = self._price(one, counted, look) * _MARGIN
-            if price_s <= left_s:
-                left_s -= price_s
-                counted |= {cell: max(look, counted.get(cell, 0)) for cell in one.cells}
-                chosen.append(one)
-        fewest = min((self._next_look([one]) for one in chosen), default=0)
-        return [one for one in chosen if self._next_look([one]) == fewest]
+        counted, open_ones = self.findings.counts(), self.open_ones()
+        looks = {one.id: self._next_look([one]) for one in open_ones}
+        priced = {one.id: self._price(one, counted, looks[one.id]) for one in open_ones}
+        ordered = sorted(open_ones, key=lambda one: (-one.worth / max(priced[one.id], 1e-9), one.id))
+        chosen = self._fitting(ordered, lambda one: looks[one.id])
+        fewest = min((looks[one.id] for one in chosen), default=0)
+        return [one for one in chosen if looks[one.id] == fewest]
 
     def _next_look(self, questions: Sequence[Asked]) -> int:
         fewest = min(self.findings.fewest(one) for one in questions)
