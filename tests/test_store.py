@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from tsuishi import schema, spec, store
 from tsuishi.case import AXES, Case
 from tsuishi.errors import UserError
-from tsuishi.store import RunDirectory, csv_value, csv_writer, exclusive, known_runs, open_run, read_json, write_json
+from tsuishi.files import read_json, write_json
+from tsuishi.store import RunDirectory, csv_value, csv_writer, exclusive, known_runs, open_run
 
 CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
 HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'

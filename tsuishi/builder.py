@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tsuishi import provenance, spec, store
+from tsuishi import files, provenance, spec
 from tsuishi.asking import ask
 from tsuishi.engines.base import Built, Engine, Kept
 from tsuishi.engines.docker import DockerEngine
@@ -134,7 +134,7 @@ class Builder:
         path = self._record_path(environment.name, built)
         if not path.exists():
             return None
-        return Ready(environment, engine, built, provenance.environment_record(built, store.read_json(path)))
+        return Ready(environment, engine, built, provenance.environment_record(built, files.read_json(path)))
 
     def missing(self, environment: Environment) -> list[str]:
         """What a build without network needs and does not find here."""
@@ -146,7 +146,7 @@ class Builder:
     def reported(self, kept: Kept) -> dict[str, Any] | None:
         """What an environment that is still there said about itself when it was built; None where it was not asked."""
         path = self._record_path(kept.environment, kept)
-        return store.read_json(path) if path.exists() else None
+        return files.read_json(path) if path.exists() else None
 
     def forget(self, kept: Kept) -> None:
         """Drop what an environment that is gone said about itself."""
@@ -186,8 +186,8 @@ class Builder:
             from tsuishi.sbom import bill_of_materials
 
             reported["sbom"] = bill_of_materials(built, reported)
-            store.write_json(path.with_suffix(".cdx.json"), reported["sbom"])
-        store.write_json(path, reported)
+            files.write_json(path.with_suffix(".cdx.json"), reported["sbom"])
+        files.write_json(path, reported)
 
     def _record_path(self, environment: str, built: Built | Kept) -> Path:
         folder = self._settings.cache / "environments"

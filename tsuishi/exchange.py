@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from tsuishi import console, disk, oci, parallel, store
+from tsuishi import console, disk, files, oci, parallel
 from tsuishi.builder import Ready
 from tsuishi.debian import apt_lock
 from tsuishi.engines.docker import DockerEngine
@@ -123,7 +123,7 @@ def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
 
 def _record(work: Session, path: Path, contents: oci.Contents) -> dict[str, Any]:
     """The record in an archive. Raises UserError where it, or a file beside it, is that of another image."""
-    record = store.parse_json(path / _RECORD, contents.notes.get(_RECORD, b""))
+    record = files.parse_json(path / _RECORD, contents.notes.get(_RECORD, b""))
     says, is_ = f"tsuishi/{record.get('name')}:{record.get('spec_id')}", contents.labels.get(f"{OURS}spec-id")
     if contents.tag != says or is_ != record["spec_id"]:
         raise UserError(

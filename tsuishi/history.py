@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tsuishi import store
+from tsuishi import files
 from tsuishi.errors import UserError
 
 # What `calibration_s` takes where the guesses of images/*.toml and suites/*.toml were measured.
@@ -40,7 +40,7 @@ class History:
         self._durations: dict[str, list[float]] = {}
         self._ratios: dict[str, list[float]] = {}
         try:
-            kept = store.read_json(self._path) if self._path.exists() else {}
+            kept = files.read_json(self._path) if self._path.exists() else {}
             self._durations = {str(name): _numbers(values) for name, values in kept.get("durations", {}).items()}
             self._ratios = {str(kind): _numbers(values) for kind, values in kept.get("ratios", {}).items()}
         except (UserError, TypeError, ValueError, AttributeError):
@@ -69,7 +69,7 @@ class History:
     def keep(self) -> None:
         """Write it down for the next call."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        store.write_json(self._path, {"durations": self._durations, "ratios": self._ratios})
+        files.write_json(self._path, {"durations": self._durations, "ratios": self._ratios})
 
     @cached_property
     def slowness(self) -> float:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tsuishi import provenance, spec, store
+from tsuishi import files, provenance, spec
 from tsuishi.asking import ask
 from tsuishi.builder import Ready, framework_of
 from tsuishi.case import Case
@@ -51,7 +51,7 @@ def unsupported(
         answers |= heard
         if heard:
             file.parent.mkdir(parents=True, exist_ok=True)
-            store.write_json(file, answers)
+            files.write_json(file, answers)
     found = zip(keys, questions, strict=True)
     return {case.id: reason for key, (_, case, _) in found if (reason := answers.get(key))}
 
@@ -141,7 +141,7 @@ def _programs() -> list[Any]:
 def _kept(file: Path) -> dict[str, str]:
     """The answers in a file; none where it is not there or damaged."""
     with contextlib.suppress(UserError):
-        kept = store.read_json(file)
+        kept = files.read_json(file)
         if all(isinstance(reason, str) for reason in kept.values()):
             return kept
     return {}

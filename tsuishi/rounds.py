@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tsuishi import store
+from tsuishi import files, store
 from tsuishi.plan import PlannedTrial, cell_of, repeated
 from tsuishi.questions import Asked, Cell
 from tsuishi.store import RunDirectory
@@ -63,7 +63,7 @@ class Findings:
         attempts = sorted(self._run.trials.glob(f"{trial.id}.a*/trial.json"), key=lambda path: path.stat().st_mtime)
         if not attempts:
             return None
-        ended = store.read_json(attempts[-1])
+        ended = files.read_json(attempts[-1])
         self._take(attempts[-1].parent, ended)
         return ended
 

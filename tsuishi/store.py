@@ -9,7 +9,6 @@ results/<run id>/
 
 import csv
 import fcntl
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 from tsuishi import schema, spec
 from tsuishi.errors import UserError, unknown
+from tsuishi.files import read_json, replacing, sync, write_json
 
 SCHEMA_VERSION = 1
 
@@ -90,11 +90,11 @@ class RunDirectory:
         """Make a partial trial part of the run: everything on the disk first, then one rename."""
         write_json(partial / "trial.json", trial)
         for file in partial.iterdir():
-            _sync(file)
-        _sync(partial)
+            sync(file)
+        sync(partial)
         final = self.trials / partial.name.removeprefix(_PARTIAL)
         partial.rename(final)
-        _sync(self.trials)
+        sync(self.trials)
         return final
 
     def left_behind(self) -> Iterator[tuple[str, Path]]:
@@ -116,12 +116,12 @@ class RunDirectory:
     def gather(self) -> None:
         """Rebuild the run's tables from its trials."""
         trials = list(self.finished())
-        with _replacing(self.path / "trials.csv") as file:
+        with replacing(self.path / "trials.csv") as file:
             rows = csv.DictWriter(file, schema.names("trials"), extrasaction="ignore", lineterminator="\n")
             rows.writeheader()
             rows.writerows(self._trial_row(trial) for _, trial in trials)
         for table in _TRIAL_TABLES:
-            with _replacing(self.path / f"{table}.csv") as file:
+            with replacing(self.path / f"{table}.csv") as file:
                 _concatenate(table, (path for path, _ in trials), file)
         write_json(self.path / "datapackage.json", schema.data_package(self.id.lower()))
 
@@ -190,50 +190,6 @@ def csv_value(value: Any) -> Any:
     return "" if value is None else value
 
 
-def write_json(path: Path, value: Any) -> None:
-    """Write so that a reader sees the old file or the new one, never half of either."""
-    with _replacing(path) as file:
-        json.dump(value, file, indent=2, ensure_ascii=False, allow_nan=False)
-        file.write("\n")
-
-
-def read_json(path: Path) -> dict[str, Any]:
-    return parse_json(path, read_bytes(path))
-
-
-def read_bytes(path: Path | str) -> bytes:
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123  Path.open takes as long as reading a small file
-            return file.read()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
-
-
-def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
-    """The JSON object that was read from a path."""
-    try:
-        value = json.loads(text)
-    except ValueError as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
-    if not isinstance(value, dict):
-        raise UserError(f"{path}: expected a JSON object")
-    return value
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[IO[str]]:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        _sync(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
     """Every trial's part of a table under one header, with the trial's id in front; a row at a time."""
     rows = csv.DictWriter(file, schema.names(table), restval="", extrasaction="ignore", lineterminator="\n")
@@ -243,11 +199,3 @@ def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
         if part.exists():
             with part.open(encoding="utf-8", newline="") as source:
                 rows.writerows({"trial_id": trial.name, **row} for row in csv.DictReader(source))
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

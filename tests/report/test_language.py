@@ -16,13 +16,14 @@ from tests.reports import make_report
 from tests.synthetic_run import write_example
 from tsuishi.analysis.frames import STATUSES
 from tsuishi.errors import UserError
+from tsuishi.files import read_json
 from tsuishi.published import read_sources
 from tsuishi.quantities import QUANTITIES
 from tsuishi.report.catalogues import messages, update
 from tsuishi.report.language import CATALOGUES, ENGLISH, in_words, languages, prose, speaking, t
 from tsuishi.report.live import live
 from tsuishi.report.tables import header, status_text
-from tsuishi.store import RunDirectory, read_json
+from tsuishi.store import RunDirectory
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple
 
 from tsuishi import schema, workers
 from tsuishi.errors import UserError
-from tsuishi.store import RunDirectory, parse_json, read_bytes
+from tsuishi.files import MOST_JSON_BYTES, parse_json, read_bytes
+from tsuishi.store import RunDirectory
 
 # The column of a trial's number, where a table has many rows of a trial.
 TRIAL = "trial"
@@ -107,7 +108,7 @@ def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
 
 def read_visible(path: Path | str) -> dict[str, Any]:
     """A JSON object, made visible. Raises UserError where it cannot be read."""
-    text = read_bytes(path)
+    text = read_bytes(path, MOST_JSON_BYTES)
     value = parse_json(path, text)
     return visible(value) if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text) else value
 

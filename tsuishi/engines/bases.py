@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple
 
-from tsuishi import parallel, store
+from tsuishi import files, parallel
 from tsuishi.engines.daemon import image_or_none
 from tsuishi.engines.interruptible import interruptible
 from tsuishi.environment import Base, Environment
@@ -121,7 +121,7 @@ class Bases:
     def _kept(self, base: Base) -> KeptBase | None:
         there: dict[str, KeptBase] = {}
         for path in sorted(self._folder.glob("*.json")):
-            kept = KeptBase(**store.read_json(path))
+            kept = KeptBase(**files.read_json(path))
             tar = path.with_suffix(".tar")
             if tar.exists() and tar.stat().st_size == kept.size_bytes:
                 there.setdefault(kept.used, kept)
@@ -181,12 +181,12 @@ class Bases:
                 part.unlink()
                 raise
         for path in self._folder.glob("*.json"):  # of a tag that has moved
-            if store.read_json(path)["used"] == used:
+            if files.read_json(path)["used"] == used:
                 path.unlink()
                 path.with_suffix(".tar").unlink(missing_ok=True)
         kept = KeptBase(base.reference, base.digest or "unpinned", used, str(image.id), size)
         part.replace(self._tar(kept))
-        store.write_json(self._tar(kept).with_suffix(".json"), asdict(kept))
+        files.write_json(self._tar(kept).with_suffix(".json"), asdict(kept))
         return kept
 
     def _tar(self, kept: KeptBase) -> Path:

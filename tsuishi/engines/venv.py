@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from tsuishi import parallel, spec, store
+from tsuishi import files, parallel, spec
 from tsuishi.engines import wheelhouse
 from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
@@ -85,7 +85,7 @@ class VenvEngine(SubprocessEngine):
             install = [inside, "-m", "pip", "install", *options, "--no-build-isolation"]
             _run(environment.name, [*install, "-r", str(house / "requirements.txt")])
         mark = {"python": full_version(python), "lock_sha256": environment.lock_sha256, "asked": environment.asked}
-        store.write_json(folder / _MARK, mark)
+        files.write_json(folder / _MARK, mark)
         return self._built(environment, folder)
 
     def discard(self, built: Built) -> None:
@@ -101,7 +101,7 @@ class VenvEngine(SubprocessEngine):
         return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
 
     def _built(self, environment: Environment, folder: Path) -> Built:
-        mark = store.read_json(folder / _MARK)
+        mark = files.read_json(folder / _MARK)
         assert environment.base is not None
         return Built(
             environment=environment,
@@ -121,7 +121,7 @@ class VenvEngine(SubprocessEngine):
 
 
 def _kept(mark: Path) -> Kept:
-    folder, noted = mark.parent, store.read_json(mark)
+    folder, noted = mark.parent, files.read_json(mark)
     environment, _, spec_id = folder.name.rpartition("-")
     lock = noted.get("lock_sha256", "")
     return Kept(

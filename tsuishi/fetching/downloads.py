@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tsuishi import parallel, store
+from tsuishi import files, parallel
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Momentary, Progress, Say, sha256_of
 from tsuishi.fetching.network import Network, failures, paced, shown, why
@@ -127,7 +127,7 @@ class Download:
         """Put a body where it belongs; its version is noted before its first byte."""
         if not begin:
             self._forget()
-            store.write_json(self._version, {"url": shown(url), "version": _version(response.headers)})
+            files.write_json(self._version, {"url": shown(url), "version": _version(response.headers)})
         size = begin
         self._count(begin)
         limit = self._wanted.size_bytes or math.inf
@@ -150,7 +150,7 @@ class Download:
         headers = {"Accept-Encoding": "identity"}
         if kept:
             headers["Range"] = f"bytes={kept}-"
-            known = store.read_json(self._version) if self._version.exists() else {}
+            known = files.read_json(self._version) if self._version.exists() else {}
             if known.get("url") == shown(url) and known.get("version"):
                 headers["If-Range"] = known["version"]
         return headers
