@@ -5,6 +5,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def test_the_key_is_for_its_user_alone_whatever_the_umask(home: Path) -> None:
 
 def test_processes_that_begin_at_once_have_one_key() -> None:
     program = "from tsuishi import ownership; input(); print(ownership.seal(b'', 'run'))"
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     started = [subprocess.Popen([sys.executable, "-c", program], **pipes, text=True) for _ in range(4)]
     for process in started:
         assert process.stdin
