@@ -1,13 +1,16 @@
 """What is drawn, and what is kept of it."""
 
 import json
+import os
+from collections.abc import Callable
+from hashlib import sha256
 from pathlib import Path
 
 import psutil
 import pytest
 
 from tsuishi.report.blocks import Chart, Section, View
-from tsuishi.report.drawing import Drawings, Hands, kept, runtime, to_svg
+from tsuishi.report.drawing import Drawings, Hands, here, kept, runtime, to_svg
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 
@@ -69,12 +72,62 @@ def test_english_charts_are_the_same_whatever_fonts_a_machine_has(
 
 
 def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:
-    drawn = to_svg(BARS, "one", tmp_path)
-    (file,) = tmp_path.iterdir()
-    assert drawn == to_svg(BARS, "one")
-    file.write_text(file.read_text(encoding="utf-8").replace("<svg", "<svg data-kept=''"), encoding="utf-8")
-    assert "data-kept" in to_svg(BARS, "another name", tmp_path)
-    assert "data-kept" not in to_svg({**BARS, "width": 90}, "one", tmp_path)
+    asked: list[str] = []
+
+    def draw(**specification: str) -> str:
+        asked.append("drawn")
+        return here(**specification)
+
+    assert to_svg(BARS, "one", tmp_path, draw) == to_svg(BARS, "one")
+    assert to_svg(BARS, "another name", tmp_path, draw) == to_svg(BARS, "another name")
+    assert len(asked) == 1
+    to_svg({**BARS, "width": 90}, "one", tmp_path, draw)
+    assert len(asked) == 2
+
+
+def planted(sealed: bytes, other: bytes) -> list[bytes]:
+    """What somebody may write in place of a kept file who has no key; `other` is another piece that was kept."""
+    seal, _, content = sealed.partition(b"\n")
+    digest = sha256(b"alert(1)").hexdigest().encode()
+    script = [b"alert(1)", seal + b"\nalert(1)", seal + b"\n" + content + b"alert(1)", digest + b"\nalert(1)"]
+    return [*script, other, b"\xff\xfe\n\xff", b""]
+
+
+def test_what_others_put_in_place_of_a_kept_piece_is_made_again_and_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "vega.js"
+    kept(tmp_path, path.name, lambda: "ours")
+    kept(tmp_path, "other.js", lambda: "alert(1)")
+    sealed = path.read_bytes()
+    for attack in planted(sealed, (tmp_path / "other.js").read_bytes()):
+        path.write_bytes(attack)
+        assert kept(tmp_path, path.name, lambda: "ours") == "ours", attack
+        assert path.read_bytes() == sealed, attack
+    for target in ("other.js", "/dev/zero"):
+        path.unlink()
+        path.symlink_to(target)
+        assert kept(tmp_path, path.name, lambda: "ours") == "ours", target
+        assert path.read_bytes() == sealed, target
+    path.unlink()
+    os.mkfifo(path)
+    assert kept(tmp_path, path.name, lambda: "ours") == "ours"
+    assert path.read_bytes() == sealed
+
+
+def test_without_a_key_nothing_is_kept_and_what_is_there_is_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept(tmp_path, "a", lambda: "before")
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "file"))
+    assert kept(tmp_path, "a", lambda: "made") == "made"
+    assert kept(tmp_path, "b", lambda: "made") == "made"
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_chart_that_names_an_address_asks_for_nothing() -> None:
+    asking = {**BARS, "data": {"url": "http://127.0.0.1:9/rows.json"}}
+    with pytest.raises(ValueError, match="External data url not allowed"):
+        to_svg(asking, "one")
 
 
 def test_what_is_kept_is_made_once_for_each_name(tmp_path: Path) -> None:

@@ -13,7 +13,10 @@ import vl_convert
 
 def made(draw: str = "", bundle: str = "") -> str:
     """The SVG of a specification (JSON), or a script with Vega bundled. Raises ValueError where it cannot be."""
-    return str(vl_convert.javascript_bundle(bundle) if bundle else vl_convert.vegalite_to_svg(draw))
+    if bundle:
+        return str(vl_convert.javascript_bundle(bundle))
+    # A chart has all its data in it; what names an address would be asked for.
+    return str(vl_convert.vegalite_to_svg(draw, allowed_base_urls=[]))
 
 
 def answers(lines: Iterable[str]) -> Iterator[str]:

@@ -18,7 +18,8 @@ from queue import SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tsuishi import workers
+from tsuishi import files, ownership, workers
+from tsuishi.errors import UserError
 from tsuishi.report.language import ENGLISH, active
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
+# Of a piece that is kept; the script has one million.
+_MOST_BYTES = 32 << 20
 
 
 class Drawings:
@@ -136,18 +139,23 @@ def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
 
 
 def kept(folder: Path | None, name: str, make: Callable[[], str]) -> str:
-    """The text that `make` makes, from `folder` if it is there; a folder that cannot be written keeps nothing."""
+    """The text that `make` makes, from `folder` if this user kept it there: it goes into the page as it is.
+
+    A folder that cannot be written keeps nothing, and neither does a user who can have no key.
+    """
     if folder is None:
         return make()
-    path = folder / name
-    if path.is_file():
-        return path.read_text(encoding="utf-8")
+    path, purpose = folder / name, f"report/{name}"
+    with suppress(UserError):
+        seal, _, content = files.read_bytes(path, _MOST_BYTES).partition(b"\n")
+        if ownership.is_ours(content, purpose, seal.decode(errors="replace")):
+            return content.decode()
     text = make()
-    partial = path.with_name(f".{name}.{os.getpid()}")
-    with suppress(OSError):
+    with suppress(OSError, UserError):
         folder.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8", newline="\n")
-        partial.replace(path)
+        sealed = f"{ownership.seal(text.encode(), purpose)}\n{text}"
+        with files.replacing(path) as file:
+            file.write(sealed)
     return text
 
 
