@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
