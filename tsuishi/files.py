@@ -3,11 +3,17 @@
 What is written here is seen whole or not at all, also after a power cut.
 """
 
+import ctypes
+import errno
+import fcntl
 import json
 import os
+import re
+import secrets
+import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -20,6 +26,10 @@ MOST_JSON_BYTES = 64 << 20
 _PIECE = 1 << 16
 # No link is followed, and no pipe or device waited for.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Of renameat2(2): paths are taken from the working folder.
+_HERE, _EXCHANGE = -100, 2
+_LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
@@ -69,17 +79,55 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """A text file that takes the place of `path` once it is written whole and is on the disk."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8", newline="") as file:
+    """A text file that takes the place of `path` once it is written whole and is on the disk.
+
+    Its temporary name is always the same: what a killed process left is written over, and a second writer waits.
+    """
+    temporary = path.with_name(f".{path.name}.new")
+    while (descriptor := _held(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)) is None:
+        pass
+    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+        try:
+            file.truncate()
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-        sync(path.parent)
+            os.fsync(descriptor)
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+    sync(path.parent)
+
+
+@contextmanager
+def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A fresh folder in `parent` whose name begins with `prefix`; what has that name at the end is removed.
+
+    Removed first are those of the same prefix that killed processes left: a living one holds the lock of its folder.
+    """
+    parent.mkdir(parents=True, exist_ok=True)
+    ours = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{8}}")
+    for entry in parent.iterdir():
+        if ours.fullmatch(entry.name):
+            _remove_abandoned(entry)
+    descriptor = None
+    while descriptor is None:
+        folder = parent / f"{prefix}{secrets.token_hex(4)}"
+        folder.mkdir()
+        descriptor = _held(folder, _FOLDER)
+    try:
+        yield folder
     finally:
-        temporary.unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(descriptor)
+
+
+def exchange(one: Path, other: Path) -> None:
+    """Swap two names: at every moment something has each. Raises OSError where the file system cannot (NFS)."""
+    swap = getattr(_LIBC, "renameat2", None)
+    if swap is None or swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+        code = ctypes.get_errno() if swap else errno.ENOSYS
+        raise OSError(code, os.strerror(code), str(other))
 
 
 def sync(path: Path) -> None:
@@ -89,3 +137,44 @@ def sync(path: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sync_all(folder: Path) -> None:
+    """Whatever was written to the file system of a folder, on the disk.
+
+    A fsync of each of 200 files took 0.2 to 0.7 s on a local ext4, this 0.02 to 0.1 s.
+    """
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        if not hasattr(_LIBC, "syncfs"):
+            os.sync()
+        elif _LIBC.syncfs(descriptor):
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), str(folder))
+    finally:
+        os.close(descriptor)
+
+
+def _held(path: Path, flags: int) -> int | None:
+    """A descriptor that holds the lock of what a path names; None where another process has just taken that away."""
+    try:
+        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:
+        return None
+    with suppress(OSError):  # a file system without locks
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(descriptor), path.lstat()):
+            return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove a temporary folder, unless somebody holds its lock, or nobody can tell."""
+    with suppress(OSError):
+        descriptor = os.open(folder, _FOLDER)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(descriptor)

@@ -81,6 +81,7 @@ class Measuring:
         left = runner.unfinished(run, planned)
         self._refuse_other_gpus(ready, left or planned)
         with self._alone():
+            run.settle()
             self._await_gpus(left or planned)
             self._self_check(ready, left or planned)
             if work.clock.within_s is None:

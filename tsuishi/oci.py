@@ -28,6 +28,7 @@ from tsuishi import spec
 from tsuishi.engines.labels import OCI
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Progress, sha256_of
+from tsuishi.files import temporary_folder
 
 NOTES = "tsuishi/"
 CHECKSUM = ".sha256"
@@ -96,8 +97,7 @@ def write_archive(
     `progress` is told the bytes taken from the stream. Beside the archive it takes the room of the compressed layers,
     in the same folder; nothing is left behind where it is interrupted.
     """
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".export-") as temporary:
-        folder = Path(temporary)
+    with temporary_folder(path.parent, ".export-") as folder:
         files = _take_apart(saved, folder, progress)
         described = _image_of(json.loads(files["manifest.json"].file.read_bytes()), "the engine's archive")
         config = files[described["Config"]]

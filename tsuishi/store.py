@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from tsuishi import schema, spec
 from tsuishi.errors import UserError, unknown
-from tsuishi.files import read_json, replacing, sync, write_json
+from tsuishi.files import read_json, replacing, sync, temporary_folder, write_json
 
 SCHEMA_VERSION = 1
 
@@ -28,6 +28,7 @@ UNFINISHED = ("timeout", "failed", "interrupted")
 
 _TRIAL_TABLES = ("samples", "metrics", "telemetry")
 _PARTIAL = ".partial-"
+_NEW_RUN = ".run-"
 
 
 class RunDirectory:
@@ -41,15 +42,19 @@ class RunDirectory:
     @classmethod
     def create(cls, path: Path, run: dict[str, Any]) -> "RunDirectory":
         """A new run directory with its run.json. Raises UserError where it exists already."""
-        try:
-            path.mkdir(parents=True)
-        except FileExistsError:
-            raise UserError(f"{path} exists; results are never overwritten: give another name") from None
-        directory = cls(path)
-        directory.trials.mkdir()
-        directory.records.mkdir()
-        directory.write_run(run)
-        return directory
+        with temporary_folder(path.parent, _NEW_RUN) as fresh:
+            directory = cls(fresh)
+            directory.trials.mkdir()
+            directory.records.mkdir()
+            directory.write_run(run)
+            try:
+                fresh.rename(path)
+            except OSError as error:
+                if not path.exists():
+                    raise
+                raise UserError(f"{path} exists; results are never overwritten: give another name") from error
+            sync(path.parent)
+        return cls(path)
 
     @property
     def id(self) -> str:
@@ -87,11 +92,20 @@ class RunDirectory:
         return path
 
     def commit(self, partial: Path, trial: dict[str, Any]) -> Path:
-        """Make a partial trial part of the run: everything on the disk first, then one rename."""
-        write_json(partial / "trial.json", trial)
+        """Make a partial trial part of the run: all on the disk, then trial.json, then the directory's own name."""
         for file in partial.iterdir():
             sync(file)
         sync(partial)
+        write_json(partial / "trial.json", trial)
+        return self._name(partial)
+
+    def settle(self) -> None:
+        """Complete what a killed runner had committed: trials that have their trial.json, but not yet their name."""
+        for _, partial in self.left_behind():
+            if (partial / "trial.json").exists():
+                self._name(partial)
+
+    def _name(self, partial: Path) -> Path:
         final = self.trials / partial.name.removeprefix(_PARTIAL)
         partial.rename(final)
         sync(self.trials)
@@ -146,7 +160,7 @@ def open_run(results: Path, name: str = "") -> RunDirectory:
 
 def known_runs(results: Path) -> dict[str, Path]:
     """Id and directory of every run, oldest first (ids begin with the time)."""
-    return {path.parent.name: path.parent for path in sorted(results.glob("*/run.json"))}
+    return {path.parent.name: path.parent for path in sorted(results.glob("[!.]*/run.json"))}
 
 
 @contextmanager

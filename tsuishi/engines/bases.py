@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, NamedTuple
 
 from tsuishi import files, parallel
@@ -168,24 +167,20 @@ class Bases:
     def _save(self, client: "DockerClient", base: Base, found: "Found", say: Say) -> KeptBase:
         image, used = found
         say(f"keeping {used} in the cache")
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=self._folder, prefix=".", suffix=".part", delete=False) as file, patient(client):
-            part = Path(file.name)
-            try:
+        with files.temporary_folder(self._folder, ".saving-") as folder:
+            part = folder / "image.tar"
+            with part.open("wb") as file, patient(client):
                 # By its tag where it has one, so that it has it again when it is loaded.
                 for chunk in client.api.get_image(used if "@" not in used else str(image.id), _CHUNK):
                     parallel.check()
                     file.write(chunk)
-                size = file.tell()
-            except BaseException:
-                part.unlink()
-                raise
-        for path in self._folder.glob("*.json"):  # of a tag that has moved
-            if files.read_json(path)["used"] == used:
-                path.unlink()
-                path.with_suffix(".tar").unlink(missing_ok=True)
-        kept = KeptBase(base.reference, base.digest or "unpinned", used, str(image.id), size)
-        part.replace(self._tar(kept))
+            for path in self._folder.glob("*.json"):  # of a tag that has moved
+                if files.read_json(path)["used"] == used:
+                    path.unlink()
+                    path.with_suffix(".tar").unlink(missing_ok=True)
+            size = part.stat().st_size
+            kept = KeptBase(base.reference, base.digest or "unpinned", used, str(image.id), size)
+            part.replace(self._tar(kept))
         files.write_json(self._tar(kept).with_suffix(".json"), asdict(kept))
         return kept
 

@@ -2,13 +2,13 @@
 
 import re
 import tarfile
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from tsuishi.engines import wheelhouse
 from tsuishi.environment import Environment
+from tsuishi.files import temporary_folder
 
 # From the first quotation mark to the last of the same kind: a script has some of its own.
 _QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
@@ -50,12 +50,11 @@ def context(
     wheel of pip.
     """
     pip = wheelhouse.pip_wheel(environment.name, wheels).name if environment.packages == "locked" else ""
-    temporary.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=temporary, prefix=".context-") as folder:
-        content = Path(folder) / "context"
+    with temporary_folder(temporary, ".context-") as folder:
+        content = folder / "context"
         wheelhouse.lay_out(content, environment.pins, wheels, debs)
         (content / "Dockerfile").write_text(dockerfile(template, environment, base, pip), encoding="utf-8")
-        path = Path(folder) / "context.tar"
+        path = folder / "context.tar"
         with tarfile.open(path, "w", dereference=True) as tar:
             tar.add(content, arcname=".", filter=_without_circumstances)
         yield path

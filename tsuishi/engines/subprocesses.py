@@ -37,7 +37,7 @@ class ChildProcess:
             env=environ,
             cwd="/",
             start_new_session=True,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
             bufsize=0,
         )
 
@@ -124,7 +124,7 @@ def _descendants(pid: int) -> list[psutil.Process]:
         return []
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """In the child, before exec: SIGKILL when the runner is gone, so that an orphan never disturbs a later trial."""
     if _LIBC is not None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

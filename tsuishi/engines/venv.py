@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import tempfile
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -17,7 +16,7 @@ from tsuishi import files, parallel, spec
 from tsuishi.engines import wheelhouse
 from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
-from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.engines.subprocesses import SubprocessEngine, die_with_parent
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError
 from tsuishi.fetching.artifacts import Say
@@ -71,9 +70,7 @@ class VenvEngine(SubprocessEngine):
         folder = self._folder(environment)
         shutil.rmtree(folder, ignore_errors=True)
         say(f"making a virtual environment with {python}")
-        self._venvs.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=self._venvs, prefix=".wheelhouse-") as temporary:
-            house = Path(temporary)
+        with files.temporary_folder(self._venvs, ".wheelhouse-") as house:
             wheelhouse.lay_out(house, environment.pins, wheels)
             _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)])
             inside = str(folder / "bin" / "python")
@@ -85,6 +82,7 @@ class VenvEngine(SubprocessEngine):
             install = [inside, "-m", "pip", "install", *options, "--no-build-isolation"]
             _run(environment.name, [*install, "-r", str(house / "requirements.txt")])
         mark = {"python": full_version(python), "lock_sha256": environment.lock_sha256, "asked": environment.asked}
+        files.sync_all(folder)
         files.write_json(folder / _MARK, mark)
         return self._built(environment, folder)
 
@@ -147,7 +145,14 @@ def _run(environment: str, command: list[str]) -> None:
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(
-            command, env=environ, stdout=pipe, stderr=subprocess.STDOUT, text=True, errors="replace", process_group=0
+            command,
+            env=environ,
+            stdout=pipe,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            process_group=0,
+            preexec_fn=die_with_parent,
         ) as process,
         parallel.closing(partial(os.killpg, process.pid, signal.SIGKILL)),
     ):

@@ -17,6 +17,7 @@ from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Cache, Say
 from tsuishi.fetching.network import Network, trusted_certificates
 from tsuishi.fetching.pip_configuration import Sources
+from tsuishi.files import temporary_folder
 from tsuishi.lock import Pin, read_lock
 from tsuishi.locking.base import resolve_digest
 from tsuishi.locking.debs import resolve_debs
@@ -101,11 +102,11 @@ class Locker:
 
 def write(locked: Locked) -> None:
     """Write every file that changed, each at once."""
-    with tempfile.TemporaryDirectory(dir=next(iter(locked.files)).parent, prefix=".locking-") as folder:
+    with temporary_folder(next(iter(locked.files)).parent, ".locking-") as folder:
         for path, text in locked.files.items():
-            (Path(folder) / path.name).write_text(text, encoding="utf-8")
+            (folder / path.name).write_text(text, encoding="utf-8")
         for path in locked.files:
-            (Path(folder) / path.name).replace(path)
+            (folder / path.name).replace(path)
 
 
 def _before(path: Path) -> Environment:

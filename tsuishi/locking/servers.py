@@ -1,7 +1,6 @@
 """What is asked of servers before there is a lock: short texts, sizes, and files whose hash nobody knows yet."""
 
 import hashlib
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -13,6 +12,7 @@ from urllib.request import url2pathname
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Cache, Say
 from tsuishi.fetching.network import Network, failures, file_of, http_client, paced, shown, why
+from tsuishi.files import temporary_folder
 from tsuishi.settings import mirrored_url
 
 if TYPE_CHECKING:
@@ -84,10 +84,9 @@ class Servers:
     def _take(self, url: str) -> Path:
         name = file_of(url)
         digest = hashlib.sha256()
-        self._cache.root.mkdir(parents=True, exist_ok=True)
         with (
-            tempfile.TemporaryDirectory(dir=self._cache.root, prefix=".unseen-") as folder,
-            (Path(folder) / "part").open("wb") as part,
+            temporary_folder(self._cache.root, ".unseen-") as folder,
+            (folder / "part").open("wb") as part,
         ):
             with self._asking(url) as response:
                 self._say(f"fetching {name}, to see its hash")

@@ -4,7 +4,6 @@ A pure function of run directories, reports/published and templates: the same in
 and in any directory.
 """
 
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from tsuishi import files
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.recorded import Read, recorded, uncollected
 from tsuishi.errors import UserError
@@ -115,18 +115,21 @@ def _write(path: Path, text: str) -> None:
 
 @contextmanager
 def _replacing(out: Path) -> Iterator[Path]:
-    """A fresh directory beside `out` that takes its place when the block ends well, and vanishes when it does not."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    partial, old = (out.with_name(f".{out.name}.{word}-{os.getpid()}") for word in ("partial", "old"))
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
+    """A fresh directory beside `out` that takes its place when the block ends well, and vanishes when it does not.
+
+    It is on the disk before, and there is a report at every moment.
+    """
+    old = out.with_name(f".{out.name}.old")
+    if old.exists():  # a killed process was between the two names
+        shutil.rmtree(old) if out.exists() else old.rename(out)
+    with files.temporary_folder(out.parent, f".{out.name}.partial-") as partial:
         yield partial
-        if out.exists():
-            out.rename(old)
-        partial.rename(out)
-    finally:
-        if old.exists() and not out.exists():
-            old.rename(out)
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+        files.sync_all(partial)
+        try:
+            files.exchange(partial, out)
+        except OSError:  # there is none yet, or the file system cannot
+            if out.exists():
+                out.rename(old)
+            partial.rename(out)
+            shutil.rmtree(old, ignore_errors=True)
+        files.sync(out.parent)
