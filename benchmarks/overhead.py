@@ -76,8 +76,10 @@ def loop_s(watched: bool = False) -> float:
 
 def report_events() -> None:
     count = 100_000
-    event = {"event": "sample", "seq": 0, "t": 0.5, "rank": 0, "phase": "measure", "index": 1, "steps": 1, "images": 1}
-    text = b"".join(b"\x1e" + json.dumps({**event, "seq": i, "seconds": 0.1}).encode() + b"\n" for i in range(count))
+    begin = {"event": "phase_begin", "seq": 0, "t": 0.5, "rank": 0, "phase": "measure"}
+    sample = {**begin, "event": "sample", "steps": 1, "images": 1, "seconds": 0.1}
+    events = [begin, *({**sample, "seq": i + 1, "index": i} for i in range(count - 1))]
+    text = b"".join(b"\x1e" + json.dumps(event).encode() + b"\n" for event in events)
     parser = EventParser()
     taken = timed(lambda: [list(parser.feed(text[i : i + 65536])) for i in range(0, len(text), 65536)])
     assert parser.received == count

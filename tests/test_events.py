@@ -1,18 +1,24 @@
 """The event stream: cut anyhow, it gives the same events and log; what is no event is counted, never guessed at."""
 
 import json
+import sys
 import tracemalloc
 from itertools import pairwise
+from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tsuishi.events import MAX_EVENT_BYTES, Event, EventParser, parse_event
+from tests.wrong_events import WRONG_EVENTS
+from tsuishi.errors import UserError
+from tsuishi.events import MAX_EVENT_BYTES, MOST_EVENTS, Environment, Event, EventParser, Failed, Sample, parse_event
+from tsuishi.listen import Transcript
 
 SEPARATOR = b"\x1e"
 SAMPLE = {"phase": "measure", "index": 0, "steps": 1, "images": 2, "seconds": 0.5}
+METRIC = {"name": "loss", "value": 1.5, "unit": "1"}
 
 
 def encoded(event: str, seq: int = 0, /, **values: Any) -> bytes:
@@ -64,7 +70,7 @@ def test_nothing_printed_around_events_is_lost(pieces: list[tuple[bytes, bool]])
         plain = text.replace(SEPARATOR, b"")
         stream, log = stream + plain, log + plain
         if with_event:
-            stream += encoded("sample", seq, **SAMPLE)
+            stream += encoded("metric", seq, **METRIC)
             seq += 1
     events, found, parser = parsed([stream])
     assert found == log
@@ -80,12 +86,25 @@ def test_bytes_are_never_lost_but_the_separators(stream: bytes) -> None:
 
 
 def test_an_event_carries_what_was_said() -> None:
-    assert parse_event(encoded("sample", 7, **SAMPLE, more=[1])[1:-1]) == Event(
-        "sample", 7, 1.5, 0, {**SAMPLE, "more": [1]}
+    assert parse_event(encoded("sample", 7, **SAMPLE, more=[1])[1:-1]) == Sample(
+        event="sample", seq=7, t=1.5, rank=0, phase="measure", index=0, steps=1, images=2, seconds=0.5
     )
 
 
-GOOD = {"event": "metric", "seq": 0, "t": 0.0, "rank": 0, "name": "loss", "value": 1.5, "unit": "1"}
+def test_an_environment_carries_all_facts_that_were_reported_and_no_others() -> None:
+    facts = {
+        "framework": None,
+        "versions": {"torch": "1.1.0"},
+        "devices": [{"kind": "gpu", "name": "RTX"}],
+        "flags": {"threads": 2, "tf32": False},
+        "libraries": ["a", 1, None],
+    }
+    found = parse_event(encoded("environment", 0, **facts)[1:-1])
+    assert isinstance(found, Environment)
+    assert found.facts() == facts
+
+
+GOOD = {"event": "metric", "seq": 0, "t": 0.0, "rank": 0, **METRIC}
 
 
 @pytest.mark.parametrize(
@@ -110,6 +129,10 @@ GOOD = {"event": "metric", "seq": 0, "t": 0.0, "rank": 0, "name": "loss", "value
         {"value": 10**300},
         {"name": 3},
         {"unit": None},
+        {"t": -0.1},
+        {"rank": 1},
+        {"name": ""},
+        {"name": "x" * 201},
     ],
 )
 def test_a_field_of_the_wrong_type_or_size_makes_it_no_event(change: dict[str, Any]) -> None:
@@ -150,15 +173,117 @@ def test_half_a_surrogate_pair_becomes_a_question_mark_since_no_file_takes_it() 
         "failed", kind="error", type="OSError", text=b"no caf\xe9: caf\xc3\xa9".decode(errors="surrogateescape")
     )
     event = parse_event(raw[1:-1])
-    assert event is not None
-    assert event.values["text"] == "no caf?: café"
+    assert isinstance(event, Failed)
+    assert event.text == "no caf?: café"
 
 
-def test_gaps_are_counted_and_repeated_numbers_are_not() -> None:
-    stream = b"".join(encoded("finished", seq) for seq in (0, 1, 1, 4, 2, 5, 9))
-    events, _, parser = parsed([stream])
-    assert [event.seq for event in events] == [0, 1, 1, 4, 2, 5, 9]
-    assert parser.missing == 2 + 3
+@pytest.mark.parametrize(("event", "change"), WRONG_EVENTS)
+def test_an_event_with_a_value_that_nothing_after_it_takes_is_none(event: str, change: dict[str, Any]) -> None:
+    failed = {"kind": "error", "type": "E", "text": ""}
+    kinds: dict[str, dict[str, Any]] = {"environment": {}, "sample": SAMPLE, "failed": failed}
+    good = kinds[event]
+    assert parse_event(encoded(event, 0, **good)[1:-1]) is not None
+    assert parse_event(encoded(event, 0, **{**good, **change})[1:-1]) is None
+
+
+def test_gaps_are_counted_and_repeated_numbers_are_refused() -> None:
+    stream = b"".join(encoded("metric", seq, **METRIC) for seq in (0, 1, 1, 4, 2, 5, 9))
+    events, log, parser = parsed([stream])
+    assert [event.seq for event in events] == [0, 1, 4, 5, 9]
+    assert (parser.missing, parser.garbled) == (2 + 3, 2)
+    assert log.count(b"metric") == 2
+
+
+BEGIN, END = encoded("phase_begin", 0, phase="measure"), encoded("phase_end", 0, phase="measure")
+
+
+def numbered(*events: bytes) -> bytes:
+    """These events, numbered in their order."""
+    return b"".join(event.replace(b'"seq":0', b'"seq":%d' % seq) for seq, event in enumerate(events))
+
+
+def sampled(index: int, phase: str = "measure") -> bytes:
+    return encoded("sample", 0, **{**SAMPLE, "index": index, "phase": phase})
+
+
+@pytest.mark.parametrize(
+    ("stream", "taken"),
+    [
+        pytest.param([END], [], id="an end without a begin"),
+        pytest.param([BEGIN, BEGIN], [0], id="a begin in the same phase"),
+        pytest.param([BEGIN, END, END], [0, 1], id="two ends"),
+        pytest.param([sampled(0)], [], id="a sample of no phase"),
+        pytest.param([BEGIN, sampled(0, "other")], [0], id="a sample of another phase"),
+        pytest.param([BEGIN, sampled(1)], [0], id="a sample that is not the first"),
+        pytest.param([BEGIN, sampled(0), sampled(0)], [0, 1], id="a doubled sample"),
+        pytest.param([BEGIN, sampled(0), sampled(2)], [0, 1], id="a sample left out"),
+        pytest.param([encoded("metric", **{**METRIC, "t": 2}), encoded("metric", **METRIC)], [0], id="back in time"),
+        pytest.param([encoded("finished"), encoded("metric", **METRIC)], [0], id="after finished"),
+        pytest.param([encoded("failed", kind="error", type="E", text=""), encoded("finished")], [0], id="after failed"),
+    ],
+)
+def test_an_event_out_of_order_is_counted_and_goes_to_the_log(stream: list[bytes], taken: list[int]) -> None:
+    events, log, parser = parsed([numbered(*stream)])
+    assert [event.seq for event in events] == taken
+    assert parser.garbled == 1
+    assert log == numbered(*stream).split(SEPARATOR)[-1]
+
+
+def test_an_event_that_was_refused_leaves_a_gap_before_the_next() -> None:
+    _, _, parser = parsed([numbered(BEGIN, sampled(0), sampled(2), encoded("finished"))])
+    assert (parser.missing, parser.garbled) == (1, 1)
+
+
+def test_a_phase_may_come_again_and_its_samples_go_on_also_after_its_end() -> None:
+    stream = numbered(BEGIN, END, sampled(0), BEGIN, sampled(1), END, sampled(2), encoded("finished"))
+    events, log, parser = parsed([stream])
+    assert (len(events), log, parser.missing) == (8, b"", 0)
+
+
+@pytest.mark.parametrize("kind", MOST_EVENTS)
+def test_too_many_events_of_a_kind_are_an_error_that_names_the_bound(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(MOST_EVENTS, kind, 2)
+    events = {
+        "environment": [encoded("environment")] * 3,
+        "phase_begin": [BEGIN, END, BEGIN, END, BEGIN],
+        "sample": [BEGIN, sampled(0), sampled(1), sampled(2)],
+        "metric": [encoded("metric", **METRIC)] * 3,
+        "possible": [encoded("possible", index=0, reason="")] * 3,
+    }
+    assert not parsed([numbered(*events[kind][:-1])])[2].garbled
+    with pytest.raises(UserError, match=f"^more than 2 {kind} events, the most that are taken from a trial$"):
+        parsed([numbered(*events[kind])])
+
+
+def test_the_work_of_a_phase_does_not_grow_with_the_phases_before_it() -> None:
+    """By the functions called, which is the same on every machine."""
+    few, many = calls_for(500), calls_for(2000)
+    assert many < 4.5 * few
+
+
+def calls_for(phases: int) -> int:
+    """Functions called and lines run, to hear so many phases and tell them."""
+    stream = numbered(*[BEGIN, END] * phases)
+    count = 0
+
+    def trace(frame: FrameType, event: str, argument: object) -> Any:
+        nonlocal count
+        count += 1
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        transcript = Transcript()
+        for event in EventParser().feed(stream):
+            assert isinstance(event, Event)
+            transcript.hear(event, 0.0)
+        assert len(transcript.phases()) == phases
+    finally:
+        sys.settrace(before)
+    return count
 
 
 def test_an_event_cut_short_by_the_end_or_by_another_is_garbled_and_goes_to_the_log() -> None:
@@ -170,8 +295,8 @@ def test_an_event_cut_short_by_the_end_or_by_another_is_garbled_and_goes_to_the_
 
 
 def test_an_event_torn_by_a_line_of_log_is_garbled_and_the_next_one_is_heard() -> None:
-    whole = encoded("sample", 0, **SAMPLE)
-    stream = whole[:30] + b"WARNING from another thread\n" + whole[30:] + encoded("sample", 1, **SAMPLE)
+    whole = encoded("metric", 0, **METRIC)
+    stream = whole[:30] + b"WARNING from another thread\n" + whole[30:] + encoded("metric", 1, **METRIC)
     events, log, parser = parsed([stream])
     assert [event.seq for event in events] == [1]
     assert log == stream[1 : stream.rindex(SEPARATOR)]

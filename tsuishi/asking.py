@@ -6,6 +6,7 @@ from typing import Any
 
 from tsuishi import parallel, spec
 from tsuishi.engines.base import Built, Engine, Launch, Limits
+from tsuishi.errors import UserError
 from tsuishi.events import Event
 from tsuishi.gpus.nvml import Gpu
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
@@ -50,8 +51,10 @@ def ask(
         raise
     except Timeout:
         return transcript, f"no answer within {timeout_s:.0f} s"
+    except UserError as refused:
+        return transcript, str(refused)
     if transcript.failure:
-        return transcript, str(transcript.failure["text"])
+        return transcript, transcript.failure.text
     if not transcript.finished:
         return transcript, _last_line(bytes(log)) or why_it_ended(ended)
     return transcript, ""

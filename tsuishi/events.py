@@ -5,66 +5,201 @@ Only the host's side is here; suites/workloads/events.py writes what this reads,
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from tsuishi.errors import UserError
 
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
 _MAX_WHOLE_NUMBER = 2**63 - 1  # what a column of integers holds
-KINDS = ("environment", "phase_begin", "phase_end", "sample", "metric", "possible", "finished", "failed")
-
-# The fields an event of a kind must have, with their types; anything else about it is carried along.
-_NUMBER = (int, float)
-# What the facts of an environment event must be, where it has them.
-_FACTS: dict[str, type] = {
-    "versions": dict,
-    "packages": dict,
-    "base_packages": dict,
-    "system_packages": dict,
-    "os": dict,
-    "flags": dict,
-    "devices": list,
-}
-_REQUIRED: dict[str, dict[str, type | tuple[type, ...]]] = {
-    "environment": {},
-    "phase_begin": {"phase": str},
-    "phase_end": {"phase": str},
-    "sample": {"phase": str, "index": int, "steps": int, "images": int, "seconds": _NUMBER},
-    "metric": {"name": str, "value": _NUMBER, "unit": str},
-    "possible": {"index": int, "reason": str},
-    "finished": {},
-    "failed": {"kind": str, "type": str, "text": str},
+# The most events of a kind that a trial may have. All but samples stay in memory, each of at most 4 KiB; the longest
+# trials of the suites have some hundred phases and samples, and images some hundred packages in an event of forty.
+MOST_EVENTS = {
+    "environment": 1_000,
+    "phase_begin": 10_000,
+    "sample": 100_000,
+    "metric": 10_000,
+    "possible": 10_000,
 }
 
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Scalar = str | int | float | bool | None
+# No deeper: what is nested deeply is read, but cannot be written again.
+Fact = Scalar | list[Scalar] | dict[str, Scalar]
 
-@dataclass(frozen=True)
-class Event:
-    """One event. `t` is monotonic seconds since the workload started, on the workload's own clock."""
 
-    kind: str
-    seq: int
-    t: float
-    rank: int
-    values: dict[str, Any]
+class Event(BaseModel):
+    """What every event has. `t` is monotonic seconds since the workload started, on the workload's own clock."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    event: str
+    seq: int = Field(ge=0)
+    t: float = Field(ge=0, lt=1e9)
+    rank: Literal[0]
+
+
+class Device(BaseModel):
+    """What may compute."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    kind: Literal["cpu", "gpu"]
+    name: str
+
+
+class Environment(Event):
+    """What the framework reports about itself; a workload may report further facts."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Fact] = Field(init=False)
+
+    event: Literal["environment"]
+    framework: str | None = None
+    python: str = ""
+    cuda: str | None = None
+    cudnn: str | None = None
+    versions: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    base_packages: dict[str, str] = {}
+    system_packages: dict[str, str] = {}
+    os: dict[str, str] = {}
+    flags: dict[str, Scalar] = {}
+    devices: list[Device] = []
+    simulated: bool = False
+    synthetic: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that were reported."""
+        return self.model_dump(exclude_unset=True, exclude={*Event.model_fields})
+
+
+class PhaseBegin(Event):
+    event: Literal["phase_begin"]
+    phase: Name
+
+
+class PhaseEnd(Event):
+    event: Literal["phase_end"]
+    phase: Name
+
+
+class Sample(Event):
+    """So many steps over so many images took so many seconds."""
+
+    event: Literal["sample"]
+    phase: Name
+    index: int = Field(ge=0)
+    steps: int = Field(ge=1)
+    images: int = Field(ge=0)
+    seconds: float = Field(gt=0, lt=1e9)
+
+
+class Metric(Event):
+    event: Literal["metric"]
+    name: Name
+    value: int | float
+    unit: Name
+
+
+class Possible(Event):
+    """The answer to a question which cases can be run: of the case at this place, why it cannot, or ""."""
+
+    event: Literal["possible"]
+    index: int = Field(ge=0)
+    reason: str
+
+
+class Finished(Event):
+    event: Literal["finished"]
+
+
+class Failed(Event):
+    event: Literal["failed"]
+    kind: Literal["out_of_memory", "unsupported", "skipped", "error"]
+    type: str
+    text: str
+
+
+_KINDS = Environment | PhaseBegin | PhaseEnd | Sample | Metric | Possible | Finished | Failed
+_EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator="event")])
+
+
+@dataclass
+class Order:
+    """What contract 1 says of events as a sequence."""
+
+    # Numbers of which no event was taken in, though of later ones.
+    missing: int = 0
+    _next_seq: int = 0
+    _t: float = 0.0
+    _has_ended: bool = False
+    _open_phases: set[str] = field(default_factory=set)
+    # Of each phase that has begun.
+    _samples: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def admits(self, event: Event) -> bool:
+        """Whether an event keeps to the order, given all that did before it. Raises UserError for too many of a kind.
+
+        Numbers rise and times do not fall; a phase begins, then ends; samples of a phase that has begun are numbered
+        0, 1, …; nothing follows `finished` or `failed`.
+        """
+        if self._has_ended or event.seq < self._next_seq or event.t < self._t or not self._follows(event):
+            return False
+        self.missing += event.seq - self._next_seq
+        self._next_seq, self._t = event.seq + 1, event.t
+        self._counts[event.event] += 1
+        most = MOST_EVENTS.get(event.event, math.inf)
+        if self._counts[event.event] > most:
+            raise UserError(f"more than {most} {event.event} events, the most that are taken from a trial")
+        return True
+
+    def _follows(self, event: Event) -> bool:
+        match event:
+            case PhaseBegin(phase=phase):
+                if phase in self._open_phases:
+                    return False
+                self._open_phases.add(phase)
+                self._samples.setdefault(phase, 0)
+            case PhaseEnd(phase=phase):
+                if phase not in self._open_phases:
+                    return False
+                self._open_phases.remove(phase)
+            case Sample(phase=phase, index=index):
+                if phase not in self._samples or index != self._samples[phase]:
+                    return False
+                self._samples[phase] += 1
+            case Finished() | Failed():
+                self._has_ended = True
+        return True
 
 
 @dataclass
 class EventParser:
     """Cuts a byte stream into events and log, chunk by chunk, in memory bounded by one event's size.
 
-    A record that is no event (garbled, half, too long, of an unknown kind) is counted in `garbled` and goes to
-    the log as it came. Gaps in `seq` are counted in `missing`.
+    A record that is no event (garbled, half, too long, of an unknown kind or a wrong type, out of order) is counted in
+    `garbled` and goes to the log as it came.
     """
 
     garbled: int = 0
-    missing: int = 0
     received: int = 0
+    _order: Order = field(default_factory=Order)
     _record: bytearray | None = None
-    _next_seq: int = field(default=0)
+
+    @property
+    def missing(self) -> int:
+        """How many events are missing, by their numbers."""
+        return self._order.missing
 
     def feed(self, chunk: bytes) -> Iterator[Event | bytes]:
-        """Events and pieces of log, in the order they came."""
+        """Events and pieces of log, in the order they came. Raises UserError where there are too many events."""
         log, *records = chunk.split(RECORD_SEPARATOR)
         if self._record is None:
             if log:
@@ -90,11 +225,11 @@ class EventParser:
         elif end >= 0:
             raw, self._record = bytes(self._record), None
             event = parse_event(raw)
-            if event is None:
+            if event is None or not self._order.admits(event):
                 self.garbled += 1
                 yield raw + b"\n"
             else:
-                self._count(event)
+                self.received += 1
                 yield event
             if data[end + 1 :]:
                 yield data[end + 1 :]
@@ -107,31 +242,14 @@ class EventParser:
             if raw:
                 yield raw
 
-    def _count(self, event: Event) -> None:
-        self.received += 1
-        self.missing += max(0, event.seq - self._next_seq)
-        self._next_seq = max(self._next_seq, event.seq + 1)
-
 
 def parse_event(raw: bytes) -> Event | None:
     """One JSON text as an event, or None where it is not exactly one: an event is never guessed at."""
     try:
-        values = _writable(json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole))
-        kind, seq, t, rank = (values.pop(key) for key in ("event", "seq", "t", "rank"))
-    except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
+        values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        return _EVENT.validate_python(_writable(values))
+    except (ValueError, RecursionError):
         return None
-    if kind not in KINDS or not _is(seq, int) or not _is(t, _NUMBER) or not _is(rank, int) or seq < 0:
-        return None
-    if not all(_is(values.get(key), kinds) for key, kinds in _REQUIRED[kind].items()):
-        return None
-    if not all(isinstance(values.get(key, fact()), fact) for key, fact in _FACTS.items()):
-        return None
-    return Event(kind, seq, float(t), rank, values) if abs(t) < 1e9 else None
-
-
-def _is(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """isinstance, but true and false are not numbers."""
-    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def _refuse(constant: str) -> NoReturn:

@@ -10,7 +10,17 @@ from typing import Any
 
 from tsuishi.engines.base import Ended, Process
 from tsuishi.errors import EngineLost
-from tsuishi.events import Event, EventParser
+from tsuishi.events import (
+    Environment,
+    Event,
+    EventParser,
+    Failed,
+    Finished,
+    Metric,
+    PhaseBegin,
+    PhaseEnd,
+    Possible,
+)
 
 # Chunks (of at most 64 KiB) between the reading thread and the runner; a full queue slows the workload down.
 _QUEUE_CHUNKS = 64
@@ -18,19 +28,30 @@ _TICK_S = 0.2
 
 
 @dataclass
+class _Phase:
+    """On the workload's clock."""
+
+    name: str
+    begin_t: float
+    end_t: float | None = None
+
+
+@dataclass
 class Transcript:
     """What a workload said. Seconds are on the host's clock, counted from the start of the trial."""
 
     reported: dict[str, Any] = field(default_factory=dict)
-    metrics: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[Metric] = field(default_factory=list)
     # Of a question which cases can be run: by the case's place in it, why it cannot, or "".
     answers: dict[int, str] = field(default_factory=dict)
-    failure: dict[str, Any] | None = None
+    failure: Failed | None = None
     finished: bool = False
     startup_s: float | None = None
     garbled: int = 0
     missing: int = 0
-    _phase_events: list[tuple[str, str, float]] = field(default_factory=list)
+    _phases: list[_Phase] = field(default_factory=list)
+    # By name.
+    _open_phases: dict[str, _Phase] = field(default_factory=dict)
     # Smallest delay seen between an event's own time and its arrival: aligns the two clocks.
     _offset_s: float = float("inf")
 
@@ -39,31 +60,32 @@ class Transcript:
         if self.startup_s is None:
             self.startup_s = arrived_s
         self._offset_s = min(self._offset_s, arrived_s - event.t)
-        if event.kind == "environment":
-            _merge(self.reported, event.values)
-        elif event.kind in ("phase_begin", "phase_end"):
-            self._phase_events.append((event.kind, event.values["phase"], event.t))
-        elif event.kind == "metric":
-            self.metrics.append({key: event.values[key] for key in ("name", "value", "unit")})
-        elif event.kind == "possible":
-            self.answers[event.values["index"]] = event.values["reason"]
-        elif event.kind == "failed":
-            self.failure = event.values
-        elif event.kind == "finished":
-            self.finished = True
+        match event:
+            case Environment():
+                _merge(self.reported, event.facts())
+            case PhaseBegin(phase=name, t=t):
+                self._open_phases[name] = _Phase(name, t)
+                self._phases.append(self._open_phases[name])
+            case PhaseEnd(phase=name, t=t):
+                self._open_phases.pop(name).end_t = t
+            case Metric():
+                self.metrics.append(event)
+            case Possible(index=index, reason=reason):
+                self.answers[index] = reason
+            case Failed():
+                self.failure = event
+            case Finished():
+                self.finished = True
 
     def phases(self) -> list[dict[str, Any]]:
         """Every phase with begin_s and end_s (the last one open-ended, None, where the workload died in it)."""
-        found: list[dict[str, Any]] = []
-        for kind, name, t in self._phase_events:
-            moment = round(t + self._offset_s, 6)
-            if kind == "phase_begin":
-                found.append({"name": name, "begin_s": moment, "end_s": None})
-            else:
-                open_one = next((p for p in reversed(found) if p["name"] == name and p["end_s"] is None), None)
-                if open_one is not None:
-                    open_one["end_s"] = moment
-        return found
+        return [
+            {"name": phase.name, "begin_s": self._moment(phase.begin_t), "end_s": self._moment(phase.end_t)}
+            for phase in self._phases
+        ]
+
+    def _moment(self, t: float | None) -> float | None:
+        return None if t is None else round(t + self._offset_s, 6)
 
 
 class Timeout(Exception):
@@ -80,8 +102,8 @@ def listen(
 ) -> Ended:
     """Hear a process out. `started` is time.monotonic() at the trial's start.
 
-    Raises Timeout after stopping it, EngineLost where the engine went away; whatever else is raised while
-    listening (KeyboardInterrupt, a full disk) stops the process first.
+    Raises Timeout after stopping it, UserError where it sent too many events, EngineLost where the engine went away;
+    whatever else is raised while listening (KeyboardInterrupt, a full disk) stops the process first.
     """
     parser = EventParser()
     arrivals: queue.Queue[Any] = queue.Queue(_QUEUE_CHUNKS)

@@ -2,20 +2,56 @@
 
 import csv
 import gzip
+import hashlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tsuishi import store
-from tsuishi.events import Event
+from tsuishi import schema, store
+from tsuishi.events import Event, Metric, PhaseBegin, PhaseEnd, Sample
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.listen import Transcript
 from tsuishi.plan import PlannedTrial, gpus_for
 from tsuishi.quantities import MEASURED
 from tsuishi.store import RunDirectory
 from tsuishi.telemetry import Sampler, energy_j
+
+# Of a log that is longer, its first and its last bytes are kept: what it began with, and what it died of.
+LOG_BEGIN_BYTES, LOG_END_BYTES = 32 << 20, 1 << 20
+
+
+class Log:
+    """What a workload prints, packed, of bounded size. A runner that is killed loses at most the end that is kept."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = gzip.GzipFile(path, "wb", compresslevel=1)
+        self._room = LOG_BEGIN_BYTES
+        self._end = bytearray()
+        self._left_out = 0
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def write(self, piece: bytes) -> None:
+        self._file.write(piece[: self._room])
+        self._end += piece[self._room :]
+        self._room -= min(self._room, len(piece))
+        # Not at every piece: each time the end is copied.
+        if len(self._end) > 2 * LOG_END_BYTES:
+            self._cut()
+
+    def _cut(self) -> None:
+        self._left_out += max(0, len(self._end) - LOG_END_BYTES)
+        del self._end[:-LOG_END_BYTES]
+
+    def __exit__(self, *error: object) -> None:
+        with self._file:
+            self._cut()
+            if self._left_out:
+                self._file.write(b"\n[tsuishi: %d bytes are left out here]\n" % self._left_out)
+            self._file.write(self._end)
 
 
 class Recording:
@@ -47,7 +83,7 @@ class Recording:
     def __enter__(self) -> "Recording":
         if self._new:
             files = self._files
-            self._log = files.enter_context(gzip.open(self.folder / "log.txt.gz", "wb", compresslevel=1))
+            self._log = files.enter_context(Log(self.folder / "log.txt.gz"))
             self._samples = files.enter_context((self.folder / "samples.csv").open("w", encoding="utf-8", newline=""))
             self._metrics = files.enter_context((self.folder / "metrics.csv").open("w", encoding="utf-8", newline=""))
             self._sample_rows = store.csv_writer("samples", self._samples)
@@ -61,27 +97,31 @@ class Recording:
     def leave_empty(self) -> None:
         """Tables and log of a trial that nothing was started for."""
         gzip.open(self.folder / "log.txt.gz", "wb").close()
-        for table in ("samples", "metrics", "telemetry"):
+        for table in schema.OF_A_TRIAL:
             with (self.folder / f"{table}.csv").open("w", encoding="utf-8", newline="") as file:
                 store.csv_writer(table, file)
 
     def hear(self, event: Event) -> None:
         """Keep an event's part of the tables; flushed at once, so that a killed runner loses nothing."""
-        values = event.values
-        if event.kind == "sample":
-            row = {key: store.csv_value(values[key]) for key in ("phase", "index", "steps", "images", "seconds")}
-            self._sample_rows.writerow(row)
-            self._samples.flush()
-        elif event.kind == "metric":
-            self._metric_rows.writerow({key: store.csv_value(values[key]) for key in ("name", "value", "unit")})
-            self._metrics.flush()
-        elif event.kind == "phase_begin":
-            self.sampler.phase = values["phase"]
-        elif event.kind == "phase_end":
-            self.sampler.phase = ""
+        match event:
+            case Sample():
+                self._sample_rows.writerow(_row("samples", event))
+                self._samples.flush()
+            case Metric():
+                self._metric_rows.writerow(_row("metrics", event))
+                self._metrics.flush()
+            case PhaseBegin(phase=phase):
+                self.sampler.phase = phase
+            case PhaseEnd():
+                self.sampler.phase = ""
 
     def log(self, piece: bytes) -> None:
         self._log.write(piece)
+
+    def digests(self) -> dict[str, str]:
+        """The SHA-256 of each table that is there, by its name."""
+        files = {table: self.folder / f"{table}.csv" for table in schema.OF_A_TRIAL}
+        return {table: hashlib.sha256(file.read_bytes()).hexdigest() for table, file in files.items() if file.exists()}
 
     def close_files(self) -> None:
         """Everything on its way to the disk; raises OSError where it does not fit."""
@@ -95,3 +135,7 @@ class Recording:
             return None, ""
         with path.open(encoding="utf-8", newline="") as file:
             return energy_j(list(csv.DictReader(file)), spans)
+
+
+def _row(table: str, event: Sample | Metric) -> dict[str, Any]:
+    return {name: store.csv_value(getattr(event, name)) for name in schema.names(table) if name != "trial_id"}

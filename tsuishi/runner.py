@@ -14,7 +14,7 @@ from tsuishi.builder import Ready, framework_of
 from tsuishi.datasets import DataFile
 from tsuishi.engines.base import Ended, Launch, Limits, Process
 from tsuishi.errors import EngineLost, UserError
-from tsuishi.events import Event
+from tsuishi.events import Event, PhaseBegin
 from tsuishi.gpus.busy import await_idle
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
@@ -195,8 +195,8 @@ class Runner:
 
     def _hear(self, recording: Recording, event: Event) -> None:
         recording.hear(event)
-        if event.kind == "phase_begin":
-            self._audience.phase(event.values["phase"])
+        if isinstance(event, PhaseBegin):
+            self._audience.phase(event.phase)
 
     def _describe(self, recording: Recording, trial: PlannedTrial, attempt: int, outcome: Outcome) -> dict[str, Any]:
         """trial.json: everything about a trial that is not in its tables."""
@@ -239,6 +239,7 @@ class Runner:
             "settings": trial.settings,
             "timeout_s": trial.timeout_s,
             "data": data,
+            "tables": recording.digests(),
             "command": ["python", f"suites/workloads/{trial.workload}.py", asked],
         }
 
@@ -289,15 +290,18 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int) -> Outco
         limit = f"{memory_bytes / (1 << 30):.1f} GiB"
         return Outcome("out_of_memory", f"the kernel ended it at its memory limit of {limit}", code)
     if transcript.failure is not None:
-        kind = transcript.failure["kind"]
-        if kind == "skipped":
-            return Outcome("skipped", transcript.failure["text"], code)
-        status = kind if kind in ("out_of_memory", "unsupported") else "failed"
-        return Outcome(status, f"{transcript.failure['type']}: {transcript.failure['text']}", code)
+        failure = transcript.failure
+        if failure.kind == "skipped":
+            return Outcome("skipped", failure.text, code)
+        status = "failed" if failure.kind == "error" else failure.kind
+        return Outcome(status, f"{failure.type}: {failure.text}", code)
     if not transcript.finished:
         return Outcome("failed", f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
     if code != 0:
         return Outcome("failed", f"it had finished, then {why_it_ended(ended)}; see its log", code)
+    if transcript.missing:
+        reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
+        return Outcome("failed", reason, code)
     return Outcome("ok", "", code)
 
 

@@ -49,7 +49,7 @@ TRIALS = (
     Column("energy_j", "number", "GPU energy over the measured phases, all devices of the trial"),
     Column("energy_source", "string", "counter (NVML total energy) or power_integral (sampled power)"),
     Column("peak_process_memory_mib", "number", "largest sum of resident memory of the trial's processes seen"),
-    Column("events_garbled", "integer", "records in the event stream that were no event"),
+    Column("events_garbled", "integer", "records in the event stream that were no event, or out of order"),
     Column("events_missing", "integer", "gaps in the numbering of events"),
     *(Column(axis, "integer" if axis in _WHOLE_NUMBERS else "string", f"axis of the case: {axis}") for axis in AXES),
 )
@@ -90,6 +90,8 @@ TELEMETRY = (
 )
 
 TABLES = {"trials": TRIALS, "samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
+# Of which every trial writes a part.
+OF_A_TRIAL = ("samples", "metrics", "telemetry")
 
 
 def names(table: str) -> list[str]:

@@ -51,8 +51,8 @@ def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Seque
         if why_not:
             raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
         for metric in transcript.metrics:
-            if metric["name"].endswith("_relative_error"):
-                errors[metric["name"]] = max(errors.get(metric["name"], 0.0), metric["value"])
+            if metric.name.endswith("_relative_error"):
+                errors[metric.name] = max(errors.get(metric.name, 0.0), metric.value)
     worst = max(errors, key=lambda one: errors[one])
     say(f"{name}: self-check passed: {len(errors)} results, the worst {worst} {errors[worst]:.1e}; every row is marked")
     return errors

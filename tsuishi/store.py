@@ -26,7 +26,6 @@ SCHEMA_VERSION = 1
 FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
 UNFINISHED = ("timeout", "failed", "interrupted")
 
-_TRIAL_TABLES = ("samples", "metrics", "telemetry")
 _PARTIAL = ".partial-"
 _NEW_RUN = ".run-"
 
@@ -134,7 +133,7 @@ class RunDirectory:
             rows = csv.DictWriter(file, schema.names("trials"), extrasaction="ignore", lineterminator="\n")
             rows.writeheader()
             rows.writerows(self._trial_row(trial) for _, trial in trials)
-        for table in _TRIAL_TABLES:
+        for table in schema.OF_A_TRIAL:
             with replacing(self.path / f"{table}.csv") as file:
                 _concatenate(table, (path for path, _ in trials), file)
         write_json(self.path / "datapackage.json", schema.data_package(self.id.lower()))

@@ -4,6 +4,7 @@ import csv
 import os
 import threading
 import time
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -118,42 +119,47 @@ def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float
     sources: set[str] = set()
     total = 0.0
     for series in by_device.values():
-        for begin, end in phases:
-            joules, source = _device_energy_j(series, begin, end)
-            if joules is None:
-                return None, ""
-            total += joules
-            sources.add(source)
-    if not sources:
+        times = [float(row["elapsed_s"]) for row in series]
+        counter = _column(series, "energy_j")
+        power = _column(series, "power_w")
+        values = counter or power
+        if len(times) < 2 or not values:
+            return None, ""
+        sources.add("counter" if counter else "power_integral")
+        over = _risen if counter else _integral
+        total += sum(over(times, values, begin, end) for begin, end in phases)
+    if not sources or not phases:
         return None, ""
     return total, "power_integral" if "power_integral" in sources else "counter"
 
 
-def _device_energy_j(series: list[dict[str, Any]], begin: float, end: float) -> tuple[float | None, str]:
-    times = [float(row["elapsed_s"]) for row in series]
-    counter = [_number(row.get("energy_j")) for row in series]
-    if len(series) > 1 and None not in counter:
-        values = [value for value in counter if value is not None]
-        return _at(times, values, end) - _at(times, values, begin), "counter"
-    power = [_number(row.get("power_w")) for row in series]
-    if len(series) < 2 or None in power:
-        return None, ""
-    watts = [value for value in power if value is not None]
-    inside = [(t, w) for t, w in zip(times, watts, strict=True) if begin < t < end]
-    points = [(begin, _at(times, watts, begin)), *inside, (end, _at(times, watts, end))]
-    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points)), "power_integral"
+def _column(series: list[dict[str, Any]], name: str) -> list[float] | None:
+    """The values of all rows; None where a row has none."""
+    values = [row.get(name, "") for row in series]
+    return None if None in values or "" in values else [float(value) for value in values]
+
+
+def _risen(times: list[float], values: list[float], begin: float, end: float) -> float:
+    return _at(times, values, end) - _at(times, values, begin)
+
+
+def _integral(times: list[float], values: list[float], begin: float, end: float) -> float:
+    """By the trapezoidal rule."""
+    inside = slice(bisect_right(times, begin), bisect_left(times, end))
+    points = [
+        (begin, _at(times, values, begin)),
+        *zip(times[inside], values[inside], strict=True),
+        (end, _at(times, values, end)),
+    ]
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
 
 
 def _at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
     """Linear interpolation, held constant beyond both ends."""
     if moment <= times[0]:
         return values[0]
-    for i in range(1, len(times)):
-        if moment <= times[i]:
-            share = (moment - times[i - 1]) / (times[i] - times[i - 1])
-            return values[i - 1] + share * (values[i] - values[i - 1])
-    return values[-1]
-
-
-def _number(value: Any) -> float | None:
-    return None if value in (None, "") else float(value)
+    i = bisect_left(times, moment)
+    if i == len(times):
+        return values[-1]
+    share = (moment - times[i - 1]) / (times[i] - times[i - 1])
+    return values[i - 1] + share * (values[i] - values[i - 1])

@@ -227,8 +227,8 @@ def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environme
         argument = {"case": case.axes, "framework": environment.framework, "accelerator": "cpu", "settings": settings}
         transcript, _ = ask(engine, there, REAL, workload, argument, 300.0)
         assert transcript.failure, reason
-        assert transcript.failure["kind"] == "unsupported"
-        assert f"{transcript.failure['type']}: {transcript.failure['text']}" == reason
+        assert transcript.failure.kind == "unsupported"
+        assert f"{transcript.failure.type}: {transcript.failure.text}" == reason
 
 
 def test_a_request_of_the_question_is_that_of_the_trial() -> None:

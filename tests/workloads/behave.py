@@ -1,6 +1,7 @@
 """A workload for tests that does, by the number of devices it is asked for, what BEHAVIOURS lists."""
 
 import ctypes
+import itertools
 import json
 import os
 import socket
@@ -48,6 +49,57 @@ def half_an_event(emitter):
     ok(emitter)
     os.write(1, b'\x1e{"event":"finished","seq":')
     os._exit(0)
+
+
+def says_a_file(emitter):
+    """Writes what a test has put into the file `said` beside this, then goes on as `ok`, from whatever number."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "said"), "rb") as file:
+        said = file.read()
+    for begin in range(0, len(said), 1 << 15):
+        os.write(1, said[begin : begin + (1 << 15)])
+    ok(emitter)
+
+
+def phases_without_end(emitter):
+    while True:
+        with emitter.phase("measure"):
+            pass
+
+
+def metrics_without_end(emitter):
+    while True:
+        emitter.metric("loss", 0.5, "1")
+
+
+def samples_without_end(emitter):
+    with emitter.phase("measure"):
+        for index in itertools.count():
+            emitter.sample("measure", index, 1, 1, 0.5)
+
+
+def loses_a_sample(emitter):
+    with emitter.phase("measure"):
+        for index in (0, 1, 3):
+            emitter.sample("measure", index, 1, 10, 0.5)
+
+
+def doubles_every_event(emitter):
+    write = emitter._write
+
+    def twice(body):
+        write(body)
+        os.write(1, events._encode(body))
+
+    emitter._write = twice
+    ok(emitter)
+    emitter._write = write
+
+
+def goes_on_after_its_end(emitter):
+    ok(emitter)
+    emitter.finished()
+    emitter.metric("answer", 43, "1")
+    emitter.failed("error", "E", "not any more")
 
 
 def binary(emitter):
@@ -156,6 +208,13 @@ BEHAVIOURS = (
     silent_for_long,
     skipped,
     tells_what_was_asked,
+    says_a_file,
+    phases_without_end,
+    metrics_without_end,
+    samples_without_end,
+    loses_a_sample,
+    doubles_every_event,
+    goes_on_after_its_end,
 )
 
 
