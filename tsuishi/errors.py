@@ -1,15 +1,14 @@
 """The errors a person sees: one line that says what was given, what is known, and what to do next."""
 
 import difflib
-import re
 from collections.abc import Iterable
+
+from tsuishi.redaction import redacted
 
 EXIT_USER_ERROR = 1
 EXIT_TRIAL_FAILED = 3
 EXIT_VERDICT = 4
 EXIT_INTERRUPTED = 130
-
-_CREDENTIALS = re.compile(r"(?<=://)[^/\s]+@")
 
 
 class UserError(Exception):
@@ -20,7 +19,7 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(_CREDENTIALS.sub("", message))
+        super().__init__(redacted(message))
 
 
 class BuildError(UserError):
@@ -29,6 +28,9 @@ class BuildError(UserError):
 
 class EngineLost(Exception):
     """The engine stopped answering in the middle of something (its daemon died, its socket is gone)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(redacted(message))
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal, NoReturn
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tsuishi.errors import UserError
+from tsuishi.redaction import redacted_values
 
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
@@ -244,10 +245,10 @@ class EventParser:
 
 
 def parse_event(raw: bytes) -> Event | None:
-    """One JSON text as an event, or None where it is not exactly one: an event is never guessed at."""
+    """One JSON text as an event, without secrets, or None where it is not exactly one: an event is never guessed at."""
     try:
         values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
-        return _EVENT.validate_python(_writable(values))
+        return _EVENT.validate_python(redacted_values(_writable(values)))
     except (ValueError, RecursionError):
         return None
 

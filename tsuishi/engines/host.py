@@ -1,10 +1,11 @@
 """The host engine: whatever interpreter is given, recorded rather than pinned. Nothing is built."""
 
 import shutil
+import site
 from pathlib import Path
 
 from tsuishi.engines.base import Availability, Built
-from tsuishi.engines.pythons import full_version
+from tsuishi.engines.pythons import full_version, real_executable
 from tsuishi.engines.subprocesses import SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError
@@ -19,6 +20,10 @@ class HostEngine(SubprocessEngine):
 
     def __init__(self, python: str) -> None:
         self._given = python
+
+    def more_variables(self) -> dict[str, str]:
+        """Where `pip install --user` puts packages: they are among what is installed, and found by the user's home."""
+        return {"PYTHONUSERBASE": site.getuserbase()}
 
     def availability(self) -> Availability:
         python = self._interpreter()
@@ -42,7 +47,7 @@ class HostEngine(SubprocessEngine):
             spec_id=environment.spec_id("host"),
             realised_id="",  # what is installed may have changed: known only after asking it
             python=(str(python),),
-            details={"base": None, "substitutions": [], "image": None},
+            details={"base": None, "substitutions": [], "image": None, **self.confinement(str(python))},
         )
 
     def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
@@ -55,6 +60,9 @@ class HostEngine(SubprocessEngine):
         """Nothing was made."""
 
     def _interpreter(self) -> Path | None:
-        """Absolute, as workloads are started from /; links are kept, as they make a virtual environment."""
+        """Absolute, as workloads are started from /; links are kept, as they make a virtual environment.
+
+        Not the shim of a version manager, which needs the user's home and variables, but what that starts.
+        """
         found = shutil.which(Path(self._given).expanduser())
-        return Path(found).absolute() if found else None
+        return real_executable(Path(found).absolute()) if found else None

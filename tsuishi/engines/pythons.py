@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from tsuishi.engines import environ
+
 # Where version managers and distributions put interpreters, beside PATH.
 _FOLDERS = (
     "~/.pyenv/versions/*/bin",
@@ -34,6 +36,11 @@ def full_version(python: Path) -> str:
     return next((full for _, full in _ask(python)), "")
 
 
+def real_executable(python: Path) -> Path:
+    """What a version manager's shim starts; the path itself for anything else."""
+    return next((executable for executable, _ in _ask(python)), python)
+
+
 @cache
 def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
     """The real executable behind a name (a version manager's shim, say) and its version; nothing where none runs."""
@@ -43,7 +50,12 @@ def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
     )
     try:
         result = subprocess.run(
-            [str(python), "-I", "-c", code], capture_output=True, text=True, timeout=20, check=False
+            [str(python), "-I", "-c", code],
+            env=environ.for_finding(),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ()

@@ -1,18 +1,21 @@
 """A workload as a child process: what the venv and host engines share."""
 
-import ctypes
 import os
 import select
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import psutil
 
+from tsuishi.engines import environ, sandbox, supervisor
 from tsuishi.engines.base import Built, Ended, Kept, Launch, Process, Stream
 from tsuishi.environment import Environment
 from tsuishi.fetching.artifacts import Progress, Say
@@ -20,26 +23,44 @@ from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
-_PR_SET_PDEATHSIG = 1
-# Loaded before any fork: the child must not import anything between fork and exec.
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
+# Set in everything that a trial starts: its runner (see _birth), and the trial.
+_MARK = "TSUISHI_TRIAL"
 
 
 class ChildProcess:
-    """One workload in a session of its own, so that everything it starts can be ended with it."""
+    """One workload under a supervisor, which ends everything that the workload started: see supervisor.py.
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str]) -> None:
-        self._popen = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=environ,
-            cwd="/",
-            start_new_session=True,
-            preexec_fn=die_with_parent,
-            bufsize=0,
-        )
+    `scratch` is a folder that is made for it, and removed with it. Raises OSError where it cannot be started.
+    """
+
+    def __init__(self, command: Sequence[str], environ: Mapping[str, str], scratch: str = "") -> None:
+        self._mark = f"{_birth(os.getpid())} {uuid.uuid4().hex}"
+        lifeline, holding = os.pipe()
+        reading, status = os.pipe()
+        self._lifeline, self._status = open(holding, "wb", buffering=0), open(reading, "rb")
+        try:
+            self._popen = subprocess.Popen(
+                [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), str(status), scratch, *command],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**environ, _MARK: self._mark},
+                cwd="/",
+                start_new_session=True,  # Ctrl-C is the runner's
+                pass_fds=(lifeline, status),
+                bufsize=0,
+            )
+        finally:
+            os.close(lifeline)
+            os.close(status)
+        try:
+            self._pid = int(self._status.readline() or 0)
+        except BaseException:  # Ctrl-C, say
+            self.stop()
+            raise
+        if not self._pid:
+            code = self.wait().code
+            raise OSError(code, os.strerror(code), command[0])
 
     def output(self) -> Iterator[tuple[Stream, bytes]]:
         """Until the workload itself has ended: what it left in the background is ended then, not waited for."""
@@ -47,8 +68,6 @@ class ChildProcess:
         assert stream is not None
         while True:
             ended = self._popen.poll() is not None
-            if ended:
-                self.stop()
             ready, _, _ = select.select([stream], [], [], 0 if ended else _TICK_S)
             if ready:
                 chunk = stream.read(_CHUNK)
@@ -59,35 +78,42 @@ class ChildProcess:
                 return
 
     def pids(self) -> Sequence[int]:
-        return [self._popen.pid]
+        return [self._pid]
 
     def stop(self) -> None:
-        family = _descendants(self._popen.pid) if self._popen.poll() is None else []
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-        for member in family:  # one with a session of its own is in no group of ours
-            with suppress(psutil.Error):
-                member.kill()
+        self._lifeline.close()
+        self._popen.send_signal(signal.SIGCONT)
 
     def wait(self) -> Ended:
         code = self._popen.wait()
-        self.stop()  # whatever it left behind in its session
+        self._lifeline.close()
+        told = self._status.read()
+        if not told:  # somebody has killed the supervisor
+            _kill_marked(self._mark)
+        self._status.close()
         assert self._popen.stdout is not None
         self._popen.stdout.close()
-        return Ended(code)
+        return Ended(int(told or code))
 
 
 class SubprocessEngine:
     """The verbs that are the same for every engine without containers."""
 
     def start(self, built: Built, launch: Launch) -> Process:
-        """A child process; folders need no mounting, and limits other than time are not enforced."""
-        environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        if launch.limits.gpus:
-            environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in launch.limits.gpus)
-            environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
-        environ["PYTHONDONTWRITEBYTECODE"] = "1"
-        return ChildProcess([*built.python, *launch.arguments], environ)
+        """A child process, in a sandbox where there is one. Limits other than time are not enforced."""
+        python = built.python[0]
+        walls = sandbox.walls(python, launch.mounts)
+        scratch = "" if walls else f"{tempfile.gettempdir()}/tsuishi-{uuid.uuid4().hex}"
+        variables = environ.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
+        return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self.more_variables()}, scratch)
+
+    def more_variables(self) -> dict[str, str]:
+        """What a workload gets of the user's beside what all engines without containers give it."""
+        return {}
+
+    def confinement(self, python: str) -> dict[str, Any]:
+        """What the record says of how a workload is kept apart from this machine."""
+        return {"sandbox": sandbox.described(python), "variables": [*environ.passed(), *self.more_variables()]}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         return ""
@@ -114,17 +140,43 @@ class SubprocessEngine:
         return None
 
     def sweep(self, labels: Mapping[str, str]) -> None:
-        """Nothing: a child dies with the runner that started it."""
+        """End what a trial left whose runner and supervisor were both killed."""
+        here = _birth(os.getpid()).partition(" ")[0]
+        for mark in {mark for _, mark in _marked()}:
+            owner = mark.rpartition(" ")[0]
+            if owner.startswith(f"{here} ") and _birth(int(owner.split()[1])) != owner:
+                _kill_marked(mark)
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
+def _birth(pid: int) -> str:
+    """A process by its PID namespace, its number in it, and its start in ticks: no other ever has all three.
+
+    Empty where there is none.
+    """
     try:
-        return psutil.Process(pid).children(recursive=True)
-    except psutil.Error:
-        return []
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        return f"{os.readlink('/proc/self/ns/pid')} {pid} {int(stat.rpartition(b')')[2].split()[19])}"
+    except OSError:
+        return ""
 
 
 def die_with_parent() -> None:
-    """In the child, before exec: SIGKILL when the runner is gone, so that an orphan never disturbs a later trial."""
-    if _LIBC is not None:
-        _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """In the child, before exec: SIGKILL when the process that started it is gone."""
+    supervisor.LIBC.prctl(supervisor.PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _marked() -> Iterator[tuple[psutil.Process, str]]:
+    """Every process that a trial of this machine has started, and the mark of the trial."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):  # it is another user's, or has just ended
+            mark = process.environ().get(_MARK)
+            if mark and process.status() != psutil.STATUS_ZOMBIE:
+                yield process, mark
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill what a trial has started, until there is none of it."""
+    while found := [process for process, its_mark in _marked() if its_mark == mark]:
+        for process in found:
+            with suppress(psutil.Error):
+                process.kill()

@@ -114,6 +114,7 @@ class VenvEngine(SubprocessEngine):
                     {"asked": environment.base.reference, "used": f"CPython {mark['python']} of this machine"}
                 ],
                 "image": None,
+                **self.confinement(str(folder / "bin" / "python")),
             },
         )
 

@@ -1,0 +1,108 @@
+"""What a trial without a container may see and touch: bubblewrap's walls around it, or why there are none.
+
+It reads the system's libraries, its interpreter, the workloads and its data; it writes to a /tmp of its own. There is no
+home, no network but loopback, no process but its own. Nothing is slowed down: no system call is filtered.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from tsuishi.engines import environ
+
+HOME = "/tmp"  # noqa: S108  inside, where it is the trial's own
+_PATIENCE_S = 20
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
+# What the loader, the C library and interpreters read.
+_ETC = (
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf", "hosts"),
+    *("localtime", "python3"),
+)
+_FLAGS = (
+    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--hostname", "localhost", "--cap-drop", "ALL", "--new-session", "--die-with-parent"),
+    *("--proc", "/proc", "--dev", "/dev", "--tmpfs", HOME),
+    *("--ro-bind", "/sys", "/sys"),  # where libraries read the caches and cores of the CPU, and the GPU's place
+)
+_WHERE = """
+import json, os, sys
+prefixes = sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix
+print(json.dumps([path for path in (*prefixes, *sys.path) if os.path.isabs(path) and os.path.exists(path)]))
+"""
+
+
+def walls(python: str, mounts: Iterable[Path]) -> list[str]:
+    """The beginning of a command that keeps the rest of it within; empty where `why_none` says why."""
+    return [] if why_none(python) else _command(python, map(str, mounts))
+
+
+def described(python: str) -> str:
+    """What the record says: bubblewrap and its version, or none and why."""
+    return f"none: {why}" if (why := why_none(python)) else _version()
+
+
+@cache
+def why_none(python: str) -> str:
+    """Why programs of this interpreter run without a sandbox; empty where one works, which has been tried."""
+    if shutil.which("bwrap") is None:
+        return "bubblewrap (bwrap) is not installed"
+    tried = _said([*_command(python, ()), python, "-S", "-c", ""], environ.for_trial(Path(python), HOME, ()))
+    return "" if tried.returncode == 0 else f"bubblewrap does not work here ({_last_line(tried.stderr)})"
+
+
+def _command(python: str, mounts: Iterable[str]) -> list[str]:
+    command = [str(shutil.which("bwrap")), *_FLAGS]
+    for place in _SYSTEM:
+        command += ("--symlink", os.readlink(place), place) if os.path.islink(place) else _readable(place)
+    for name in _ETC:
+        command += _readable(f"/etc/{name}")
+    # All that are there, as without a sandbox: CUDA_VISIBLE_DEVICES says which are the trial's.
+    for device in (*Path("/dev").glob("nvidia*"), Path("/dev/dxg")):
+        command += ("--dev-bind-try", str(device), str(device))
+    for place in sorted({*_places(python), *environ.folders(), *mounts}):
+        if not place.startswith(tuple(f"{system}/" for system in _SYSTEM)):
+            command += _readable(place)
+    return [*command, "--remount-ro", "/", "--"]
+
+
+def _readable(place: str) -> tuple[str, str, str]:
+    return "--ro-bind-try", place, place
+
+
+@cache
+def _places(python: str) -> frozenset[str]:
+    """The folders this interpreter needs; none that holds the user's home."""
+    said = _said([python, "-c", _WHERE], environ.for_finding())
+    named = json.loads(said.stdout) if said.returncode == 0 else []
+    places = {*named, *(os.path.realpath(place) for place in named), *_folders_of_links(Path(python))}
+    home = Path.home()
+    return frozenset(place for place in places if not home.is_relative_to(place))
+
+
+def _folders_of_links(path: Path) -> Iterator[str]:
+    """The folder of a program, and of each link on the way to the file it is."""
+    yield str(path.parent)
+    if path.is_symlink():
+        yield from _folders_of_links(path.parent / path.readlink())
+
+
+@cache
+def _version() -> str:
+    return _said(["bwrap", "--version"], environ.for_finding()).stdout.strip()
+
+
+def _said(command: list[str], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            command, env=variables, cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(command, 1, "", str(error))
+
+
+def _last_line(text: str) -> str:
+    return text.strip().rpartition("\n")[2] or "it says nothing"

@@ -1,0 +1,44 @@
+"""What a text says without the secrets in it: reasons, errors, logs and reported facts are made to be published."""
+
+import re
+from typing import Any
+
+HIDDEN = "[redacted]"
+
+_URL_USER = re.compile(r"(?<=://)[^/\s]+@")
+# The forms that those who issue them give to their tokens.
+_TOKEN = re.compile(
+    r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|hf_\w{20,}|pypi-[\w-]{20,}"
+    r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{35}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+)"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+    re.DOTALL,
+)
+_HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:[a-z]+\s+)?|bearer\s+)[\w.~+/=-]{8,}")
+# `token=5` and `token=None` are settings of a model. A colon counts only as in {"password": "..."}: prose has others.
+_PAIR = re.compile(
+    r"(?i)((?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)[_-]?key)"
+    r"(?:['\"]\s*:\s*['\"]|['\"]?\s*=\s*['\"]?))(?!(?:[\d.]+|none|null|true|false)\b)[^\s'\",;&]+"
+)
+
+
+def redacted(text: str) -> str:
+    """The text without what has the form of a secret.
+
+    >>> redacted("https://ada:secret@packages.example/simple: 404")
+    'https://packages.example/simple: 404'
+    >>> redacted("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI is set")
+    'AWS_SECRET_ACCESS_KEY=[redacted] is set'
+    """
+    text = _TOKEN.sub(HIDDEN, _URL_USER.sub("", text))
+    return _PAIR.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
+
+
+def redacted_values(values: Any) -> Any:
+    """The same JSON value with every text in it redacted, keys too."""
+    if isinstance(values, str):
+        return redacted(values)
+    if isinstance(values, list):
+        return [redacted_values(value) for value in values]
+    if isinstance(values, dict):
+        return {redacted(key): redacted_values(value) for key, value in values.items()}
+    return values
