@@ -92,12 +92,18 @@ def fetch(ctx: Context, env: str = "", engine: str = "", jobs: str = "", mirrors
     commands.fetch(_session(ctx))
 
 
-@task(auto_shortflags=False)
-def images(ctx: Context) -> None:
-    """Show what was built: size, base, lock, age, whether it keeps its promises, and what is left of older specs."""
+@task(
+    auto_shortflags=False,
+    help={"verify": "read every file of virtual environments and compare it with what was built; exit code 1: altered"},
+)
+def images(ctx: Context, verify: bool = False) -> None:
+    """Show what was built: size, base, lock, age, whether it keeps its promises, and what is left of older specs.
+
+    Without --verify, sizes and times of files tell whether a virtual environment is as it was built.
+    """
     from tsuishi import commands
 
-    commands.images(_session(ctx))
+    commands.images(_session(ctx), verify)
 
 
 @task(

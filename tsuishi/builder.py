@@ -7,6 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pydantic import BaseModel, ConfigDict
+
 from tsuishi import files, provenance, spec
 from tsuishi.asking import ask
 from tsuishi.engines.base import Built, Engine, Kept
@@ -30,6 +32,18 @@ _PROBE = "probe"
 # What an environment reports about itself beside packages, and may promise.
 _NO_PACKAGES = ("python", "cuda", "cudnn")
 _PROBE_TIMEOUT_S = 300.0
+
+
+class _Reported(BaseModel):
+    """What environments say about themselves (suites/workloads/probe.py), as far as it is used here."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    python: str
+    versions: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    system_packages: dict[str, str] = {}
+    flags: dict[str, Any] = {}
 
 
 @dataclass(frozen=True)
@@ -131,10 +145,10 @@ class Builder:
         built = engine.find(environment)
         if built is None or not environment.pinned:
             return None
-        path = self._record_path(environment.name, built)
-        if not path.exists():
+        reported = self._remembered(environment.name, built)
+        if reported is None or broken_promises(environment, reported):
             return None
-        return Ready(environment, engine, built, provenance.environment_record(built, files.read_json(path)))
+        return Ready(environment, engine, built, provenance.environment_record(built, reported))
 
     def missing(self, environment: Environment) -> list[str]:
         """What a build without network needs and does not find here."""
@@ -145,8 +159,7 @@ class Builder:
 
     def reported(self, kept: Kept) -> dict[str, Any] | None:
         """What an environment that is still there said about itself when it was built; None where it was not asked."""
-        path = self._record_path(kept.environment, kept)
-        return files.read_json(path) if path.exists() else None
+        return self._remembered(kept.environment, kept)
 
     def forget(self, kept: Kept) -> None:
         """Drop what an environment that is gone said about itself."""
@@ -188,6 +201,14 @@ class Builder:
             reported["sbom"] = bill_of_materials(built, reported)
             files.write_json(path.with_suffix(".cdx.json"), reported["sbom"])
         files.write_json(path, reported)
+
+    def _remembered(self, environment: str, built: Built | Kept) -> dict[str, Any] | None:
+        """What an environment reported when it was built; None where no such report is there: it is asked again."""
+        try:
+            text = files.read_bytes(self._record_path(environment, built), files.MOST_JSON_BYTES)
+            return _Reported.model_validate_json(text).model_dump()
+        except (UserError, ValueError):
+            return None
 
     def _record_path(self, environment: str, built: Built | Kept) -> Path:
         folder = self._settings.cache / "environments"

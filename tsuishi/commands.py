@@ -117,11 +117,11 @@ def fetch(work: Session) -> None:
     work.fetch()
 
 
-def images(work: Session) -> None:
+def images(work: Session, verify: bool) -> None:
     """What was built, what it is made of and what it reported."""
     from tsuishi import inventory
 
-    inventory.show(work)
+    inventory.show(work, verify)
 
 
 def export(work: Session) -> None:

@@ -1,12 +1,13 @@
 """What was built and still takes room: `invoke images` and `invoke clean --images`."""
 
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from tsuishi import console, store
 from tsuishi.builder import broken_promises
 from tsuishi.engines.base import Engine, Kept
+from tsuishi.engines.venv import VenvEngine
 from tsuishi.environment import Environment, read_environments
 from tsuishi.errors import UserError
 from tsuishi.session import Session
@@ -15,18 +16,24 @@ _HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "pr
 _SHORT = 12
 
 
-def show(work: Session) -> None:
-    """A row for every pinned environment and engine that has it, and for what is left of earlier specs."""
+def show(work: Session, verify: bool = False) -> None:
+    """A row for every pinned environment and engine that has it, and for what is left of earlier specs.
+
+    `verify`: all of their files are read. Raises UserError where one is not as it was built.
+    """
     engines = _engines(work, "listed")
     kept = [one for engine in engines for one in engine.kept()]
+    altered = {one.name: _altered(work, one, whole=verify) for one in kept}
     environments = {one.name: one for one in read_environments(work.rooms.images) if one.pinned}
-    rows = [row for environment in environments.values() for row in _rows(work, environment, engines, kept)]
+    rows = [row for environment in environments.values() for row in _rows(work, environment, engines, kept, altered)]
     rows += [
         _row(one, "of an environment that is not in images/", "") for one in kept if one.environment not in environments
     ]
     work.screen.table("Images", _HEADERS, rows)
     work.screen.say(f"{console.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
     work.screen.say(f"what is in each image (CycloneDX): {work.settings.cache}/environments/*.cdx.json")
+    if verify:
+        _tell_altered(work, kept, altered)
 
 
 def remove(work: Session) -> None:
@@ -52,6 +59,20 @@ def remove(work: Session) -> None:
                 shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
+def _altered(work: Session, kept: Kept, *, whole: bool) -> str:
+    if whole and kept.engine == VenvEngine.name and kept.realised_id:
+        work.screen.say(f"{kept.environment}: reading {console.megabytes(kept.size_bytes)} in {kept.name}")
+    return work.builder.engines[kept.engine].altered(kept, whole=whole)
+
+
+def _tell_altered(work: Session, kept: Sequence[Kept], altered: Mapping[str, str]) -> None:
+    """Raise UserError where something is altered."""
+    told = [f"{one.name}: {altered[one.name]}" for one in kept if altered[one.name]]
+    if told:
+        raise UserError(f"not as built: {'; '.join(told)}: remove the folder, then `invoke build`")
+    work.screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
+
+
 def why_not_here(work: Session, environment: Environment) -> str:
     """Why an environment cannot be made, as a table has room for it; empty where it can."""
     if environment.open:
@@ -70,7 +91,11 @@ def _engines(work: Session, done: str) -> list[Engine]:
 
 
 def _rows(
-    work: Session, environment: Environment, engines: Sequence[Engine], kept: Sequence[Kept]
+    work: Session,
+    environment: Environment,
+    engines: Sequence[Engine],
+    kept: Sequence[Kept],
+    altered: Mapping[str, str],
 ) -> Iterator[tuple[str, ...]]:
     """What there is of one environment; what it would take, where its present spec is not among it."""
     built = [found for engine in engines if (found := engine.find(environment))]
@@ -81,7 +106,9 @@ def _rows(
         state = why_not_here(work, environment) or "to build"
         yield environment.name, work.builder.engine_for(environment).name, state, "", "", "", "", ""
     for one in sorted(of_it, key=lambda one: (one.engine, one.realised_id) not in present):
-        if (one.engine, one.realised_id) in present:
+        if altered[one.name]:
+            state = f"altered: {altered[one.name]}"
+        elif (one.engine, one.realised_id) in present:
             state = "built"
         elif (one.engine, one.spec_id) in specs:
             state = "on another base"

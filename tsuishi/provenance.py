@@ -4,6 +4,7 @@ import hashlib
 import os
 import platform
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,24 @@ def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]
         "sbom": reported.get("sbom"),  # CycloneDX, of an image
         "command_prefix": [Path(part).name for part in built.python],  # its folder may name a user
     }
+
+
+def other_versions(record: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
+    """Where a trial reports other versions than its environment's record: each with what the record says."""
+    expected, actual = _versions(record), _versions(reported)
+    return [
+        f"{name} is {actual[name]}, recorded {expected[name]}"
+        for name in sorted(expected.keys() & actual.keys())
+        if actual[name] != expected[name]
+    ]
+
+
+def _versions(said: Mapping[str, Any]) -> dict[str, Any]:
+    """All that is said of Python, CUDA, cuDNN and packages."""
+    versions = said.get("versions")
+    alone = {name: said.get(name) for name in ("python", "cuda", "cudnn")}
+    both = {**(versions if isinstance(versions, dict) else {}), **alone}
+    return {name: version for name, version in both.items() if version is not None}
 
 
 def workload_record(workloads: Path, workload: str) -> dict[str, Any]:

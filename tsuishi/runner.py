@@ -170,7 +170,7 @@ class Runner:
         except EngineLost as lost:
             reason = f"{ready.engine.name} stopped answering: {lost}"
             return Outcome("failed", reason), RunStopped(self._run, f"{reason}; start it again")
-        return outcome_of(recording.transcript, ended, self._memory), None
+        return outcome_of(recording.transcript, ended, self._memory, ready.record), None
 
     def _start(self, trial: PlannedTrial, ready: Ready, trial_id: str) -> Process:
         """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
@@ -283,9 +283,12 @@ def argument(trial: PlannedTrial, ready: Ready, data: Mapping[str, str] | None) 
     }
 
 
-def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int) -> Outcome:
-    """What a workload's own words and the way it ended come to."""
+def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, record: Mapping[str, Any]) -> Outcome:
+    """What a workload's own words and the way it ended come to; `record` is its environment's."""
     code = ended.code
+    if others := provenance.other_versions(record, transcript.reported):
+        remedy = "look what was altered with `invoke images --verify`"
+        return Outcome("failed", f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
     if ended.out_of_memory:
         limit = f"{memory_bytes / (1 << 30):.1f} GiB"
         return Outcome("out_of_memory", f"the kernel ended it at its memory limit of {limit}", code)

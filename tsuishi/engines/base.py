@@ -139,6 +139,12 @@ class Engine(Protocol):
     def kept(self) -> list[Kept]:
         """Every environment that was made by this engine and is still there, of whatever spec."""
 
+    def altered(self, kept: Kept, *, whole: bool) -> str:
+        """What of one of those is not as it was built, by sizes and times, or `whole`: by contents; empty where all is.
+
+        Nothing is looked at where the realised id is a digest that the engine itself keeps to.
+        """
+
     def remove(self, kept: Kept) -> None:
         """Remove one of those. Raises UserError where it is in use."""
 

@@ -38,7 +38,8 @@ def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
 
 def for_building(python: Path, home: str) -> dict[str, str]:
     """Of a step that makes a virtual environment with this interpreter: a source distribution is a program too."""
-    return {"PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
+    libraries = _of_user(("LD_LIBRARY_PATH",))
+    return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
 
 
 def for_finding() -> dict[str, str]:

@@ -133,6 +133,9 @@ class SubprocessEngine:
     def kept(self) -> list[Kept]:
         return []
 
+    def altered(self, kept: Kept, *, whole: bool) -> str:
+        return ""
+
     def remove(self, kept: Kept) -> None:
         shutil.rmtree(kept.name)
 

@@ -11,21 +11,32 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
-from tsuishi import files, parallel, spec
-from tsuishi.engines import wheelhouse
+from pydantic import BaseModel
+
+from tsuishi import files, parallel
+from tsuishi.engines import contents, environ, wheelhouse
 from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.engines.subprocesses import SubprocessEngine, die_with_parent
 from tsuishi.environment import Environment
-from tsuishi.errors import BuildError
+from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import Say
 from tsuishi.fetching.fetcher import Fetcher
 
-# Written last: a venv without it was never finished.
-_MARK = "tsuishi.json"
 # What decides how a venv is made, in place of a template's text.
-_RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes"
+_RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
+
+
+class Mark(BaseModel):
+    """The file tsuishi.json of a virtual environment."""
+
+    python: str
+    lock_sha256: str
+    realised_id: str
+    # For a reader: what was asked for.
+    asked: dict[str, Any]
 
 
 class VenvEngine(SubprocessEngine):
@@ -36,6 +47,8 @@ class VenvEngine(SubprocessEngine):
     def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
         self._venvs = cache / "venvs"
         self._pythons = pythons
+        # What was found altered, or "", by folder; looked at once.
+        self._altered: dict[Path, str] = {}
 
     def availability(self) -> Availability:
         return Availability(usable=True, version="")
@@ -56,10 +69,10 @@ class VenvEngine(SubprocessEngine):
         return ""
 
     def find(self, environment: Environment) -> Built | None:
+        """As the protocol says; None also where a file is not as it was recorded when it was built."""
         folder = self._folder(environment)
-        if not (folder / _MARK).is_file() or not (folder / "bin" / "python").exists():
-            return None
-        return self._built(environment, folder)
+        mark = _mark(folder)
+        return None if mark is None or self._alteration(folder) else self._built(environment, folder, mark)
 
     def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
         assert environment.python is not None
@@ -68,29 +81,41 @@ class VenvEngine(SubprocessEngine):
             raise BuildError(f"{environment.name}: {self.refusal(environment)}")
         wheels = fetcher.fetch(environment)
         folder = self._folder(environment)
+        if _mark(folder) and (altered := self._alteration(folder)):
+            say(f"altered since it was built ({altered}): it is built again")
         shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         say(f"making a virtual environment with {python}")
         with files.temporary_folder(self._venvs, ".wheelhouse-") as house:
             wheelhouse.lay_out(house, environment.pins, wheels)
-            _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)])
-            inside = str(folder / "bin" / "python")
-            options = ["--no-index", "--find-links", str(house / "wheels"), "--no-deps", "--no-cache-dir", "--quiet"]
-            options += ["--disable-pip-version-check", "--require-hashes", "--isolated"]
-            pip = wheelhouse.pip_wheel(environment.name, wheels)
+            _run(environment.name, [str(python), "-I", "-m", "venv", "--without-pip", str(folder)], house)
+            made = contents.paths(folder)
             say(f"installing {len(wheels)} packages, without network")
-            _run(environment.name, [inside, f"{pip}/pip", "install", *options, "-r", str(house / "bootstrap.txt")])
-            install = [inside, "-m", "pip", "install", *options, "--no-build-isolation"]
-            _run(environment.name, [*install, "-r", str(house / "requirements.txt")])
-        mark = {"python": full_version(python), "lock_sha256": environment.lock_sha256, "asked": environment.asked}
+            _install(environment.name, folder / "bin" / "python", wheelhouse.pip_wheel(environment.name, wheels), house)
+        contents.record(folder, made, {pin.name for pin in environment.pins})
+        version, lock = full_version(python), environment.lock_sha256
+        realised_id = contents.realised_id(folder, version, lock)
+        mark = Mark(python=version, lock_sha256=lock, realised_id=realised_id, asked=environment.asked)
         files.sync_all(folder)
-        files.write_json(folder / _MARK, mark)
-        return self._built(environment, folder)
+        files.write_json(folder / contents.MARK, mark.model_dump())
+        self._altered.pop(folder, None)
+        return self._built(environment, folder, mark)
 
     def discard(self, built: Built) -> None:
         shutil.rmtree(self._folder(built.environment), ignore_errors=True)
 
     def kept(self) -> list[Kept]:
-        return [_kept(path) for path in sorted(self._venvs.glob(f"*/{_MARK}"))]
+        return [_kept(path) for path in sorted(self._venvs.glob(f"*/{contents.MARK}"))]
+
+    def altered(self, kept: Kept, *, whole: bool) -> str:
+        folder = Path(kept.name)
+        mark = _mark(folder)
+        if mark is None:  # made by an earlier tsuishi, and not used any more
+            return ""
+        altered = contents.alteration(folder, whole=whole)
+        if whole and not altered and contents.realised_id(folder, mark.python, mark.lock_sha256) != mark.realised_id:
+            return f"{contents.MARK}: not the realised id of what is there"
+        return altered
 
     def storage(self) -> Path | None:
         return self._venvs
@@ -98,20 +123,24 @@ class VenvEngine(SubprocessEngine):
     def _folder(self, environment: Environment) -> Path:
         return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
 
-    def _built(self, environment: Environment, folder: Path) -> Built:
-        mark = files.read_json(folder / _MARK)
+    def _alteration(self, folder: Path) -> str:
+        if folder not in self._altered:
+            self._altered[folder] = contents.alteration(folder, whole=False)
+        return self._altered[folder]
+
+    def _built(self, environment: Environment, folder: Path, mark: Mark) -> Built:
         assert environment.base is not None
         return Built(
             environment=environment,
             engine=self.name,
-            engine_version=mark["python"],
+            engine_version=mark.python,
             spec_id=environment.spec_id(_RECIPE),
-            realised_id=_realised_id(mark["python"], environment.lock_sha256),
+            realised_id=mark.realised_id,
             python=(str(folder / "bin" / "python"),),
             details={
                 "base": {"reference": environment.base.reference, "used": "this machine", "digest": "unpinned"},
                 "substitutions": [
-                    {"asked": environment.base.reference, "used": f"CPython {mark['python']} of this machine"}
+                    {"asked": environment.base.reference, "used": f"CPython {mark.python} of this machine"}
                 ],
                 "image": None,
                 **self.confinement(str(folder / "bin" / "python")),
@@ -119,35 +148,46 @@ class VenvEngine(SubprocessEngine):
         )
 
 
-def _kept(mark: Path) -> Kept:
-    folder, noted = mark.parent, files.read_json(mark)
+def _mark(folder: Path) -> Mark | None:
+    """What was noted about a virtual environment; None where that is missing, or of an earlier tsuishi."""
+    try:
+        return Mark.model_validate_json(files.read_bytes(folder / contents.MARK))
+    except (UserError, ValueError):
+        return None
+
+
+def _kept(path: Path) -> Kept:
+    folder, mark = path.parent, _mark(path.parent)
     environment, _, spec_id = folder.name.rpartition("-")
-    lock = noted.get("lock_sha256", "")
     return Kept(
         environment=environment,
         engine=VenvEngine.name,
         name=str(folder),
         spec_id=spec_id,
-        realised_id=_realised_id(noted["python"], lock),
+        realised_id=mark.realised_id if mark else "",
         size_bytes=sum(path.lstat().st_size for path in folder.rglob("*")),
         base_digest="unpinned",
-        lock_sha256=lock,
-        created=datetime.fromtimestamp(mark.stat().st_mtime, UTC).isoformat(),
+        lock_sha256=mark.lock_sha256 if mark else "",
+        created=datetime.fromtimestamp(path.lstat().st_mtime, UTC).isoformat(),
     )
 
 
-def _realised_id(python: str, lock_sha256: str) -> str:
-    return "venv:" + spec.digest([python, lock_sha256], 16)
+def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
+    """First what installs the rest, then the rest."""
+    options = ["--no-index", "--find-links", str(house / "wheels"), "--no-deps", "--no-cache-dir", "--quiet"]
+    options += ["--disable-pip-version-check", "--require-hashes", "--isolated", "--no-build-isolation"]
+    for installer, names in (([f"{pip}/pip"], "bootstrap.txt"), (["-m", "pip"], "requirements.txt")):
+        _run(environment, [str(python), *installer, "install", *options, "-r", str(house / names)], house)
 
 
-def _run(environment: str, command: list[str]) -> None:
-    """Run one step of a build; its last words are the error where it fails."""
-    environ = {key: value for key, value in os.environ.items() if not key.startswith(("PYTHON", "PIP_"))}
+def _run(environment: str, command: list[str], home: Path) -> None:
+    """Run one step of a build, at home in a folder of its own; its last words are the error where it fails."""
     pipe = subprocess.PIPE
     with (
         subprocess.Popen(
             command,
-            env=environ,
+            cwd=home,
+            env=environ.for_building(Path(command[0]), str(home)),
             stdout=pipe,
             stderr=subprocess.STDOUT,
             text=True,

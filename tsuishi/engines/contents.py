@@ -1,0 +1,154 @@
+"""What a virtual environment holds, file by file: recorded when it is built, and compared when it is used.
+
+Not covered is what lies outside of it, but for the interpreter's executable: the standard library and the system's
+libraries.
+"""
+
+import csv
+import hashlib
+import os
+import re
+import stat
+from collections.abc import Collection
+from importlib.metadata import distributions
+from pathlib import Path
+
+from packaging.utils import canonicalize_name
+from pydantic import BaseModel, ConfigDict
+
+from tsuishi import files, spec
+from tsuishi.errors import BuildError, UserError
+from tsuishi.fetching.artifacts import sha256_of
+
+# Written last: a virtual environment without it was never finished.
+MARK = "tsuishi.json"
+_RECORD = "contents.json"
+_INTERPRETER = re.compile(r"bin/python[0-9.]*")
+# Bytecode holds the paths of its sources, and a package's RECORD the hashes of scripts, which hold the interpreter's.
+_NOT_PORTABLE = (".pyc", ".dist-info/RECORD")
+
+
+class _Contents(BaseModel):
+    """The file contents.json of a virtual environment."""
+
+    model_config = ConfigDict(strict=True)
+
+    # What the module venv made, before any package was installed.
+    made: list[str]
+    # By path: size in bytes, times of modification and of change in ns since 1970, sha256 (of a link where it leads).
+    files: dict[str, tuple[int, int, int, str]]
+
+
+def paths(venv: Path) -> list[str]:
+    """Every file and link in a virtual environment, relative to it."""
+    return [*_look(venv)]
+
+
+def record(venv: Path, made: Collection[str], packages: Collection[str]) -> None:
+    """Write down all that a virtual environment holds.
+
+    Raises BuildError for a file that neither the module venv made nor one of these packages (normalised names) lists,
+    and for a link that leads out of it.
+    """
+    now = _look(venv)
+    for path in sorted(now.keys() - _listed(venv, packages) - set(made)):
+        raise BuildError(
+            f"{venv / path}: no locked package lists this file: find out which package or program wrote it"
+        )
+    for path, about in now.items():
+        if stat.S_ISLNK(about.st_mode) and not (venv / path).resolve().is_relative_to(venv.resolve()):
+            raise BuildError(f"{venv / path}: a link that leads out of the environment: find out what made it")
+    held = {
+        path: (about.st_size, about.st_mtime_ns, about.st_ctime_ns, _digest(venv / path, about))
+        for path, about in now.items()
+    }
+    with files.replacing(venv / _RECORD) as file:
+        file.write(_Contents(made=sorted(made), files=held).model_dump_json())
+
+
+def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
+    """Digest of the interpreter, the lock and every recorded file of a package: the same in any folder.
+
+    Raises UserError where nothing is recorded.
+    """
+    recorded = _read(venv)
+    portable = {
+        path: _portable(venv, path, digest)
+        for path, (_, _, _, digest) in sorted(recorded.files.items())
+        if path not in recorded.made and not path.endswith(_NOT_PORTABLE)
+    }
+    return "venv:" + spec.digest([python, recorded.files["bin/python"][-1], lock_sha256, portable], 16)
+
+
+def alteration(venv: Path, *, whole: bool) -> str:
+    """What in a virtual environment is not as it was recorded; empty where all is.
+
+    Names, sizes and times of all files are compared, and the contents of those that were changed or touched since.
+    `whole`: the contents of all.
+    """
+    try:
+        recorded, now = _read(venv).files, _look(venv)
+        for path in sorted(recorded.keys() ^ now.keys()):
+            return f"{path}: {'not there any more' if path in recorded else 'not there when it was built'}"
+        for path, (size, modified, changed, digest) in recorded.items():
+            about = now[path]
+            if (about.st_size, about.st_mtime_ns) != (size, modified):
+                return f"{path}: changed"
+            if (whole or about.st_ctime_ns != changed) and _digest(venv / path, about) != digest:
+                return f"{path}: other content"
+    except (UserError, OSError) as error:
+        return str(error)
+    return ""
+
+
+def _look(venv: Path) -> dict[str, os.stat_result]:
+    """Every file and link by its path; bin/python* is what it leads to."""
+    found, folders = {}, [""]
+    while folders:
+        folder = folders.pop()
+        with os.scandir(venv / folder) as entries:
+            for entry in entries:
+                path = folder + entry.name
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{path}/")
+                elif path not in (MARK, _RECORD):
+                    found[path] = entry.stat(follow_symlinks=bool(_INTERPRETER.fullmatch(path)))
+    return found
+
+
+def _digest(path: Path, about: os.stat_result) -> str:
+    if stat.S_ISLNK(about.st_mode):
+        return f"-> {path.readlink()}"
+    if not stat.S_ISREG(about.st_mode):
+        raise BuildError(f"{path}: no regular file: remove it")
+    return sha256_of(path)
+
+
+def _listed(venv: Path, packages: Collection[str]) -> set[str]:
+    """The files that the RECORD of each of these packages lists."""
+    listed = set()
+    for site in venv.glob("lib/python*/site-packages"):
+        for found in distributions(path=[str(site)]):
+            if canonicalize_name(found.name or "") in packages:
+                rows = csv.reader((found.read_text("RECORD") or "").splitlines())
+                listed |= {os.path.normpath(site.relative_to(venv) / row[0]) for row in rows if row}
+    return listed
+
+
+def _portable(venv: Path, path: str, digest: str) -> str:
+    """The digest of a file without the path of the interpreter that a script names in its first lines."""
+    if not path.startswith("bin/"):
+        return digest
+    python = rb'"?' + re.escape(os.fsencode(venv)) + rb'/bin/python[0-9.]*"?'
+    # Where the path is long, pip lets a shell start the interpreter.
+    shell = rb"/bin/sh\n'''exec' " + python + rb' "\$0" "\$@"\n' + rb"' '''"
+    text = re.sub(rb"\A#!(" + python + rb"|" + shell + rb")\n", b"#!python\n", (venv / path).read_bytes())
+    return hashlib.sha256(text).hexdigest()
+
+
+def _read(venv: Path) -> _Contents:
+    path = venv / _RECORD
+    try:
+        return _Contents.model_validate_json(files.read_bytes(path))
+    except ValueError as error:
+        raise UserError(f"{path}: not a record of what an environment holds: build it again") from error
