@@ -177,7 +177,7 @@ def test_half_a_surrogate_pair_becomes_a_question_mark_since_no_file_takes_it() 
     assert event.text == "no caf?: café"
 
 
-@pytest.mark.parametrize(("event", "change"), WRONG_EVENTS)
+@pytest.mark.parametrize(("event", "change"), WRONG_EVENTS, ids=str)
 def test_an_event_with_a_value_that_nothing_after_it_takes_is_none(event: str, change: dict[str, Any]) -> None:
     failed = {"kind": "error", "type": "E", "text": ""}
     kinds: dict[str, dict[str, Any]] = {"environment": {}, "sample": SAMPLE, "failed": failed}

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_run import write_example
+from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case, write_example
 from tsuishi.analysis import recorded as reading
+from tsuishi.analysis.frames import read_runs
 from tsuishi.analysis.reading import frame
 from tsuishi.analysis.recorded import Parts, ahead, read_visible, recorded, visible
 from tsuishi.errors import UserError
@@ -161,3 +162,42 @@ def test_a_run_of_few_trials_is_read_where_it_is_asked_for(tmp_path: Path) -> No
     with ahead([write_example(tmp_path / "run")]) as read:
         assert read is recorded
         assert set(psutil.Process().children()) == others
+
+
+def ok_trial(tmp_path: Path, **tables: str) -> RunDirectory:
+    """A run of a trial that ended well, with these tables."""
+    run = SyntheticRun(tmp_path / "run")
+    trial = run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
+    for table, text in tables.items():
+        (run.directory.trials / trial / f"{table}.csv").write_text(text)
+    return run.finish()
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "why"),
+    [
+        ("samples", f"{HEAD}measure,0,1,2,0.5\nmeasure,1,1,2,-0.5\n", "row 2: seconds is not above 0 and finite"),
+        ("samples", f"{HEAD}measure,0,1,2,0\n", "row 1: seconds is not above 0 and finite"),
+        ("samples", f"{HEAD}measure,0,1,2,inf\n", "row 1: seconds is not above 0 and finite"),
+        ("samples", f"{HEAD}measure,0,1,2,\n", "row 1: seconds is not above 0 and finite"),
+        ("samples", f"{HEAD}a,0,1,2,1\nb,0,0,2,1\n", "row 2: steps is not 1 or more"),
+        ("samples", f"{HEAD}a,0,1,-2,1\n", "row 1: images is not 0 or more"),
+        ("samples", f"{HEAD}a,0,1,2,1\na,0,1,2,1\n", "row 2: its index is not its place in its phase"),
+        ("samples", f"{HEAD}a,0,1,2,1\nb,0,1,2,1\na,2,1,2,1\n", "row 3: its index is not its place in its phase"),
+        ("samples", f"{HEAD}a,,1,2,1\n", "row 1: its index is not its place in its phase"),
+        ("metrics", "name,value,unit\nloss,inf,1\n", "row 1: value is not finite"),
+        ("telemetry", "elapsed_s,phase,device\n-1,,host\n", "row 1: elapsed_s is not 0 or more"),
+    ],
+)
+def test_rows_that_no_workload_can_have_sent_are_refused(tmp_path: Path, table: str, text: str, why: str) -> None:
+    run = ok_trial(tmp_path, **{table: text})
+    file = run.finished_folders()[0] / f"{table}.csv"
+    with pytest.raises(UserError) as refused:
+        read_runs([run])
+    assert str(refused.value) == f"{file}: {why}: restore the file, or remove the trial's folder"
+
+
+def test_a_row_that_a_killed_runner_left_half_is_not_held_against_the_run(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(training_case(16), TF, [("measure", 0, 1, 16, "")], status="interrupted")  # type: ignore[list-item]
+    assert read_runs([run.finish()]).samples["seconds"].isna().tolist() == [True]

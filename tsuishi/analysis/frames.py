@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from tsuishi.analysis.reading import frame, typed
+from tsuishi.analysis.reading import frame, refuse_wrong_rows, typed
 from tsuishi.analysis.recorded import Read, recorded
 from tsuishi.case import AXES
 from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory
@@ -49,7 +49,7 @@ class Results:
 
 
 def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
-    """Everything a report rests on. Raises UserError for what is unreadable or not of the type the schema gives it."""
+    """Everything a report rests on. Raises UserError for what is unreadable, of a wrong type, or cannot have been."""
     found = read(runs)
     rows = [
         {"run_id": run_id, **seen, **found.records.get(seen["case_record"], {})} for run_id, _, seen in found.trials
@@ -57,6 +57,9 @@ def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
     details = {(run_id, trial_id): seen for run_id, trial_id, seen in found.trials}
     trials = _label_columns(typed("trials", rows, "run_id"), found.records)
     tables = {table: frame(table, text) for table, text in found.tables.items()}
+    paths = {run.id: run.path / "trials" for run in runs}
+    ok = trials["status"].eq("ok").to_numpy(bool)
+    refuse_wrong_rows(tables, ok, lambda trial: paths[found.trials[trial][0]] / found.trials[trial][1])
     return Results(found.runs, found.records, details, trials, **tables)
 
 

@@ -2,8 +2,11 @@
 
 import csv
 import io
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
@@ -42,6 +45,40 @@ def frame(table: str, text: bytes) -> pd.DataFrame:
         # Slower, but it says which value is wrong.
         rows = csv.DictReader(io.StringIO(text.decode(), newline=""))
         return typed(table, [{**row, TRIAL: int(row[TRIAL])} for row in rows], TRIAL)
+
+
+def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder: Callable[[int], Path]) -> None:
+    """Raise UserError for a row that no workload can have sent, which names its file and how to go on.
+
+    `ok`: of every trial, whether it ended well; the others, which may have been killed while they wrote, are not used.
+    `folder`: of a trial, where its files are.
+    """
+    used = {table: rows[ok[rows[TRIAL]]] for table, rows in tables.items()}
+    for table, what, right in _checks(used):
+        rows = used[table]
+        if not right.all():
+            first = int(np.argmin(right))
+            trial = rows[TRIAL].iloc[first]
+            number = int((rows[TRIAL].iloc[: first + 1] == trial).sum())
+            file = folder(trial) / f"{table}.csv"
+            raise UserError(f"{file}: row {number}: {what}: restore the file, or remove the trial's folder")
+
+
+def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.ndarray]]:
+    """(table, what is wrong, of every row whether it is right)."""
+
+    def within(table: str, column: str, least: float) -> np.ndarray:
+        values = tables[table][column].to_numpy("float64", na_value=np.nan)
+        return (values >= least) & (values < np.inf)
+
+    samples = tables["samples"]
+    place = samples.groupby([TRIAL, "phase"], observed=True).cumcount()
+    yield "samples", "its index is not its place in its phase", samples["index"].eq(place).fillna(False).to_numpy(bool)
+    yield "samples", "steps is not 1 or more", within("samples", "steps", 1)
+    yield "samples", "images is not 0 or more", within("samples", "images", 0)
+    yield "samples", "seconds is not above 0 and finite", within("samples", "seconds", np.nextafter(0, 1))
+    yield "metrics", "value is not finite", np.isfinite(tables["metrics"]["value"].to_numpy())
+    yield "telemetry", "elapsed_s is not 0 or more", within("telemetry", "elapsed_s", 0)
 
 
 def typed(table: str, rows: list[dict[str, Any]], key: str) -> pd.DataFrame:

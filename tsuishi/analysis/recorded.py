@@ -7,6 +7,7 @@ its own while the process that asked still imports pandas.
 
 import csv
 import gc
+import hashlib
 import io
 import os
 import re
@@ -57,14 +58,15 @@ def recorded(runs: Sequence[RunDirectory]) -> Recorded:
     """
     records: dict[str, dict[str, Any]] = {}
     trials: list[tuple[str, str, dict[str, Any]]] = []
-    parts = {table: Parts(table) for table in ("samples", "metrics", "telemetry")}
+    parts = {table: Parts(table) for table in schema.OF_A_TRIAL}
     for run in runs:
         for path in sorted(run.records.glob("*.json")):
             records[path.stem] = read_visible(path)
         for folder in run.finished_folders():
+            trial = read_visible(f"{folder}/trial.json")
             for part in parts.values():
-                part.add(len(trials), folder)
-            trials.append((run.id, folder.name, read_visible(f"{folder}/trial.json")))
+                part.add(len(trials), folder, trial.get("tables"))
+            trials.append((run.id, folder.name, trial))
     texts = {table: part.text() for table, part in parts.items()}
     return Recorded({run.id: run.run(read_visible) for run in runs}, records, trials, texts)
 
@@ -135,20 +137,28 @@ class Parts:
     """The parts that trials have of one table, put together; the number of the trial stands in front of every row."""
 
     def __init__(self, table: str) -> None:
+        self._table = table
         self._file = f"{table}.csv"
         self._columns = [name for name in schema.names(table) if name != "trial_id"]
         self._head = f"{','.join(self._columns)}\n".encode()
         self._rows: list[bytes] = []
 
-    def add(self, trial: int, folder: Path) -> None:
-        """Read a trial's part; a trial that wrote none has no rows."""
+    def add(self, trial: int, folder: Path, digests: Any = None) -> None:
+        """Read a trial's part; a trial that wrote none has no rows.
+
+        `digests`: the SHA-256 of its tables by their names, as its trial.json has them; None in trials of old that
+        have none. Raises UserError where the part is not the one that was written.
+        """
+        # Not a Path, which takes as long as reading a small file.
+        path = f"{folder}/{self._file}"
         try:
-            # Not a Path, which takes as long as reading a small file.
-            part = read_bytes(f"{folder}/{self._file}")
+            part = read_bytes(path)
         except UserError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
-                return
-            raise
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            self._hold(path, digests, None)
+            return
+        self._hold(path, digests, part)
         plain = part.startswith(self._head) and part.endswith(b"\n") and not part.translate(None, _PRINTABLE)
         if not plain or b'"' in part or b"\n\n" in part:
             self._rows.append(self._rewritten(trial, part))
@@ -156,6 +166,15 @@ class Parts:
             # Every line is a row.
             rows, number = part[len(self._head) : -1], b"%d," % trial
             self._rows.append(number + rows.replace(b"\n", b"\n" + number) + b"\n")
+
+    def _hold(self, path: str, digests: Any, part: bytes | None) -> None:
+        """Raise UserError where a part is not what its trial wrote down."""
+        if digests is None:
+            return
+        found = None if part is None else hashlib.sha256(part).hexdigest()
+        if not isinstance(digests, dict) or digests.get(self._table) != found:
+            what = "is missing" if part is None else "was changed"
+            raise UserError(f"{path}: {what} since its trial wrote it: restore it, or remove the trial's folder")
 
     def _rewritten(self, trial: int, part: bytes) -> bytes:
         """A part with the table's columns in their order, made visible."""
