@@ -9,13 +9,14 @@ always written.
 import os
 import signal
 import sys
-from typing import Any
+from typing import Any, TextIO, cast
 
 from invoke.exceptions import Exit
 from invoke.executor import Executor
 
-from tsuishi.command_line import given_options
-from tsuishi.errors import EXIT_INTERRUPTED, EXIT_USER_ERROR, EngineLost, UserError
+from tsuishi.command_line import Refused, given_options
+from tsuishi.errors import EXIT_INTERRUPTED, EngineLost, UserError
+from tsuishi.printable import VisibleStream
 from tsuishi.settings import PREFIX
 
 
@@ -41,15 +42,17 @@ class ChainExecutor(Executor):
         cls.tasks = tuple(call.task.name for call in calls)
         cls.variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
+        # Warnings and tracebacks say what others wrote, too.
+        sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:
             cls.options = given_options(tasks)
             results = super().execute(*tasks)
         except UserError as error:
-            raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
+            raise Refused(error) from None
         except EngineLost as lost:
-            raise Exit(f"error: the engine stopped answering: {lost}; start it again", code=EXIT_USER_ERROR) from None
+            raise Refused(f"the engine stopped answering: {lost}; start it again") from None
         except OSError as error:
-            raise Exit(f"error: {error.strerror or error}: {error.filename or ''}", code=EXIT_USER_ERROR) from None
+            raise Refused(f"{error.strerror or error}: {error.filename or ''}") from None
         except KeyboardInterrupt:
             goes_on = "`invoke run-suite --resume latest`" if "run-suite" in cls.tasks else "the same command"
             raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None

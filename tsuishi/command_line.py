@@ -21,11 +21,19 @@ from invoke.parser.parser import ParseResult
 from invoke.program import Program
 
 from tsuishi.errors import EXIT_USER_ERROR, UserError, unknown
+from tsuishi.printable import line
 
 MAIN_JOB = ("build", "run-suite", "report")
 
 _UNKNOWN = re.compile(r"No idea what (['\"])(.*)\1 is!")
 _NO_VALUE = re.compile(r"Flag <Argument: ([\w-]+).* needed value")
+
+
+class Refused(Exit):
+    """An end with one line on standard error, and the exit code of a user's mistake."""
+
+    def __init__(self, why: object) -> None:
+        super().__init__(f"error: {line(why)}", code=EXIT_USER_ERROR)
 
 
 def read_chains() -> None:
@@ -99,9 +107,9 @@ class ChainProgram(Program):
         try:
             parse()
         except ParseError as error:
-            raise Exit(f"error: {self._explain(error)}", code=EXIT_USER_ERROR) from None
+            raise Refused(self._explain(error)) from None
         except UserError as error:
-            raise Exit(f"error: {error}", code=EXIT_USER_ERROR) from None
+            raise Refused(error) from None
 
     def _explain(self, error: ParseError) -> UserError | ParseError:
         """The parser's error in tsuishi's words; as it is where it is none of those that a mistake comes to."""

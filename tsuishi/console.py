@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from tsuishi.fetching.artifacts import Momentary
 from tsuishi.plan import PlannedBuild, PlannedTrial
-from tsuishi.run_progress import RunProgress, run_progress
+from tsuishi.printable import line
+from tsuishi.run_progress import LineColumn, RunProgress, run_progress
 from tsuishi.units import age as age
 from tsuishi.units import duration as duration
 from tsuishi.units import megabytes as megabytes
@@ -29,18 +30,18 @@ class Screen:
         if not self.console.is_terminal:
             self.console.width = _WIDTH_OF_A_FILE
 
-    def say(self, line: str) -> None:
+    def say(self, text: str) -> None:
         """One line."""
-        self.console.print(escape(line))
+        self.console.print(Text(line(text)))
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
         """A table; columns whose every cell is a number or a size are set right."""
-        table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+        table = Table(title=Text(line(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
-            table.add_column(header, justify="right" if numeric else "left", overflow="fold")
+            table.add_column(Text(line(header)), justify="right" if numeric else "left", overflow="fold")
         for row in rows:
-            table.add_row(*(escape(str(cell)) for cell in row))
+            table.add_row(*(Text(line(cell)) for cell in row))
         self.console.print(table)
 
     @contextmanager
@@ -61,7 +62,7 @@ class Screen:
     def moving(self, doing: str, size: int) -> Iterator[Callable[[int], None]]:
         """Show so many bytes on their way; gives what is to be told the size of each piece."""
         with _progress(self.console) as progress:
-            task = progress.add_task(escape(doing), total=size, note="")
+            task = progress.add_task(doing, total=size, note="")
             yield lambda piece: progress.advance(task, piece)
 
     @contextmanager
@@ -104,11 +105,11 @@ class WorkProgress:
         if self.bytes and not self._screen.console.is_terminal:
             self._screen.say(f"  {self._name}: {megabytes(self.bytes)} fetched")
 
-    def say(self, line: str) -> None:
+    def say(self, text: str) -> None:
         if self._screen.console.is_terminal:
-            self._progress.update(self._task, note=escape(line[: self._room]))
-        elif not isinstance(line, Momentary):
-            self._screen.say(f"  {self._name}: {line[:_LINE]}")
+            self._progress.update(self._task, note=line(text)[: self._room])
+        elif not isinstance(text, Momentary):
+            self._screen.say(f"  {self._name}: {text[:_LINE]}")
 
     def downloaded(self, size: int) -> None:
         self.bytes += size
@@ -148,11 +149,12 @@ def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
 def _progress(console: Console) -> Progress:
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}"),
+        LineColumn("{task.description}"),
         BarColumn(bar_width=20),
         TimeElapsedColumn(),
-        TextColumn("{task.fields[note]}"),
+        LineColumn("{task.fields[note]}"),
         console=console,
         transient=True,
+        redirect_stderr=False,
         disable=not console.is_terminal,
     )

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
 from rich.table import Column
 from rich.text import Text
 
 from tsuishi.plan import PlannedTrial
+from tsuishi.printable import line
 from tsuishi.units import duration
 
 _COLOURS = {
@@ -70,17 +70,17 @@ class RunProgress:
         self._trials_s += sum(trial.expected_s for trial in trials)
 
     def waits(self, why: str) -> None:
-        self._console.print(escape(why))
+        self._console.print(Text(line(why)))
 
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
         self._number += 1
         self._trial_s, self._begun = trial.expected_s, time.monotonic()
         again = f" (attempt {attempt})" if attempt > 1 else ""
         self._description = f"[{self._number}/{self._total}] {trial.id}{again}"
-        self._progress.update(self._task, description=escape(self._description), phase="starts")
+        self._progress.update(self._task, description=self._description, phase="starts")
 
     def phase(self, name: str) -> None:
-        self._progress.update(self._task, phase=escape(name))
+        self._progress.update(self._task, phase=name)
 
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
         self._trials_s = max(0.0, self._trials_s - trial.expected_s)
@@ -89,8 +89,9 @@ class RunProgress:
             self._unsupported.setdefault(trial.environment, {})[trial.case.id] = reason
         elif status != "ok" or not self._console.is_terminal:
             colour = _COLOURS.get(status, "default")
-            tail = f": {escape(reason)}" if reason else ""
-            self._console.print(f"{escape(self._description)} [{colour}]{status}[/] {duration_s:.1f} s{tail}")
+            tail = f" {duration_s:.1f} s: {reason}" if reason else f" {duration_s:.1f} s"
+            parts = line(self._description), " ", (line(status), colour), line(tail)
+            self._console.print(Text.assemble(*parts))
 
     def sum_up(self) -> None:
         """A line for each environment with cases that it cannot run, the most frequent reasons first."""
@@ -98,7 +99,7 @@ class RunProgress:
             count = f"{len(reasons)} case{'s' * (len(reasons) > 1)}"
             common = Counter(map(_in_short, reasons.values())).most_common()
             grouped = ", ".join(f"{reason}: {number}" for reason, number in common)
-            self._console.print(f"unsupported: {count} in {environment} ({escape(grouped)})")
+            self._console.print(Text(line(f"unsupported: {count} in {environment} ({grouped})")))
 
 
 def _in_short(reason: str) -> str:
@@ -108,6 +109,13 @@ def _in_short(reason: str) -> str:
     "precision 'amp_fp16'"
     """
     return re.split("[:;] ", reason.removeprefix("Unsupported: "), maxsplit=1)[0]
+
+
+class LineColumn(TextColumn):
+    """Text that may be of others, on one line."""
+
+    def render(self, task: Task) -> Text:
+        return Text(line(self.text_format.format(task=task)))
 
 
 class _LeftColumn(ProgressColumn):
@@ -121,11 +129,12 @@ def run_progress(console: Console) -> Progress:
     """One line as wide as the terminal, in which only the trial's id is cut short."""
     return Progress(
         SpinnerColumn(),
-        TextColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
-        TextColumn("{task.fields[phase]} ·", table_column=Column(no_wrap=True)),
+        LineColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
+        LineColumn("{task.fields[phase]} ·", table_column=Column(no_wrap=True)),
         _LeftColumn(table_column=Column(no_wrap=True)),
         console=console,
         expand=True,
         transient=True,
+        redirect_stderr=False,
         disable=not console.is_terminal,
     )

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
-from tsuishi import schema
-from tsuishi.analysis import recorded
+from tsuishi import printable, schema
 from tsuishi.analysis.estimates import Block, case_estimates, phase_estimates, trial_estimates
 from tsuishi.analysis.frames import outcomes, read_runs
 from tsuishi.errors import UserError
@@ -163,7 +162,7 @@ def test_a_value_of_the_wrong_type_names_table_and_column(tmp_path: Path) -> Non
     ],
 )
 def test_unprintable_characters_become_visible(text: str, seen: str) -> None:
-    assert recorded.visible({"key": [text]}) == {"key": [seen]}
+    assert printable.visible({"key": [text]}) == {"key": [seen]}
 
 
 def _cases(run: SyntheticRun, quantity: str) -> list[Any]:

@@ -14,8 +14,9 @@ from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case,
 from tsuishi.analysis import recorded as reading
 from tsuishi.analysis.frames import read_runs
 from tsuishi.analysis.reading import frame
-from tsuishi.analysis.recorded import Parts, ahead, read_visible, recorded, visible
+from tsuishi.analysis.recorded import Parts, ahead, read_visible, recorded
 from tsuishi.errors import UserError
+from tsuishi.printable import visible
 from tsuishi.store import RunDirectory
 
 HEAD = "phase,index,steps,images,seconds\n"

@@ -13,7 +13,6 @@ import os
 import re
 import subprocess
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 from tsuishi import schema, workers
 from tsuishi.errors import UserError
 from tsuishi.files import MOST_JSON_BYTES, parse_json, read_bytes
+from tsuishi.printable import visible
 from tsuishi.store import RunDirectory
 
 # The column of a trial's number, where a table has many rows of a trial.
@@ -66,9 +66,9 @@ def recorded(runs: Sequence[RunDirectory]) -> Recorded:
             trial = read_visible(f"{folder}/trial.json")
             for part in parts.values():
                 part.add(len(trials), folder, trial.get("tables"))
-            trials.append((run.id, folder.name, trial))
+            trials.append((visible(run.id), visible(folder.name), trial))
     texts = {table: part.text() for table, part in parts.items()}
-    return Recorded({run.id: run.run(read_visible) for run in runs}, records, trials, texts)
+    return Recorded({visible(run.id): run.run(read_visible) for run in runs}, records, trials, texts)
 
 
 @contextmanager
@@ -113,24 +113,6 @@ def read_visible(path: Path | str) -> dict[str, Any]:
     text = read_bytes(path, MOST_JSON_BYTES)
     value = parse_json(path, text)
     return visible(value) if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text) else value
-
-
-def visible(value: Any) -> Any:
-    """The same JSON value with everything unprintable in its strings made visible.
-
-    Control characters, lone surrogates and characters that turn the direction of what follows become ⟨U+…⟩:
-    they break files, or show a reader something other than what is there.
-    """
-    if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
-    if isinstance(value, dict):
-        return {visible(key): visible(entry) for key, entry in value.items()}
-    return [visible(entry) for entry in value] if isinstance(value, list) else value
-
-
-def _visible_character(character: str) -> str:
-    odd = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and character not in "\n\t"
-    return f"⟨U+{ord(character):04X}⟩" if odd else character
 
 
 class Parts:
