@@ -99,6 +99,12 @@ def drawings(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ[KEPT_IN] = str(folder)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def exclusive_on() -> None:
+    """Workers measure at the same time, and beside whatever else is measured here: each keeps out itself alone."""
+    os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"] = f"the machine of test process {os.getpid()}"
+
+
 @contextmanager
 def one_worker(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[None]:
     """One worker at a time: what they share is made by the first of them, and found by the others."""

@@ -5,8 +5,6 @@ import io
 import json
 import math
 import re
-import subprocess
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ from tsuishi import schema, spec, store
 from tsuishi.case import AXES, Case
 from tsuishi.errors import UserError
 from tsuishi.files import read_json, write_json
-from tsuishi.store import RunDirectory, csv_value, csv_writer, exclusive, known_runs, open_run
+from tsuishi.store import RunDirectory, csv_value, csv_writer, known_runs, open_run
 
 CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
 HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'
@@ -281,35 +279,6 @@ def test_runs_are_found_by_id_by_path_and_as_the_latest(tmp_path: Path) -> None:
         open_run(tmp_path, "20260101-000000-b")
     assert str(caught.value).startswith("unknown run '20260101-000000-b'; did you mean '")
     assert str(caught.value).endswith("known: 20260101-000000-a, 20260102-000000-b")
-
-
-HOLD = """
-import sys
-from pathlib import Path
-from tsuishi.store import exclusive
-with exclusive(Path(sys.argv[1]), "measuring"):
-    print("held", flush=True)
-    sys.stdin.read()
-"""
-
-
-def test_a_lock_holds_across_processes_and_ends_with_its_holder(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / ".measuring"
-    command = [sys.executable, "-c", HOLD, str(path)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1]
-    ) as holder:
-        assert holder.stdout
-        assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(UserError) as caught, exclusive(path, "measuring on this machine"):
-            pytest.fail("two processes held one lock")
-        said = f"another tsuishi (process {holder.pid}) is measuring on this machine; wait for it"
-        assert str(caught.value) == said
-        holder.kill()
-    with exclusive(path, "measuring"):
-        assert path.read_text().isdigit()
-    with exclusive(path, "measuring"):
-        pass
 
 
 def test_statuses_are_either_final_or_run_again() -> None:

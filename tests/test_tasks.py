@@ -34,6 +34,7 @@ def invoke(root: Path, *arguments: str, **environ: str) -> "subprocess.Completed
     command = [sys.executable, "-m", "invoke", *arguments]
     given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
     given |= {"INVOKE_TSUISHI_CACHE": str(root / "cache"), "INVOKE_TSUISHI_HOST_PYTHON": sys.executable}
+    given["INVOKE_TSUISHI_EXCLUSIVE_ON"] = os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]
     return subprocess.run(command, cwd=root, env=given | environ, capture_output=True, text=True, check=False)
 
 

@@ -40,7 +40,7 @@ def ask(
             mounts={rooms.workloads: WORKLOADS_INSIDE},
             name=f"tsuishi-{workload}-{built.environment.name}-{time.time_ns()}",
             labels={workload: built.environment.name},
-            limits=Limits(gpus=gpus),
+            limits=Limits(gpus=gpus, seconds=timeout_s),
         ),
     )
     try:

@@ -98,6 +98,11 @@ class Builder:
         docker = self.engines["docker"]
         return docker if docker.availability().usable else None
 
+    def sweep(self) -> None:
+        """End what killed processes of tsuishi left running in any engine: it would disturb what is measured now."""
+        for engine in self.engines.values():
+            engine.sweep()
+
     def refusal(self, environment: Environment) -> str:
         """Why the environment cannot be made here; empty where it can."""
         if environment.pinned and platform.machine() != _ARCHITECTURE:

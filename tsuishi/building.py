@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tsuishi import console, parallel, store
+from tsuishi import console, exclusion, parallel
 from tsuishi.builder import Builder, Ready
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, EngineLost, UserError
@@ -61,7 +61,8 @@ class Building:
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others."""
-        with store.exclusive(self._settings.cache / "building.lock", "building environments"):
+        with exclusion.file(self._settings.cache / "building.lock", "building environments"):
+            self._builder.sweep()
             found = {environment.name: self._builder.find(environment) for environment in environments}
             for name, ready in found.items():
                 if ready is not None:

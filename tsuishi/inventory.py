@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from tsuishi import console, store
+from tsuishi import console, exclusion
 from tsuishi.builder import broken_promises
 from tsuishi.engines.base import Engine, Kept
 from tsuishi.engines.venv import VenvEngine
@@ -38,9 +38,9 @@ def show(work: Session, verify: bool = False) -> None:
 
 def remove(work: Session) -> None:
     """Remove all of it, saying each thing; what is in use stays, and what tsuishi did not make."""
-    cache = work.settings.cache
+    cache, machine = work.settings.cache, exclusion.machine(work.settings.exclusive_on)
     left = False
-    with store.exclusive(cache / "measuring.lock", "measuring"), store.exclusive(cache / "building.lock", "building"):
+    with machine, exclusion.file(cache / "building.lock", "building environments"):
         engines = _engines(work, "removed")
         for engine in engines:
             for kept in engine.kept():

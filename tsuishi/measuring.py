@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tsuishi import __version__, plan, provenance, runner, store
+from tsuishi import __version__, exclusion, plan, provenance, runner, store
 from tsuishi.builder import Builder, Ready
 from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import UserError
@@ -52,10 +52,11 @@ class Measuring:
             self._await_gpus(outlined.trials)
             checked = self._self_check(ready, outlined.trials)
             run = self._create(name, outlined, checked)
-            if work.clock.within_s is None:
-                self._finish(run, ready, outlined.trials)
-            else:
-                self._deepen(run, ready, outlined.matrix, outlined.asked, outlined.others)
+            with run.alone():
+                if work.clock.within_s is None:
+                    self._finish(run, ready, outlined.trials)
+                else:
+                    self._deepen(run, ready, outlined.matrix, outlined.asked, outlined.others)
         return run
 
     def resume(self, name: str) -> RunDirectory:
@@ -63,10 +64,15 @@ class Measuring:
 
         Without a time, the trials that were planned are finished; within a time, the run is deepened: more trials for
         what is open, then more questions. Engine, mirror map and GPUs are the run's own where none are given now.
-        Raises UserError where an environment is not what it was.
+        Raises UserError where an environment is not what it was, or where another process measures the run.
         """
+        run = store.open_run(self._work.settings.results, name)
+        with run.alone():  # from the first look at what is left to measure
+            self._resume(run)
+        return run
+
+    def _resume(self, run: RunDirectory) -> None:
         work = self._work
-        run = store.open_run(work.settings.results, name)
         then = run.run()
         self._as_in(then)
         names = {entry["environment"] for entry in then["plan"]}
@@ -92,7 +98,6 @@ class Measuring:
                 known = {one.id for one in asked}
                 others = [one for one in work.questions(matrix) if one.id not in known]
                 self._deepen(run, ready, matrix, asked, others)
-        return run
 
     def _finish(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
         """Every trial of the plan that has no finding yet."""
@@ -166,9 +171,12 @@ class Measuring:
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         work.screen.say(f"run {run.id}: {said}; took {duration(time.monotonic() - begun)}")
 
-    def _alone(self) -> AbstractContextManager[None]:
-        """Only one run at a time measures, wherever its results go."""
-        return store.exclusive(self._work.settings.cache / "measuring.lock", "measuring on this machine")
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Only one run at a time measures, whose ever it is, and nothing that others left running is beside it."""
+        with exclusion.machine(self._work.settings.exclusive_on):
+            self._work.builder.sweep()
+            yield
 
     def _await_gpus(self, planned: Sequence[PlannedTrial]) -> None:
         """Before anything is recorded: wait for the GPUs the trials need. Raises UserError where they stay in use."""

@@ -91,7 +91,6 @@ class Runner:
         are gathered whatever happens. Raises KeyboardInterrupt after recording the trial at hand, RunStopped where
         engine or disk fail.
         """
-        self._sweep()
         self._bury_left_behind(planned)
         done = last_attempts(self._run)
         try:
@@ -187,7 +186,7 @@ class Runner:
                     mounts=mounts,
                     name=f"tsuishi-{self._run.id}-{trial_id}",
                     labels={"run": self._run.id},
-                    limits=Limits(self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus)),
+                    limits=Limits(self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus), trial.timeout_s),
                 ),
             )
         except OSError as error:
@@ -242,14 +241,6 @@ class Runner:
             "tables": recording.digests(),
             "command": ["python", f"suites/workloads/{trial.workload}.py", asked],
         }
-
-    def _sweep(self) -> None:
-        """End what a killed runner left running: it would disturb every trial after it."""
-        for engine in {ready.engine.name: ready.engine for ready in self._ready.values()}.values():
-            try:
-                engine.sweep({"run": self._run.id})
-            except EngineLost as lost:
-                raise RunStopped(self._run, f"{engine.name} does not answer: {lost}; start it") from lost
 
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
         """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""

@@ -22,6 +22,11 @@ def _cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tsuishi"
 
 
+def _exclusive_on() -> str:
+    """From the variable, also where settings are made without `read_settings`."""
+    return os.environ.get(f"{PREFIX}EXCLUSIVE_ON") or "this machine"
+
+
 def _absolute(path: Path) -> Path:
     """Workloads are started from /: an interpreter in the cache needs its whole path."""
     return path.expanduser().absolute()
@@ -95,6 +100,8 @@ class Settings(spec.Spec):
     busy_gpu: BusyGpu = "wait"
     gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    # What one tsuishi at a time measures on, whoever its user is; a part of a machine where a scheduler gives parts.
+    exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     pids: Annotated[int, Field(ge=16)] = 4096

@@ -8,15 +8,14 @@ results/<run id>/
 """
 
 import csv
-import fcntl
 import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any
 
-from tsuishi import schema, spec
+from tsuishi import exclusion, schema, spec
 from tsuishi.errors import UserError, unknown
 from tsuishi.files import read_json, replacing, sync, temporary_folder, write_json
 
@@ -71,6 +70,10 @@ class RunDirectory:
 
     def write_run(self, run: dict[str, Any]) -> None:
         write_json(self.path / "run.json", {"schema_version": SCHEMA_VERSION, **run})
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Nobody else measures this run meanwhile, whatever its cache or user. Raises UserError where somebody does."""
+        return exclusion.file(self.path / ".lock", f"measuring run {self.id}")
 
     def add_record(self, kind: str, value: dict[str, Any]) -> str:
         """Store a record under the hash of its content, once; returns its id, `<kind>-<hash>`."""
@@ -160,24 +163,6 @@ def open_run(results: Path, name: str = "") -> RunDirectory:
 def known_runs(results: Path) -> dict[str, Path]:
     """Id and directory of every run, oldest first (ids begin with the time)."""
     return {path.parent.name: path.parent for path in sorted(results.glob("[!.]*/run.json"))}
-
-
-@contextmanager
-def exclusive(path: Path, doing: str) -> Iterator[None]:
-    """Hold a lock file while `doing` something that only one process may do. Raises UserError where another does."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            file.seek(0)
-            raise UserError(
-                f"another tsuishi (process {file.read().strip() or 'unknown'}) is {doing}; wait for it"
-            ) from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
 
 
 def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":

@@ -122,6 +122,13 @@ def sleeps(emitter):
         time.sleep(600)
 
 
+def burns(emitter):
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 1, 10, 0.5)
+        while True:
+            pass
+
+
 def takes_memory(emitter):
     hoard = []
     while True:
@@ -215,6 +222,7 @@ BEHAVIOURS = (
     loses_a_sample,
     doubles_every_event,
     goes_on_after_its_end,
+    burns,
 )
 
 

@@ -58,11 +58,15 @@ class Kept:
 
 @dataclass(frozen=True)
 class Limits:
-    """What a trial may use. Seconds are the runner's to watch."""
+    """What a trial may use.
+
+    `seconds` are the runner's to watch; where the runner is gone, the engine ends the trial some time later.
+    """
 
     memory_bytes: int | None = None
     pids: int = 4096
     gpus: tuple[Gpu, ...] = ()
+    seconds: float = 86_400.0
 
 
 @dataclass(frozen=True)
@@ -160,5 +164,8 @@ class Engine(Protocol):
     def inside(self, path: Path, place: str) -> str:
         """The path by which a mounted folder is seen by the workload: `place` in a container, else `path`."""
 
-    def sweep(self, labels: Mapping[str, str]) -> None:
-        """End whatever a killed runner left running under these labels."""
+    def sweep(self) -> None:
+        """End whatever killed processes of tsuishi left running, of any run, cache and user.
+
+        What a living process started stays. Does nothing where the engine does not answer.
+        """

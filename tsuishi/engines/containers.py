@@ -3,18 +3,27 @@
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tsuishi import owner
 from tsuishi.engines.base import Ended, Limits, Stream
 from tsuishi.engines.daemon import speaking
+from tsuishi.engines.labels import OURS
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
+# A container's own deadline ends it so much later than its runner would: a runner that lives is always first.
+GRACE_S = 30.0
+_OWNER = f"{OURS}owner"
+# Of the clock that runners measure time-outs by, which no change of the time of day moves.
+_DEADLINE = f"{OURS}deadline-monotonic-s"
 _NOBODY = "65534:65534"
 _SIGKILLED = 128 + signal.SIGKILL
 
@@ -38,6 +47,40 @@ def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
     if limits.memory_bytes:
         given |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes}
     return given
+
+
+def ownership(seconds: float) -> dict[str, str]:
+    """Labels that say whose container it is, and until when it can be wanted: this process's, for so many seconds."""
+    return {_OWNER: owner.me(), _DEADLINE: f"{time.monotonic() + seconds + GRACE_S:.0f}"}
+
+
+def bounded(command: Sequence[str], seconds: float) -> list[str]:
+    """A command that ends after so many seconds and the grace, though nobody is left to end it.
+
+    timeout(1), which every Debian and Ubuntu has, is the container's process 1: nothing in there can end it, and all
+    ends with it.
+    """
+    return ["timeout", "-s", "KILL", f"{seconds + GRACE_S:.0f}", *command]
+
+
+def remove_abandoned(client: "DockerClient") -> None:
+    """Remove the containers whose owner is dead or whose time is up."""
+    from docker.errors import APIError
+
+    for found in client.api.containers(all=True, filters={"label": _OWNER}):
+        if _is_wanted(found["Labels"]):
+            continue
+        try:
+            client.api.remove_container(found["Id"], force=True)
+        except APIError as error:
+            if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else removes it
+                raise
+
+
+def _is_wanted(labels: Mapping[str, str]) -> bool:
+    deadline = labels.get(_DEADLINE, "")
+    passed = deadline.isdecimal() and time.monotonic() > int(deadline)
+    return owner.is_alive(labels[_OWNER]) and not passed
 
 
 class RunningContainer:

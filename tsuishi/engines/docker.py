@@ -11,7 +11,7 @@ from tsuishi import parallel
 from tsuishi.engines import labels, recipe
 from tsuishi.engines.base import Availability, Built, Kept, Launch, Process
 from tsuishi.engines.bases import Bases, patient
-from tsuishi.engines.containers import RunningContainer, hardening
+from tsuishi.engines.containers import RunningContainer, bounded, hardening, ownership, remove_abandoned
 from tsuishi.engines.daemon import Daemon, address, identify, image_or_none, speaking
 from tsuishi.engines.gpus import NO_GPUS, find_passing
 from tsuishi.engines.interruptible import interruptible
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # How old the layers of a build are by then that was killed with all that knew of it.
 _ABANDONED = "24h"
+# What finding Debian packages may take; a container in which it is done ends by itself after that.
+_LOCKING_S = 86_400.0
 
 
 class DockerEngine:
@@ -150,15 +152,15 @@ class DockerEngine:
         """A container of the base that does nothing, as root and on this machine's network; gone afterwards."""
         with speaking():
             base, _ = self._bases.ensure(self._client, environment, say, lambda size: None)
-            self.sweep({"locking": environment.name})  # one whose `invoke lock` was killed
+            self.sweep()
             container = self._client.containers.create(
                 str(base.id),
                 command=["infinity"],
-                entrypoint=["sleep"],
+                entrypoint=bounded(["sleep"], _LOCKING_S),
                 user="0",
                 # A mirror or proxy may be this machine itself.
                 network_mode="host",
-                labels={f"{OURS}locking": environment.name},
+                labels={f"{OURS}locking": environment.name} | ownership(_LOCKING_S),
                 **self._daemon.needs,
             )
             try:
@@ -175,9 +177,9 @@ class DockerEngine:
         with speaking():
             container = self._client.containers.create(
                 built.realised_id,
-                [*built.python, *launch.arguments],
+                bounded([*built.python, *launch.arguments], launch.limits.seconds),
                 name=launch.name,
-                labels={OURS + key: value for key, value in launch.labels.items()},
+                labels={OURS + key: value for key, value in launch.labels.items()} | ownership(launch.limits.seconds),
                 **hardening(launch.limits, launch.mounts),
                 **self._gpus(launch.limits.gpus),
                 **self._daemon.needs,
@@ -198,11 +200,10 @@ class DockerEngine:
     def inside(self, path: Path, place: str) -> str:
         return place
 
-    def sweep(self, labels: Mapping[str, str]) -> None:
-        wanted = [f"{OURS}{key}={value}" for key, value in labels.items()]
-        with speaking():
-            for container in self._client.containers.list(all=True, filters={"label": wanted}, ignore_removed=True):
-                container.remove(force=True)
+    def sweep(self) -> None:
+        if address().startswith("unix://"):
+            with suppress(EngineLost), speaking():
+                remove_abandoned(self._client)
 
     def tidy(self) -> None:
         """Not while something is being built, to which these layers may belong."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import psutil
 
+from tsuishi import owner
 from tsuishi.engines import environ, sandbox, supervisor
 from tsuishi.engines.base import Built, Ended, Kept, Launch, Process, Stream
 from tsuishi.environment import Environment
@@ -23,7 +24,7 @@ from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
-# Set in everything that a trial starts: its runner (see _birth), and the trial.
+# Set in everything that a trial starts: its runner (owner.py), and the trial.
 _MARK = "TSUISHI_TRIAL"
 
 
@@ -34,7 +35,7 @@ class ChildProcess:
     """
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], scratch: str = "") -> None:
-        self._mark = f"{_birth(os.getpid())} {uuid.uuid4().hex}"
+        self._mark = f"{owner.me()} {uuid.uuid4().hex}"
         lifeline, holding = os.pipe()
         reading, status = os.pipe()
         self._lifeline, self._status = open(holding, "wb", buffering=0), open(reading, "rb")
@@ -142,25 +143,11 @@ class SubprocessEngine:
     def storage(self) -> Path | None:
         return None
 
-    def sweep(self, labels: Mapping[str, str]) -> None:
-        """End what a trial left whose runner and supervisor were both killed."""
-        here = _birth(os.getpid()).partition(" ")[0]
+    def sweep(self) -> None:
+        """End what trials left whose runner and supervisor were both killed."""
         for mark in {mark for _, mark in _marked()}:
-            owner = mark.rpartition(" ")[0]
-            if owner.startswith(f"{here} ") and _birth(int(owner.split()[1])) != owner:
+            if not owner.is_alive(mark.rpartition(" ")[0]):
                 _kill_marked(mark)
-
-
-def _birth(pid: int) -> str:
-    """A process by its PID namespace, its number in it, and its start in ticks: no other ever has all three.
-
-    Empty where there is none.
-    """
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
-        return f"{os.readlink('/proc/self/ns/pid')} {pid} {int(stat.rpartition(b')')[2].split()[19])}"
-    except OSError:
-        return ""
 
 
 def die_with_parent() -> None:

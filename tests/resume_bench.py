@@ -1,0 +1,20 @@
+"""`python -m tests.resume_bench ROOT CACHE`: the latest run of the bench resumed with every line of input.
+
+A line of standard error says that it is ready, then of each time how it went.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.test_runner import session
+from tsuishi.errors import UserError
+from tsuishi.measuring import Measuring
+
+if __name__ == "__main__":
+    print("ready", file=sys.stderr)
+    for _ in sys.stdin:
+        try:
+            Measuring(session(Path(sys.argv[1]), cache=Path(sys.argv[2]))).resume("")
+            print("resumed", file=sys.stderr)
+        except UserError as error:
+            print(error, file=sys.stderr)
