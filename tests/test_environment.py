@@ -29,6 +29,7 @@ reference = "docker.io/library/python:3.6.15-slim-bullseye"
 torch = "1.1.0"
 """
 LOCK = f"torch==1.1.0 --hash=sha256:{A}\nnumpy==1.16.6 --hash=sha256:{B}\n"
+FILE = "  # torch-1.1.0-cp36-cp36m-linux_x86_64.whl 123\n"
 
 
 def environment(folder: Path, text: str = VALID, lock: str = LOCK) -> Environment:
@@ -109,7 +110,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "[]",
             "tiny.toml: key 'accelerators': tuple should have at least 1 item after validation, not 0; given: []",
         ),
-        ('"3.6"', '"2.7"', "tiny.toml: key 'python': string should match pattern '^3\\.\\d+$'; given: '2.7'"),
+        ('"3.6"', '"2.7"', "tiny.toml: key 'python': string should match pattern '^3\\.[0-9]+$'; given: '2.7'"),
         (
             'python = "3.6"',
             "",
@@ -127,7 +128,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "docker.io/library/python:3.6.15-slim-bullseye",
             "python:3.6",
             "tiny.toml: key 'base.reference': string should match pattern "
-            "'^[a-z0-9.-]+(:\\d+)?/[a-z0-9._/-]+:[\\w.-]+$'; given: 'python:3.6'",
+            "'^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_.-]+$'; given: 'python:3.6'",
         ),
         (
             "[promises]",
@@ -167,6 +168,8 @@ def test_the_spec_id_follows_lock_base_promises_and_template(tmp_path: Path) -> 
         first.spec_id("other template"),
         environment(tmp_path, lock=LOCK.replace(B, A)).spec_id("template"),
         environment(tmp_path, lock=LOCK.replace("1.16.6", "1.16.5")).spec_id("template"),
+        environment(tmp_path, lock=LOCK.replace("\n", FILE, 1)).spec_id("template"),
+        environment(tmp_path, lock=LOCK.replace("\n", FILE.replace("123", "124"), 1)).spec_id("template"),
         environment(tmp_path, VALID.replace("bullseye", "buster")).spec_id("template"),
         environment(tmp_path, VALID.replace("[promises]", f'digest = "sha256:{A}"\n[promises]')).spec_id("template"),
         environment(tmp_path, VALID + 'numpy = "1.16.6"\n').spec_id("template"),
@@ -188,7 +191,7 @@ def test_the_spec_id_does_not_follow_words_guesses_and_places(tmp_path: Path) ->
         ("[base]", "[expect]\nbuild_s = 1.0\n[base]"),
     ):
         assert environment(tmp_path, VALID.replace(old, new, 1)).spec_id("template") == reference, new
-    commented = LOCK.replace("\n", "  # torch-1.1.0-cp36-none.whl 123\n", 1)
+    commented = LOCK.replace("\n", "  # via nothing\n", 1)
     assert environment(tmp_path, lock=commented).spec_id("template") == reference
 
 
@@ -203,7 +206,8 @@ def test_the_spec_id_follows_what_an_image_says_of_cuda_and_not_what_we_know_of_
 def test_the_lock_hash_does_not_follow_the_order_of_lines(tmp_path: Path) -> None:
     turned = "\n".join(reversed(LOCK.splitlines()))
     assert environment(tmp_path, lock=turned).lock_sha256 == environment(tmp_path).lock_sha256
-    assert environment(tmp_path, lock=LOCK.replace(B, A)).lock_sha256 != environment(tmp_path).lock_sha256
+    for changed in (LOCK.replace(B, A), LOCK.replace("\n", FILE, 1)):
+        assert environment(tmp_path, lock=changed).lock_sha256 != environment(tmp_path).lock_sha256
 
 
 def test_without_names_the_default_ones_are_chosen_and_a_name_always_works(tmp_path: Path) -> None:
@@ -277,6 +281,13 @@ def test_a_hash_that_is_not_known_yet_is_written_open(tmp_path: Path) -> None:
         (NCCL.replace("--bytes", "--size"), "tiny.apt.lock:1: unknown option '--size'; known: --hash, --from, --bytes"),
         (NCCL.replace("nvidia/", "other/"), "is no <repository>/<path>.deb; repositories of the spec: nvidia"),
         (NCCL.replace(".deb", ".rpm"), "is no <repository>/<path>.deb; repositories of the spec: nvidia"),
+        (
+            NCCL.replace("/libnccl2_2.4.2", "/libnccl2_2.4.2$(id)"),
+            "_amd64.deb' is no name of a Debian package of libnccl2",
+        ),
+        (NCCL.replace("/libnccl2_", "/other_"), "_amd64.deb' is no name of a Debian package of libnccl2"),
+        (NCCL.replace("/libnccl2", "/\x1b[2Jlibnccl2"), "tiny.apt.lock:1: expected 'name=version --hash"),
+        (NCCL.replace("=2.4.2", "=٢.4.2"), "tiny.apt.lock:1: expected 'name=version --hash=sha256:… --from"),
         (NCCL + NCCL, "tiny.apt.lock:2: 'libnccl2' is pinned twice; keep one line"),
         ("# nothing\n", "tiny.apt.lock: the lock pins nothing"),
         (NCCL, "the spec asks for python3.6, the lock pins nothing of that name: run `invoke lock` again"),

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tsuishi.engines.wheelhouse import requirements
 from tsuishi.errors import UserError
-from tsuishi.lock import Pin, read_lock
+from tsuishi.lock import Pin, read_lock, wrong_name
 
 A, B = "a" * 64, "b" * 64
 
@@ -123,3 +123,59 @@ def test_the_requirements_of_a_wheelhouse_read_back_as_the_pins_they_were_made_o
     tmp_path_factory: pytest.TempPathFactory, many: list[Pin]
 ) -> None:
     assert pins(tmp_path_factory.getbasetemp() / "round.lock", requirements(many)) == tuple(many)
+
+
+@pytest.mark.parametrize(
+    ("file", "release"),
+    [
+        ("numpy-1.16.6-cp36-cp36m-manylinux1_x86_64.whl", ("numpy", "1.16.6")),
+        ("Pillow-8.4.0-cp36-cp36m-manylinux_2_17_x86_64.manylinux2014_x86_64.whl", ("pillow", "8.4.0")),
+        ("torch-2.13.0+cpu-cp311-cp311-manylinux_2_28_x86_64.whl", ("torch", "2.13.0+cpu")),
+        ("zope.interface-5.0-1a-py3-none-any.whl", ("zope-interface", "5.0")),
+        ("ruamel.yaml-0.17.tar.gz", ("ruamel-yaml", "0.17")),
+        ("a-b-c-1.0.zip", ("a-b-c", "1.0")),
+    ],
+)
+def test_wheels_and_sdists_are_known_by_their_names(file: str, release: tuple[str, str]) -> None:
+    assert wrong_name(file, *release) == ""
+
+
+ODD_NAMES = (
+    "pip-26.3-1$(id)-py3-none-any.whl",
+    "pip-26.3-1`id`-py3-none-any.whl",
+    "pip-26.3-1;id-py3-none-any.whl",
+    "pip-26.3-1|id-py3-none-any.whl",
+    "pip-26.3-1 -py3-none-any.whl",
+    "pip-26.3-1\nRUN id-py3-none-any.whl",
+    "pip-26.3-py3-none-any.whl\n",
+    "pip-26.3-1\u0665-py3-none-any.whl",
+    "pip-\u0662\u0666.3-py3-none-any.whl",
+    "pıp-26.3-py3-none-any.whl",
+    "../pip-26.3-py3-none-any.whl",
+    "-pip-26.3-py3-none-any.whl",
+    "pip-26.4-py3-none-any.whl",
+    "pip-26.3+local-py3-none-any.whl",
+    "six-26.3-py3-none-any.whl",
+    "pip-26.3-py3-none-any.whl.exe",
+    "pip-26.3.tar.bz2",
+    "pip-26.3$(id).tar.gz",
+    "pip-x.tar.gz",
+    "pip.whl",
+    "",
+)
+
+
+@pytest.mark.parametrize("file", ODD_NAMES, ids=range(len(ODD_NAMES)))
+def test_any_other_name_is_refused(file: str) -> None:
+    assert wrong_name(file, "pip", "26.3") == f"{file!r} is no name of a wheel or an sdist of pip 26.3"
+
+
+def test_a_lock_whose_comment_names_another_file_is_refused_with_its_line(lock: Path) -> None:
+    for file in ("pip-26.3-1$(id)-py3-none-any.whl", "six-26.3-py3-none-any.whl"):
+        said = f":1: {file!r} is no name of a wheel or an sdist of pip 26.3"
+        assert message(lock, f"pip==26.3 --hash=sha256:{A}  # {file} 123\n") == said
+
+
+def test_digits_are_those_of_ascii(lock: Path) -> None:
+    assert "expected 'name==version" in message(lock, f"pip==\u0662\u0666.3 --hash=sha256:{A}\n")
+    assert pins(lock, f"pip==26.3 --hash=sha256:{A}  # pip-26.3-py3-none-any.whl \u0661\u0662\n")[0].size_bytes is None

@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from tests.bench import REAL
 from tsuishi.development import HADOLINT, write_dockerfiles
 from tsuishi.engines import recipe
-from tsuishi.environment import known_environments, read_environment
+from tsuishi.environment import Environment, known_environments, read_environment
 from tsuishi.errors import BuildError
 
 TEMPLATE = REAL.dockerfile.read_text(encoding="utf-8")
@@ -74,7 +76,7 @@ def test_what_has_gpu_code_asks_for_its_driver_and_gets_no_gpu_unasked(dockerfil
 
 def test_no_step_fetches_anything(dockerfiles: dict[str, str]) -> None:
     for step in (step for text in dockerfiles.values() for step in steps(text)):
-        if step.startswith("RUN python"):
+        if step.startswith('RUN "python'):
             assert step.count("install --no-index ") == step.count("--require-hashes") == 2
         assert not re.search(r"https?://|^ADD\b|\bcurl\b|\bwget\b|apt-get update", step)
 
@@ -97,7 +99,7 @@ def test_debian_packages_are_copied_as_what_they_install_and_the_venv_stands_on_
         "COPY --from=debs /result/ /",
         "FROM base AS build",
         "COPY wheels/ /wheels/",
-        "COPY bootstrap.txt requirements.txt /",
+        "COPY bootstrap.txt pip-0-py3-none-any.whl requirements.txt /",
         "FROM base",
         "COPY --from=build /result/ /",
     ]
@@ -107,18 +109,36 @@ def test_cudas_libraries_are_looked_for_where_the_packages_of_that_release_put_t
     dockerfiles: dict[str, str],
 ) -> None:
     (install,) = [step for step in steps(dockerfiles["tf1.13-cu100"]) if "apt-get install" in step]
-    conf = "echo /usr/local/cuda-10.0/targets/x86_64-linux/lib > /etc/ld.so.conf.d/tsuishi-cuda.conf"
+    conf = 'echo "/usr/local/cuda-$TSUISHI_CUDA/targets/x86_64-linux/lib" > /etc/ld.so.conf.d/tsuishi-cuda.conf'
+    assert "ARG TSUISHI_CUDA=10.0" in steps(dockerfiles["tf1.13-cu100"])
     assert install.index(conf) < install.index("&& ldconfig")
 
 
 def test_the_venv_is_of_the_environments_own_python(dockerfiles: dict[str, str]) -> None:
-    assert "RUN python3.6 -m venv" in dockerfiles["torch1.1-cu100"]
-    assert "RUN python3.11 -m venv" in dockerfiles["torch2-cpu"]
+    for name, python in (("torch1.1-cu100", "3.6"), ("torch2-cpu", "3.11")):
+        assert f"ARG TSUISHI_PYTHON={python}" in steps(dockerfiles[name])
+        assert 'RUN "python$TSUISHI_PYTHON" -m venv' in dockerfiles[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_of_an_environment_is_in_what_a_shell_runs(name: str) -> None:
+    """A shell would take it for a program, whatever refused it before."""
+
+    def programs(environment: Environment) -> list[str]:
+        return [step for step in steps(recipe.dockerfile(TEMPLATE, environment, "b")) if step.startswith("RUN")]
+
+    environment = next(one for one in PINNED if one.name == name)
+    odd: dict[str, Any] = {"python": "$(id)", "name": "$(id)", "title": "$(id)", "promises": {"$(id)": "$(id)"}}
+    if environment.cuda:
+        odd["cuda"] = environment.cuda.model_copy(update={"toolkit": "$(id)", "min_driver": "$(id)"})
+    odd["pins"] = tuple(replace(pin, name="$(id)", version="$(id)", file="$(id)") for pin in environment.pins)
+    odd["debs"] = tuple(replace(deb, name="$(id)", version="$(id)", file="$(id)") for deb in environment.debs)
+    assert programs(environment.model_copy(update=odd)) == programs(environment)
 
 
 def test_a_template_that_asks_for_what_there_is_not_is_refused() -> None:
     with pytest.raises(jinja2.UndefinedError, match="'base_image' is undefined"):
-        recipe.dockerfile("FROM {{ base_image }}", PINNED[0], "b", "p")
+        recipe.dockerfile("FROM {{ base_image }}", PINNED[0], "b")
 
 
 def test_the_same_artefacts_make_the_same_context_whenever_and_by_whomever(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ class Inner(spec.Spec):
 
 
 class Outer(spec.Spec):
+    prose = frozenset({"named"})
+
     name: str
     title: str
     count: int = 0
@@ -106,3 +108,27 @@ def test_a_digest_is_stable_over_releases() -> None:
     assert spec.digest({"a": [1, "ü"]}) == "eadfa0001c9e"
     assert spec.digest({"a": [1, "ü"]}, 64).startswith("eadfa0001c9e")
     assert spec.digest({"a": 1, "b": 2}) != spec.digest({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('title = "t\\ndeb http://other.example x"', "key 'title' holds U+000A"),
+        ('title = "t\\r"', "key 'title' holds U+000D"),
+        ('title = "\\u001b[2J"', "key 'title' holds U+001B"),
+        ('title = "\\u0085"', "key 'title' holds U+0085"),
+        ('title = "\\u202egnp.exe"', "key 'title' holds U+202E"),
+        ('title = "\\u2028"', "key 'title' holds U+2028"),
+        ('title = "t"\n"a\\nb" = 3', "key '' holds U+000A"),
+        ('title = "t"\n[named."a\\u001b"]', "key 'named' holds U+001B"),
+        ('title = "t"\n[[many]]\nx = """\na"""\n[[many]]\nx = ["b", "\\n"]', "key 'many[1].x[1]' holds U+000A"),
+    ],
+)
+def test_what_nobody_sees_is_in_no_text(file: Path, text: str, said: str) -> None:
+    assert message(file, text) == f"{said}; write it without, on one line"
+
+
+def test_prose_may_have_several_lines(file: Path) -> None:
+    assert message(file, 'title = "t"\n[named.a]\nx = "one\\n\\ttwo"') == (
+        "unknown key 'named.a.x'; known here: depth, width"
+    )

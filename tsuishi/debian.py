@@ -22,19 +22,24 @@ from tsuishi.lock import logical_lines, read_text
 
 # Of OpenPGP (version 4), whole: a key id of fewer digits can be forged.
 _FINGERPRINT = r"^([0-9A-F]{40})?$"
-Asked = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[\w.+~:-]+)?$")]
+Asked = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9_.+~:-]+)?$")]
+# What may stand in a sources list: a blank would begin the next of its words.
+Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/+~-]+$")]
+Uri = Annotated[str, Field(pattern=r"^[a-z]+:[!-~]+$")]
 
-_LINE = re.compile(r"^(?P<name>[a-z0-9][a-z0-9+.-]+)=(?P<version>[\w.+~:-]+)(?P<rest>(\s+--\S+)+)$")
+_LINE = re.compile(r"(?P<name>[a-z0-9][a-z0-9+.-]+)=(?P<version>[A-Za-z0-9_.+~:-]+)(?P<rest>(\s+--[!-~]+)+)")
+# A .deb by its name and version: the epoch of a version is mostly left out.
+_FILE = re.compile(r"[a-z0-9][a-z0-9+.-]+_[A-Za-z0-9.+~%-]+_[a-z0-9-]+\.deb")
 _OPTIONS = ("hash", "from", "bytes")
 
 
 class Repository(spec.Spec):
     """An apt repository. `uris` are copies of the same, tried in order; its index is trusted if `key` signed it."""
 
-    uris: tuple[str, ...] = Field(min_length=1)
+    uris: tuple[Uri, ...] = Field(min_length=1)
     # As in sources.list: a distribution with its components, or "/" or "./" for a flat repository.
-    suite: str = "/"
-    components: tuple[str, ...] = ()
+    suite: Word = "/"
+    components: tuple[Word, ...] = ()
     # Empty: what the base image trusts. Else the fingerprint of the key, and where it can be had.
     key: Annotated[str, Field(pattern=_FINGERPRINT)] = ""
     key_urls: tuple[str, ...] = ()
@@ -99,7 +104,7 @@ def read_apt_lock(path: Path, apt: Apt) -> tuple[Deb, ...]:
 
 
 def _deb(line: str, where: str, repositories: Mapping[str, Repository]) -> Deb:
-    match = _LINE.match(line)
+    match = _LINE.fullmatch(line)
     if not match:
         raise UserError(f"{where}: expected 'name=version --hash=sha256:… --from=repository/path', got '{line[:60]}'")
     options = dict(word.removeprefix("--").partition("=")[::2] for word in match["rest"].split())
@@ -115,11 +120,14 @@ def _deb(line: str, where: str, repositories: Mapping[str, Repository]) -> Deb:
             f"{where}: '--from={options.get('from', '')}' is no <repository>/<path>.deb; "
             f"repositories of the spec: {', '.join(repositories)}"
         )
+    file = path.rpartition("/")[2]
+    if not _FILE.fullmatch(file) or not file.startswith(f"{match['name']}_"):
+        raise UserError(f"{where}: '{file}' is no name of a Debian package of {match['name']}")
     return Deb(
         name=match["name"],
         version=match["version"],
         sha256=digest,
-        file=path.rpartition("/")[2],
+        file=file,
         urls=tuple(f"{uri.rstrip('/')}/{path.removeprefix('./')}" for uri in repositories[repository].uris),
-        size_bytes=int(options["bytes"]) if options.get("bytes", "").isdigit() else None,
+        size_bytes=int(options["bytes"]) if re.fullmatch("[0-9]{1,15}", options.get("bytes", "")) else None,
     )

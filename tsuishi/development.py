@@ -50,7 +50,7 @@ def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
     for environment in read_environments(rooms.images):
         if environment.base is not None:
             file = folder / f"{environment.name}.Dockerfile"
-            file.write_text(recipe.dockerfile(template, environment, environment.base.reference, "pip.whl"), "utf-8")
+            file.write_text(recipe.dockerfile(template, environment, environment.base.reference), "utf-8")
             written.append(file)
     return written
 

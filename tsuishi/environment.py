@@ -14,9 +14,9 @@ from tsuishi.errors import UserError, unknown
 from tsuishi.lock import Pin, read_lock
 
 Accelerator = Literal["cpu", "cuda"]
-Capability = Annotated[str, Field(pattern=r"^\d+\.\d$")]
-Version = Annotated[str, Field(pattern=r"^\d+(\.\d+)+$")]
-Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:\d+)?/[a-z0-9._/-]+:[\w.-]+$")]
+Capability = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")]
+Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
+Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_.-]+$")]
 
 # In images/ with the environments: which GPU and driver run what (tsuishi/gpus/compatibility.py).
 COMPATIBILITY = "compatibility.toml"
@@ -65,6 +65,8 @@ class Expect(spec.Spec):
 class Environment(spec.Spec):
     """A pinned framework stack, as images/<name>.toml says it. `pins` are its lock's, empty for `host`."""
 
+    prose = frozenset({"description", "origins"})
+
     name: spec.Name
     title: str
     description: str = ""
@@ -79,7 +81,7 @@ class Environment(spec.Spec):
     # None means that no limit is known, or that it has no GPU code.
     cuda: Cuda | None = None
     # Major and minor version of the CPython it needs; None means whatever interpreter is given.
-    python: Annotated[str, Field(pattern=r"^3\.\d+$")] | None = None
+    python: Annotated[str, Field(pattern=r"^3\.[0-9]+$")] | None = None
     base: Base | None = None
     # Whether its Python packages are installed from the lock, or come with the base, recorded and held to the promises.
     packages: Literal["locked", "of the base"] = "locked"
@@ -130,16 +132,16 @@ class Environment(spec.Spec):
         fields = {"name", "framework", "accelerators", "python", "packages", "promises"}
         base = self.base and {"reference": self.base.reference, "digest": self.base.digest}
         cuda = self.cuda and [self.cuda.toolkit, self.cuda.min_driver]
-        pins = [[pin.name, pin.version, list(pin.sha256)] for pin in self.pins]
-        debs = [[deb.name, deb.version, deb.sha256] for deb in self.debs]
+        pins = [[pin.name, pin.version, list(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
+        debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         fixed = self.model_dump(mode="json", include=fields)
         return {**fixed, "base": base, "cuda": cuda, "pins": pins, "debs": debs}
 
     @property
     def lock_sha256(self) -> str:
-        """Hash over all that is locked (not over comments, places or the order of lines)."""
-        pins = [[pin.name, pin.version, *sorted(pin.sha256)] for pin in self.pins]
-        debs = [[deb.name, deb.version, deb.sha256] for deb in self.debs]
+        """Hash over all that is locked, names and sizes of files too (not over places or the order of lines)."""
+        pins = [[pin.name, pin.version, sorted(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
+        debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         return spec.digest([*sorted(pins), *sorted(debs)], 64)
 
     def spec_id(self, template: str) -> str:

@@ -13,19 +13,28 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import canonicalize_name
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
 
 from tsuishi.errors import UserError
 
 # What has to be in place before anything else of a lock can be installed (an sdist needs all three).
 BOOTSTRAP = ("pip", "setuptools", "wheel")
 
-_PIN = re.compile(r"^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!_-]*)(?P<rest>(\s.*)?)$")
+_PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!_-]*)(?P<rest>(\s.*)?)")
 # In place of a hash that is not known yet.
 OPEN = "open"
 _COMMENT = re.compile(r"\s#")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64}|open)")
-_ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>\d+)\s*$")
+_ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>[0-9]{1,15})\s*\Z")
+# Of what is built from: nothing that a shell, a Dockerfile, a URL or a requirements file reads as anything else.
+_FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
@@ -53,6 +62,20 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
     if not pins:
         raise UserError(f"{path}: the lock pins nothing")
     return tuple(pins.values())
+
+
+def wrong_name(file: str, name: str, version: str) -> str:
+    """Why a file is no wheel or sdist of this release, going by its name; empty where it may be.
+
+    >>> wrong_name("pip-26.3-1$(id)-py3-none-any.whl", "pip", "26.3")
+    "'pip-26.3-1$(id)-py3-none-any.whl' is no name of a wheel or an sdist of pip 26.3"
+    """
+    try:
+        named = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
+        fits = _FILE.fullmatch(file) and named == (canonicalize_name(name), Version(version))
+    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+        fits = False
+    return "" if fits else f"{file!r} is no name of a wheel or an sdist of {name} {version}"
 
 
 def read_text(path: Path) -> str:
@@ -83,7 +106,7 @@ def logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _pin(line: str, where: str) -> Pin:
-    match = _PIN.match(line)
+    match = _PIN.fullmatch(line)
     if not match:
         raise UserError(f"{where}: expected 'name==version --hash=sha256:…', got '{line[:60]}'")
     hashes = []
@@ -98,6 +121,8 @@ def _pin(line: str, where: str) -> Pin:
     if not hashes:
         raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every pin needs one")
     artefact = _ARTEFACT.search(match["rest"])
+    if artefact and (problem := wrong_name(artefact["file"], match["name"], match["version"])):
+        raise UserError(f"{where}: {problem}")
     return Pin(
         name=canonicalize_name(match["name"]),
         version=match["version"],

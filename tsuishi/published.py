@@ -136,7 +136,7 @@ class Source(spec.Spec):
     author: str | None = None
     address: str | None = None
     # 2019, 2019-05 or 2019-05-14; 2018/2019 where it is one of several years.
-    date: Annotated[str, Field(pattern=r"^\d{4}(-\d{2}){0,2}(/\d{4}(-\d{2}){0,2})?$")] | None = None
+    date: Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){0,2}(/[0-9]{4}(-[0-9]{2}){0,2})?$")] | None = None
     # ISO 639-1.
     language: Annotated[str, Field(pattern=r"^[a-z]{2}$")]
     hardware: tuple[Hardware, ...] = Field(min_length=1)

@@ -55,7 +55,7 @@ def _within(value: str) -> str:
 
 
 def _gpus(value: Any) -> str:
-    if not re.fullmatch(r"all|[1-9]\d*|device=[\w-]+(,[\w-]+)*", str(value)):
+    if not re.fullmatch(r"all|[1-9]\d*|device=[\w-]+(,[\w-]+)*", str(value), re.ASCII):
         raise ValueError(
             f"expected all, how many (2), or which by index or UUID (device=0,1 or device=GPU-...); given: '{value}'"
         )

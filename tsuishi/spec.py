@@ -4,8 +4,10 @@ import difflib
 import hashlib
 import json
 import tomllib
+import unicodedata
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -18,11 +20,17 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
+    # The keys whose texts may have several lines: for readers, and no part of a name, a command or another file.
+    prose: ClassVar[frozenset[str]] = frozenset()
+
 
 # What a file's name may be where it becomes part of image tags and of folders' names.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 S = TypeVar("S", bound=Spec)
+
+# Unicode's categories of characters that no text of one line has: controls, invisible formatting, line separators.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def load(path: Path, model: type[S], **extra: Any) -> S:
@@ -39,6 +47,9 @@ def load(path: Path, model: type[S], **extra: Any) -> S:
         raise UserError(f"{path}: not valid TOML: {error}") from error
     for key in extra.keys() & values.keys():
         raise UserError(f"{path}: key '{key}' is not for this file to say; remove it")
+    for location, text in _texts(values):
+        if problem := _unseen(text, "\n\t" if model.prose.intersection(location) else ""):
+            raise UserError(f"{path}: key '{_key(location)}' holds {problem}; write it without, on one line")
     try:
         # Through JSON, so that strict mode takes arrays for tuples, as TOML writes them.
         return model.model_validate_json(json.dumps({**values, **extra}, default=str))
@@ -64,6 +75,25 @@ def canonical_json(value: Any) -> str:
 def digest(value: Any, length: int = 12) -> str:
     """First `length` hexadecimal digits of the SHA-256 of a value's canonical JSON."""
     return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def _texts(value: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """Every text of a TOML value, and every key, with its place."""
+    if isinstance(value, str):
+        yield location, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield location, key
+            yield from _texts(inner, (*location, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*location, index))
+
+
+def _unseen(text: str, allowed: str) -> str:
+    """The first character of a text that nobody sees, as U+000A; empty where there is none."""
+    unseen = (one for one in text if unicodedata.category(one) in _UNSEEN and one not in allowed)
+    return next((f"U+{ord(one):04X}" for one in unseen), "")
 
 
 def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:

@@ -100,6 +100,8 @@ class Group(spec.Spec):
 class Suite(spec.Spec):
     """A set of related measurements, as suites/<name>.toml says it."""
 
+    prose = frozenset({"description"})
+
     name: spec.Name
     title: str
     description: str = ""

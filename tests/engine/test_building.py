@@ -1,5 +1,6 @@
 """Several environments at once, with and without a network, and what is left behind. On a daemon of its own."""
 
+import hashlib
 import io
 import os
 import re
@@ -18,6 +19,7 @@ from rich.console import Console
 from tests.conftest import missing
 from tests.engine import local_bases, registries
 from tests.engine.conftest import tiny_rooms
+from tests.fetching.servers import Site, served
 from tests.job import invoke
 from tests.test_runner import wait_for
 from tsuishi import inventory
@@ -144,6 +146,32 @@ def test_what_one_environment_fails_of_keeps_none_of_the_others_back(
         "tiny: built already, nothing to do",
         "second: built already, nothing to do",
     ]
+
+
+def test_a_wheel_whose_name_is_a_program_is_refused_before_anything_is_built(
+    tmp_path: Path, given: Settings, engine: "docker.DockerClient", wheels: Path
+) -> None:
+    """The right bytes and the right hash of pip, under a name that an index chose."""
+    rooms = tiny_rooms(tmp_path)
+    site = Site(projects=("pip", "typing-extensions"))
+    for wheel in wheels.iterdir():
+        odd = wheel.name.replace("-py3", "-1$(echo${IFS}a${IFS}program${IFS}ran>&2)-py3")
+        name = odd if wheel.name.startswith("pip-") else wheel.name
+        site.files[name] = wheel.read_bytes()
+        site.stated[name] = hashlib.sha256(site.files[name]).hexdigest()
+    version = next(pin.version for pin in tiny(rooms).pins if pin.name == "pip")
+    with served(site):
+        changes = {"find_links": (), "indexes": (site.index,)}
+        work, said = session(rooms, Settings(**{**given.model_dump(), **changes}))
+        with pytest.raises(
+            UserError, match=rf"is no name of a wheel or an sdist of pip {re.escape(version)}; "
+        ) as caught:
+            work.build([tiny(rooms)])
+    assert "\n" not in str(caught.value)
+    assert "a program ran" not in f"{said.getvalue()}{caught.value}"
+    assert not any(request.startswith("/files/pip") for request in site.requests)
+    assert "Step" not in said.getvalue()
+    assert engine.images.list("tsuishi/*") == left_behind(engine) == []
 
 
 def test_an_interrupt_ends_all_builds_and_leaves_nothing(

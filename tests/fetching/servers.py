@@ -18,6 +18,7 @@ class Site:
     """An index as PEP 503 has it: /simple/tiny/ links to the files in /files/."""
 
     url: str = ""
+    projects: tuple[str, ...] = ("tiny",)
     # Files by name; the page links to each with the hash given here, if any.
     files: dict[str, bytes] = field(default_factory=dict)
     stated: dict[str, str] = field(default_factory=dict)
@@ -61,7 +62,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         site = self.site
         site.requests.append(self.path)
-        name = "simple" if self.path == "/simple/tiny/" else unquote(self.path.removeprefix("/files/"))
+        pages = [f"/simple/{project}/" for project in site.projects]
+        name = "simple" if self.path in pages else unquote(self.path.removeprefix("/files/"))
         allowed = f"Basic {base64.b64encode(site.login.encode()).decode()}"
         with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
             if site.login and self.headers.get("Authorization") != allowed:

@@ -80,7 +80,7 @@ def test_every_source_that_fails_is_told_as_it_fails_and_all_of_them_in_order_in
     site.faults = {"simple": status(503)}
     second.files = {WHEEL: CONTENT[:-1] + b"!"}
     actual = hashlib.sha256(second.files[WHEEL]).hexdigest()
-    wanted = environment((pin(),), (second.index,), urls={"tiny": (f"{CLOSED}/{WHEEL}", second.file("gone.whl"))})
+    wanted = environment((pin(),), (second.index,), urls={"tiny": (f"{CLOSED}/{WHEEL}", second.file("tiny-1.0.zip"))})
     sources = Sources(indexes=(site.index,), find_links=(str(tmp_path / "none"), str(tmp_path / "wheels")))
     with pytest.raises(UserError) as caught:
         host.fetcher(sources).fetch(wanted)
@@ -90,7 +90,7 @@ def test_every_source_that_fails_is_told_as_it_fails_and_all_of_them_in_order_in
         f"{site.index}: 503 Service Unavailable",
         f"{second.file(WHEEL)}: sha256 is {actual}, expected {SHA256}: that is another file",
         f"{CLOSED}/{WHEEL}: [Errno 111] Connection refused",
-        f"{second.file('gone.whl')}: 404 Not Found",
+        f"{second.file('tiny-1.0.zip')}: 404 Not Found",
     ]
     told = [line for line in host.said if not line.startswith("fetching")]
     assert told == [problem for problem in problems if "wheels" not in problem], "not to have it is no failure"
@@ -119,10 +119,10 @@ def test_the_rest_of_a_file_that_broke_off_is_taken_from_the_next_source(host: H
 
 def test_a_url_of_the_environment_is_taken_where_no_index_has_it(host: Host, site: Site) -> None:
     fetcher = host.fetcher(Sources())
-    (path,) = fetcher.fetch(environment((pin(),), urls={"tiny": (site.file("gone"), site.file(WHEEL))}))
+    (path,) = fetcher.fetch(environment((pin(),), urls={"tiny": (site.file("tiny-1.0.zip"), site.file(WHEEL))}))
     assert path == host.cache.root / SHA256 / WHEEL
     assert host.said == [
-        f"{site.file('gone')}: 404 Not Found",
+        f"{site.file('tiny-1.0.zip')}: 404 Not Found",
         f"fetching {WHEEL} from {site.netloc}",
     ]
 
@@ -134,8 +134,7 @@ def test_a_name_that_leads_out_of_the_cache_is_refused_before_anything_is_fetche
     wanted = environment((pin(),), urls={"tiny": (site.file(name),)})
     with pytest.raises(UserError) as caught:
         host.fetcher(Sources()).fetch(wanted)
-    said = "is no name of a file: nothing is kept under it; correct the lock or the URL it is from"
-    assert str(caught.value) == f"{unquote(name)!r} {said}"
+    assert f"{unquote(name)!r} is no name of a wheel or an sdist of tiny 1.0; {ADVICE}" in str(caught.value)
     assert site.requests == []
     assert not host.cache.root.exists()
 
@@ -148,8 +147,8 @@ def test_a_server_out_of_reach_is_asked_and_told_once(host: Host, site: Site) ->
         f"env: no source gives tiny==1.0 as it is locked: {CLOSED}/simple: [Errno 111] Connection refused; {ADVICE}"
     )
     host.said.clear()
-    wanted = environment(pins, urls={"tiny": (site.file(WHEEL),), "other": (site.file("other.whl"),)})
-    site.files["other.whl"] = b"other"
+    wanted = environment(pins, urls={"tiny": (site.file(WHEEL),), "other": (site.file("other-1.0.zip"),)})
+    site.files["other-1.0.zip"] = b"other"
     host.fetcher(Sources(indexes=(f"{CLOSED}/simple",))).fetch(wanted)
     assert host.said.count(f"{CLOSED}/simple: [Errno 111] Connection refused") == 1
 
@@ -315,3 +314,41 @@ def test_offline_an_altered_file_counts_as_missing(host: Host, site: Site) -> No
     with pytest.raises(UserError, match=r"^env: offline, and 1 of 1 artefacts are not in the cache: tiny==1.0; "):
         host.fetch(Sources(indexes=(site.index,)), offline=True)
     assert host.said[-1].endswith(": removed")
+
+
+ODD = "tiny-1.0-1$(touch${IFS}here)-py3-none-any.whl"
+
+
+@pytest.mark.parametrize("stated", [True, False])
+def test_a_right_file_of_an_odd_name_is_refused_before_it_is_fetched(host: Host, site: Site, stated: bool) -> None:
+    """Right bytes, right hash; but its name would be read by a shell."""
+    site.files, site.stated = {ODD: CONTENT}, {ODD: SHA256} if stated else {}
+    told = host.refused(Sources(indexes=(site.index,)))
+    assert f"/files/{ODD}: {ODD!r} is no name of a wheel or an sdist of tiny 1.0; " in unquote(told)
+    assert site.requests == ["/simple/tiny/"]
+
+
+def test_a_right_file_of_an_odd_name_in_a_folder_is_refused(host: Host, tmp_path: Path) -> None:
+    (tmp_path / ODD).write_bytes(CONTENT)
+    assert f"{ODD!r} is no name of a wheel or an sdist of tiny 1.0" in host.refused(
+        Sources(find_links=(str(tmp_path),))
+    )
+
+
+def test_a_right_file_of_an_odd_name_is_passed_over_where_another_source_has_it(
+    host: Host, site: Site, second: Site
+) -> None:
+    site.files, site.stated = {ODD: CONTENT}, {ODD: SHA256}
+    (path,) = host.fetch(Sources(indexes=(site.index, second.index)))
+    assert path.name == WHEEL
+
+
+def test_a_right_file_of_an_odd_name_in_a_cache_that_was_brought_along_is_refused(host: Host, site: Site) -> None:
+    folder = host.cache.root / SHA256
+    folder.mkdir(parents=True)
+    (folder / ODD).write_bytes(CONTENT)
+    for offline in (True, False):
+        with pytest.raises(UserError) as caught:
+            host.fetch(Sources(indexes=(site.index,)), offline=offline)
+        said = f"env: {ODD!r} is no name of a wheel or an sdist of tiny 1.0: remove {str(folder)!r} from the cache"
+        assert str(caught.value) == said

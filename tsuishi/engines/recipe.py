@@ -14,15 +14,15 @@ from tsuishi.files import temporary_folder
 _QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
 
 
-def dockerfile(template: str, environment: Environment, base: str, pip: str) -> str:
-    """The template's text for an environment: `base` is the image to build on, `pip` the file name of its wheel.
+def dockerfile(template: str, environment: Environment, base: str) -> str:
+    """The template's text for an environment, and `base`, the image to build on.
 
     Of a template that asks for something else, jinja2.UndefinedError is raised.
     """
     import jinja2
 
     jinja = jinja2.Template(template, undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
-    text: str = jinja.render(environment=environment, base=base, pip=pip)
+    text: str = jinja.render(environment=environment, base=base, pip=wheelhouse.PIP)
     return text
 
 
@@ -49,11 +49,12 @@ def context(
     The same content gives the same bytes, so that layers are found again. Raises BuildError where the lock brings no
     wheel of pip.
     """
-    pip = wheelhouse.pip_wheel(environment.name, wheels).name if environment.packages == "locked" else ""
     with temporary_folder(temporary, ".context-") as folder:
         content = folder / "context"
         wheelhouse.lay_out(content, environment.pins, wheels, debs)
-        (content / "Dockerfile").write_text(dockerfile(template, environment, base, pip), encoding="utf-8")
+        if environment.packages == "locked":
+            wheelhouse.link(wheelhouse.pip_wheel(environment.name, wheels), content / wheelhouse.PIP)
+        (content / "Dockerfile").write_text(dockerfile(template, environment, base), encoding="utf-8")
         path = folder / "context.tar"
         with tarfile.open(path, "w", dereference=True) as tar:
             tar.add(content, arcname=".", filter=_without_circumstances)

@@ -7,6 +7,10 @@ from pathlib import Path
 from tsuishi.errors import BuildError
 from tsuishi.lock import BOOTSTRAP, Pin
 
+# Of pip's wheel beside the others, to run pip from, whatever its version: pip takes what lies in a file of another form
+# of name for installed.
+PIP = "pip-0-py3-none-any.whl"
+
 
 def requirements(pins: Iterable[Pin]) -> str:
     """Pins as a requirements file with hashes."""
@@ -33,12 +37,13 @@ def lay_out(folder: Path, pins: Sequence[Pin], wheels: Sequence[Path], debs: Seq
     for name, files in (("wheels", wheels), ("debs", debs)):
         (folder / name).mkdir(parents=True)
         for file in files:
-            _link(file, folder / name / file.name)
+            link(file, folder / name / file.name)
     (folder / "bootstrap.txt").write_text(requirements(bootstrap(pins)), encoding="utf-8")
     (folder / "requirements.txt").write_text(requirements(pins), encoding="utf-8")
 
 
-def _link(source: Path, target: Path) -> None:
+def link(source: Path, target: Path) -> None:
+    """Make `target` the same file; by its path where it would be on another file system."""
     try:
         os.link(source, target)
     except OSError:  # another file system

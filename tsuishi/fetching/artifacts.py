@@ -8,11 +8,15 @@ one cache at once: a file gets its name whole and verified, or not at all.
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from tsuishi.errors import UserError
+
+# Wheels, sdists and Debian packages have such names, and nothing reads them as anything but a name.
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~%-]*")
 
 Say = Callable[[str], None]
 # Told the bytes that have arrived; fewer than none where some are given up again.
@@ -71,7 +75,7 @@ class Cache:
 
 def _refuse_path(file: str) -> None:
     """Names come from URLs and locks, in which ..%2f..%2fx is one."""
-    if file in ("", "..") or Path(file).name != file or not file.isprintable():
+    if not _NAME.fullmatch(file):
         raise UserError(
             f"{file!r} is no name of a file: nothing is kept under it; correct the lock or the URL it is from"
         )

@@ -235,7 +235,7 @@ def _what_it_is(file: Path) -> str:
 
 def _first_byte(response: "Response") -> int | None:
     """Where a partial response begins, by its Content-Range."""
-    match = re.match(r"bytes (\d+)-", response.headers.get("Content-Range", ""))
+    match = re.match(r"bytes ([0-9]+)-", response.headers.get("Content-Range", ""))
     return int(match[1]) if match else None
 
 

@@ -27,6 +27,7 @@ from tsuishi.fetching.network import (
     why,
 )
 from tsuishi.fetching.pip_configuration import Sources
+from tsuishi.lock import wrong_name
 from tsuishi.settings import mirrored_url
 
 if TYPE_CHECKING:
@@ -84,6 +85,9 @@ class Fetcher:
         self._refuse_open(environment)
         found = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.pins]
         self._refuse_missing(environment)
+        for path, pin in zip(found, environment.pins, strict=True):
+            if path and (problem := wrong_name(path.name, pin.name, pin.version)):
+                raise UserError(f"{environment.name}: {problem}: remove {str(path.parent)!r} from the cache")
         return [
             path or self._first_good(environment, f"{pin.name}=={pin.version}", self._places(pin, environment))
             for path, pin in zip(found, environment.pins, strict=True)
@@ -165,8 +169,7 @@ class Fetcher:
         for index in (*self._sources.indexes, *environment.indexes):
             yield from self._listed(mirrored_url(index, self._mirrors), pin, environment.python, is_index=True)
         for url in environment.urls.get(pin.name, ()):
-            file = pin.file or file_of(url)
-            yield Place(mirrored_url(url, self._mirrors), _wanted(file, pin.sha256, pin))
+            yield _place(mirrored_url(url, self._mirrors), pin.file or file_of(url), pin.sha256, pin)
 
     def _deb_places(self, deb: "Deb") -> Iterator[Place]:
         for url in deb.urls:
@@ -193,7 +196,7 @@ class Fetcher:
         links = [package.link for package in packages if _may_be(package.link, pin, python)]
         for link in links:
             url = mirrored_url(link.url_without_fragment, self._mirrors)
-            yield Place(url, _wanted(link.filename, (stated,) if (stated := _stated(link)) else pin.sha256, pin))
+            yield _place(url, link.filename, (stated,) if (stated := _stated(link)) else pin.sha256, pin)
         if not packages:
             yield NotThere(f"{shown(source)}: no {requirement}")
         elif not links:
@@ -214,9 +217,11 @@ class Fetcher:
         return http_client(self._network, self._sources.indexes)
 
 
-def _wanted(file: str, sha256: tuple[str, ...], pin: "Pin") -> Wanted:
-    """A file of a pin; the lock says the size of the one it names."""
-    return Wanted(file, sha256, pin.size_bytes if file == pin.file else None)
+def _place(url: str, file: str, sha256: tuple[str, ...], pin: "Pin") -> Place | SourceFailed:
+    """Where a file of a pin is, unless its name is that of something else; the lock says the size of what it names."""
+    if problem := wrong_name(file, pin.name, pin.version):
+        return SourceFailed(f"{shown(url)}: {problem}")
+    return Place(url, Wanted(file, sha256, pin.size_bytes if file == pin.file else None))
 
 
 def _stated(link: "Link") -> str:

@@ -52,8 +52,8 @@ _SUMMARY = ("W: Some index files failed", "E: Some index files failed")
 _FATAL = ("E:", "W: Failed to fetch", "W: GPG error", "W: An error occurred", *_SUMMARY)
 # 'URI' name_version_architecture.deb bytes SHA256:digest; colons of versions are quoted in the name.
 _URI = re.compile(
-    r"^'(?P<uri>[^']+)' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (?P<bytes>\d+) "
-    r"SHA256:(?P<sha256>[0-9a-f]{64})$"
+    r"'(?P<uri>[!-&(-~]+)' (?P<name>[^_ ]+)_(?P<version>[^_ ]+)_[^_ ]+\.deb (?P<bytes>[0-9]+) "
+    r"SHA256:(?P<sha256>[0-9a-f]{64})"
 )
 Download = Callable[[str], bytes]
 
@@ -178,7 +178,7 @@ def _lines(environment: str, printed: str, places: Mapping[str, str]) -> Iterato
     unquoted = {name: unquote(place) for name, place in places.items()}
     longest_first = sorted(unquoted, key=lambda name: -len(unquoted[name]))
     for line in printed.splitlines():
-        match = _URI.match(line)
+        match = _URI.fullmatch(line)
         if not match:
             raise UserError(f"{environment}: apt gives no SHA-256 for a package: {line[:200]}")
         uri = unquote(match["uri"])

@@ -20,7 +20,7 @@ from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Cache, Say
 from tsuishi.fetching.network import file_of, shown, trusted_certificates
 from tsuishi.fetching.pip_configuration import Sources, pip_options
-from tsuishi.lock import Pin
+from tsuishi.lock import Pin, wrong_name
 from tsuishi.locking.servers import Servers, local
 
 # Wheels for these glibcs have other names as well (PEP 600).
@@ -166,10 +166,12 @@ def _tags(python: str) -> dict[str, int]:
 
 
 def _pin(environment: Environment, package: Mapping[str, Any], tags: Mapping[str, int], servers: Servers) -> Pin:
-    """The one file of a release: the wheel that fits best, else the sdist."""
+    """The one file of a release: the wheel that fits best, else the sdist. Raises UserError for a name of another."""
+    release = package["name"], package["version"]
     fitting = [
         (min(ranks), entry)
         for entry in package.get("wheels", ())
+        if not wrong_name(_file(entry), *release)
         if (ranks := [tags[str(tag)] for tag in parse_wheel_filename(_file(entry))[3] if str(tag) in tags])
     ]
     best = min(fitting, key=lambda one: one[0])[1] if fitting else package.get("archive") or package.get("sdist")
@@ -178,6 +180,8 @@ def _pin(environment: Environment, package: Mapping[str, Any], tags: Mapping[str
             f"{environment.name}: {package['name']}=={package['version']} has no file for CPython {environment.python} "
             "on x86-64 Linux: require another version"
         )
+    if problem := wrong_name(_file(best), *release):
+        raise UserError(f"{environment.name}: {problem}")
     sha256, size = best.get("hashes", {}).get("sha256"), best.get("size") or servers.size(_url(best))
     if not sha256 or not size:
         path = servers.take([_url(best)])

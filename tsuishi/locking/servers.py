@@ -1,6 +1,7 @@
 """What is asked of servers before there is a lock: short texts, sizes, and files whose hash nobody knows yet."""
 
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -69,7 +70,7 @@ class Servers:
         except failures():
             return None
         stated = response.headers.get("Content-Length", "") if response.is_success else ""
-        return int(stated) if stated.isdigit() else None
+        return int(stated) if re.fullmatch("[0-9]{1,15}", stated) else None
 
     def take(self, urls: Sequence[str]) -> Path:
         """The file at the first of these URLs that gives it, in the cache. Raises UserError naming every one."""
@@ -95,7 +96,7 @@ class Servers:
                     digest.update(chunk)
                     part.write(chunk)
             part.flush()
-            if stated and part.tell() != int(stated):
+            if stated and str(part.tell()) != stated:
                 raise UserError(f"{shown(url)}: it sent {part.tell()} of {stated} bytes")
             return self._cache.keep(Path(part.name), name, digest.hexdigest())
 
