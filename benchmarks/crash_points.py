@@ -1,0 +1,293 @@
+"""Killed at every change of the disk: `python -m benchmarks.crash_points [--every N] [--only NAME]`, .venv active.
+
+A run of three trials, its resumption and a report are each done by a process that is killed (SIGKILL) before its k-th
+rename, swap, fsync, mkdir, rmdir, unlink, link, truncation or open for writing; for every k. Another process then does
+it again undisturbed: it resumes the run, where there is one, and makes the report. What is counted then:
+
+- lost: trials whose trial.json stood whole at the kill, in whatever folder, and that are gone or not the same
+- repeated: such trials that had a finding, and were measured again
+- unreadable: a report that is not whole, a run that cannot be read, or that is not complete in the end
+- left over: files and folders that an undisturbed process does not leave
+
+Exit code 1 unless the first three are 0.
+"""
+
+import argparse
+import io
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import redirect_stdout, suppress
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tests.bench import REAL, make_rooms
+from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tsuishi import files, history, store
+from tsuishi.analysis.frames import read_runs
+from tsuishi.console import Screen
+from tsuishi.files import read_json
+from tsuishi.measuring import Measuring
+from tsuishi.plan import Choice
+from tsuishi.report.drawing import Drawings
+from tsuishi.report.folder import make_report
+from tsuishi.session import Session
+from tsuishi.settings import Settings
+from tsuishi.store import RunDirectory
+
+FAULTS = ("lost", "repeated", "unreadable", "left over")
+_CHANGES = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.link", "os.symlink", "os.truncate"}
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+Contents = dict[str, bytes]
+
+
+def main() -> None:
+    given = parse()
+    print(f"{'scenario':10} points " + " ".join(f"{fault:>10}" for fault in FAULTS))
+    found: Counter[str] = Counter()
+    history.calibration_s = lambda: 1.0  # it takes a second, for a plan that nobody reads
+    with tempfile.TemporaryDirectory() as folder:
+        for scenario in SCENARIOS:
+            name = scenario.__name__.lower()
+            if given.only in ("", name):
+                points, faults = scenario(Path(folder) / name).kill_at_each(given.every)
+                print(f"{name:10} {points:6} " + " ".join(f"{faults[fault]:10}" for fault in FAULTS), flush=True)
+                found += faults
+    sys.exit(any(found[fault] for fault in FAULTS[:3]))
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--every", type=int, default=1, help="only every N-th point")
+    parser.add_argument("--only", default="", help="run, resumption or report")
+    return parser.parse_args()
+
+
+class Scenario:
+    """Something that changes the disk, in a folder that is a fresh copy of `template` each time."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.template = root / "template"
+        self.template.mkdir(parents=True)
+
+    def act(self, folder: Path) -> None:
+        """What is killed, and then done again."""
+        raise NotImplementedError
+
+    def faults(self, killed: Path, again: Path) -> Iterator[str]:
+        """What is wrong with a folder as it was when its process was killed, and after it was done again."""
+        raise NotImplementedError
+
+    def kill_at_each(self, every: int) -> tuple[int, Counter[str]]:
+        """How often it was killed, and how many faults of which kind that had."""
+        self.whole = shutil.copytree(self.template, self.root / "whole")
+        count = forked(lambda: self.act(self.whole), self.whole)
+        assert count, "it fails without being killed: see above"
+        faults: Counter[str] = Counter()
+        points = range(1, count + 1, every)
+        for point in points:
+            faults.update(self._kill_at(point))
+        return len(points), faults
+
+    def _kill_at(self, point: int) -> list[str]:
+        folder, killed = (shutil.copytree(self.template, self.root / name) for name in ("again", "killed"))
+        forked(lambda: self.act(folder), folder, point)
+        shutil.rmtree(killed)
+        shutil.copytree(folder, killed, symlinks=True)
+        done = forked(lambda: self.act(folder), folder)
+        found = ["left over"] * len(hidden(folder) - hidden(self.whole))
+        try:
+            found += [*([] if done else ["unreadable"]), *self.faults(killed, folder)]
+        except Exception:
+            traceback.print_exc()
+            found.append("unreadable")
+        if found:
+            print(f"killed at point {point}: {', '.join(found)}", file=sys.stderr)
+        shutil.rmtree(folder)
+        shutil.rmtree(killed)
+        return found
+
+
+class Run(Scenario):
+    """A new run of three trials: their processes are real, and measure nothing."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.rooms = make_rooms(root, "ok", "unsupported", "out_of_memory")
+        # Here: what it imports, every process forked from this one has.
+        with redirect_stdout(io.StringIO()):
+            self.act(self.template)
+        self.begin()
+
+    def begin(self) -> None:
+        """Make the template what a process finds."""
+        shutil.rmtree(self.template / "results")
+
+    def act(self, folder: Path) -> None:
+        """A new run, or the one that is there resumed."""
+        given = {"cache": folder / "cache", "results": folder / "results", "host_python": sys.executable}
+        measuring = Measuring(Session(Settings(**given), Choice(environments=("host",)), Screen(), self.rooms))
+        if store.known_runs(folder / "results"):
+            measuring.resume("")
+        else:
+            measuring.run_suite("")
+
+    def faults(self, killed: Path, again: Path) -> Iterator[str]:
+        read_runs([RunDirectory(path) for path in store.known_runs(killed / "results").values()])
+        before = {str(read_json(path)["trial_id"]): path.parent for path in killed.rglob("trial.json")}
+        run = the_run(again)
+        trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
+        for name, folder in before.items():
+            if name not in trials or contents(run.trials / name) != contents(folder):
+                yield "lost"
+            elif trials[name]["status"] in store.FINDINGS and next_attempt(name) in trials:
+                yield "repeated"
+        if summary(run) != summary(the_run(self.whole)) or len(list((again / "results").iterdir())) > 1:
+            yield "unreadable"
+
+
+class Resumption(Run):
+    """That run taken up again: one trial lacks its name, one was being measured, one was never begun."""
+
+    def begin(self) -> None:
+        unnamed, measured, not_begun = the_run(self.template).finished_folders()
+        (measured / "trial.json").unlink()
+        for folder in (unnamed, measured):
+            folder.rename(folder.with_name(f".partial-{folder.name}"))
+        shutil.rmtree(not_begun)
+
+
+class Report(Scenario):
+    """A report in the place of an older one."""
+
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        for name, step_s in (("old", 0.1), ("new", 0.2)):
+            run = SyntheticRun(self.template / name)
+            run.add(training_case(16), TORCH, steady_samples(16, [step_s] * 4))
+            run.finish()
+        self._report(self.template, "old")
+
+    def act(self, folder: Path) -> None:
+        self._report(folder, "new")
+
+    def faults(self, killed: Path, again: Path) -> Iterator[str]:
+        old, new = contents(self.template / "out"), contents(self.whole / "out")
+        if contents(killed / "out") not in (old, new) or contents(again / "out") != new:
+            yield "unreadable"
+
+    def _report(self, folder: Path, name: str) -> None:
+        with Drawings(self.root / "drawings") as drawings:
+            make_report([RunDirectory(folder / name)], REAL.published, REAL.templates, folder / "out", drawings)
+
+
+SCENARIOS = (Run, Resumption, Report)
+
+
+def the_run(folder: Path) -> RunDirectory:
+    return store.open_run(folder / "results")
+
+
+def next_attempt(trial_id: str) -> str:
+    name, _, attempt = trial_id.rpartition(".a")
+    return f"{name}.a{int(attempt) + 1}"
+
+
+def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
+    """What a run's tables say of every trial that has a finding: its name, status, and how many rows it has in each."""
+    read_runs([run])
+    rows = [(run.path / f"{table}.csv").read_text(encoding="utf-8").splitlines() for table in ("trials", "samples")]
+    counts = [Counter(row.partition(",")[0] for row in table) for table in rows]
+    return [
+        (trial["trial_id"].rpartition(".a")[0], trial["status"], *(count[trial["trial_id"]] for count in counts))
+        for _, trial in run.finished()
+        if trial["status"] in store.FINDINGS
+    ]
+
+
+def contents(folder: Path) -> Contents:
+    """Every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def hidden(folder: Path) -> set[str]:
+    """What has a name that begins with a dot, by all names in it."""
+    return {path.name for path in folder.rglob(".*")}
+
+
+def forked(work: Callable[[], object], folder: Path, kill_at: int = 0) -> int:
+    """Do some work in a process that is killed before its so-manieth change below a folder (0: never).
+
+    Returns how many changes it has made; 0 where it came to no end. What it prints is shown where it fails.
+    """
+    reader, writer = os.pipe()
+    with tempfile.TemporaryFile() as output:
+        if not (child := os.fork()):
+            for descriptor in (1, 2):
+                os.dup2(output.fileno(), descriptor)
+            _work(work, folder, kill_at, writer)
+        os.close(writer)
+        with os.fdopen(reader, "rb") as answer:
+            count = int(answer.read() or 0)
+        _, status = os.waitpid(child, 0)
+        if not count and os.waitstatus_to_exitcode(status) != -signal.SIGKILL:
+            output.seek(0)
+            print(output.read().decode(errors="replace"), file=sys.stderr)
+    return count
+
+
+def _work(work: Callable[[], object], folder: Path, kill_at: int, answer: int) -> NoReturn:
+    """In the forked process: do it, answer, and end."""
+    with suppress(BaseException):
+        try:
+            changes = Changes(folder, kill_at)
+            work()
+            os.write(answer, b"%d" % changes.count)
+        except BaseException:
+            traceback.print_exc()
+    os._exit(0)
+
+
+class Changes:
+    """Counts the changes of the disk that this process makes below a folder, and ends it before one of them."""
+
+    def __init__(self, folder: Path, kill_at: int) -> None:
+        self.count = 0
+        self._folder = str(folder)
+        self._kill_at = kill_at
+        sys.addaudithook(self._hear)
+        # What no audit event tells of.
+        os.fsync = self._counted(os.fsync)
+        files.exchange = self._counted(files.exchange)
+        files.sync_all = self._counted(files.sync_all)
+
+    def _hear(self, event: str, given: tuple[Any, ...]) -> None:
+        changes = event in _CHANGES or (event == "open" and given[2] & _WRITING)
+        # A folder is removed from within, by names without a path.
+        if changes and isinstance(given[0], (str, bytes)):
+            path = os.fsdecode(given[0])
+            if path.startswith(self._folder) or not path.startswith("/"):
+                self._change()
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*given: Any) -> Any:
+            self._change()
+            return function(*given)
+
+        return counted
+
+    def _change(self) -> None:
+        self.count += 1
+        if self.count == self._kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()
