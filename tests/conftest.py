@@ -105,6 +105,12 @@ def exclusive_on() -> None:
     os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"] = f"the machine of test process {os.getpid()}"
 
 
+@pytest.fixture(scope="session", autouse=True)
+def configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Tests make a key of their own to know their runs by."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("configuration"))
+
+
 @contextmanager
 def one_worker(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[None]:
     """One worker at a time: what they share is made by the first of them, and found by the others."""

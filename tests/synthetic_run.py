@@ -7,6 +7,7 @@ from typing import Any
 
 from tsuishi import schema
 from tsuishi.case import Case
+from tsuishi.plan import trial_slug
 from tsuishi.store import RunDirectory, csv_writer
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
@@ -37,6 +38,11 @@ def training_case(batch_size: int, **axes: Any) -> Case:
     return Case.model_validate({**_TRAINING, "protocol": "steady", "batch_size": batch_size, **axes})
 
 
+def run_content(run_id: str, **more: Any) -> dict[str, Any]:
+    """The least that a run.json holds."""
+    return {"run_id": run_id, "profile": "quick", "seed": 0, "engine": "host", "arguments": {}, "plan": [], **more}
+
+
 class SyntheticRun:
     """A run directory that is filled a trial at a time; `finish` writes the plan and gathers."""
 
@@ -62,8 +68,7 @@ class SyntheticRun:
 
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
-        slug = "-".join(str(value) for value in case.axes.values())
-        name = f"{slug}.{environment}.r{repetition}"
+        name = f"{trial_slug(case)}.{environment}.r{repetition}"
         planned = {"trial": name, "case_id": case.id, "case": case.axes, "environment": environment}
         self.plan.append({**planned, "repetition": repetition})
         return name
@@ -79,7 +84,7 @@ class SyntheticRun:
     ) -> str:
         """Plan and commit a trial. samples: (phase, index, steps, images, seconds). Returns its id."""
         planned = self.add_plan(case, environment, repetition) if attempt == 1 else ""
-        planned = planned or next(one["trial"] for one in self.plan if one["case_id"] == case.id)
+        planned = planned or f"{trial_slug(case)}.{environment}.r{repetition}"
         trial_id = f"{planned}.a{attempt}"
         partial = self.directory.partial(trial_id)
         _write_rows(partial, "samples", samples)

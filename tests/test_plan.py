@@ -3,6 +3,7 @@
 import json
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.pinned import environment as pinned
+from tests.synthetic_run import run_content
 from tests.test_telemetry import NoGpus
 from tsuishi import plan
 from tsuishi.builder import Builder
@@ -25,7 +27,9 @@ from tsuishi.history import _CAUTION as CAUTION
 from tsuishi.history import History
 from tsuishi.lock import Pin
 from tsuishi.plan import Choice, PlannedTrial, history_name, matrix, plan_trials, trial_slug
+from tsuishi.replan import Places, planned_again
 from tsuishi.rooms import Rooms
+from tsuishi.run_files import check_run
 from tsuishi.settings import Settings
 
 SUITE = """
@@ -58,6 +62,15 @@ def environment(name: str = "env", **more: Any) -> Environment:
     """One for both accelerators, with code for compute capabilities 3.5 to 7.0."""
     cuda = Cuda(toolkit="9.0", min_driver="384.81", compute_capabilities=("3.5", "7.0"))
     return pinned(()).model_copy(update={"name": name, "accelerators": ("cpu", "cuda"), "cuda": cuda, **more})
+
+
+def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+    """These trials, as a plan that is read back from a run.json."""
+    recorded = json.loads(json.dumps(run_content("run", plan=plan.describe_plan(trials))))
+    here = Places(rooms, nvml or NoGpus(), history(rooms), None)
+    environments = {name: environment(name) for name in ("a", "b")}
+    path = Path("run")
+    return planned_again(path, check_run(path, recorded), environments, Choice(**choice), here)
 
 
 @pytest.fixture
@@ -116,10 +129,7 @@ def test_what_a_user_asked_for_beats_what_the_suite_says(rooms: Rooms) -> None:
 
 def test_a_plan_read_back_from_run_json_is_the_same(rooms: Rooms) -> None:
     trials = planned(rooms)
-    recorded = json.loads(json.dumps({"plan": plan.describe_plan(trials)}))
-    expected = [replace(trial, expected_s=round(trial.expected_s, 1)) for trial in trials]
-    assert plan.planned_again(recorded, {"a", "b"}) == expected
-    assert plan.planned_again(recorded, {"b"}) == [trial for trial in expected if trial.environment == "b"]
+    assert again(rooms, trials) == trials
 
 
 def test_what_trials_took_here_beats_the_suites_guess(rooms: Rooms) -> None:
@@ -200,8 +210,7 @@ def test_a_forced_trial_says_why_it_would_have_been_refused(rooms: Rooms) -> Non
     }
     assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("7.0"), force=True)} == {""}
     assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("8.9"), accelerator="cpu")} == {""}
-    again = plan.planned_again({"plan": plan.describe_plan(trials)}, {"a"})
-    assert again == [replace(trial, expected_s=round(trial.expected_s, 1)) for trial in trials]
+    assert again(rooms, trials, nvml=Gpus("8.9"), force=True) == trials
 
 
 def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:

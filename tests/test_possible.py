@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.bench import make_rooms
+from tests.synthetic_run import run_content
 from tests.test_runner import Nobody, session
 from tsuishi import plan, possible, runner
 from tsuishi.builder import Ready
@@ -18,7 +19,9 @@ from tsuishi.case import Case
 from tsuishi.engines.base import Built, Launch, Process
 from tsuishi.plan import PlannedTrial
 from tsuishi.possible import Question
+from tsuishi.replan import Places, planned_again
 from tsuishi.rooms import Rooms
+from tsuishi.run_files import check_run
 from tsuishi.runner import Runner
 from tsuishi.session import Session
 from tsuishi.store import RunDirectory
@@ -91,7 +94,9 @@ class Bench:
 
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
-        directory = RunDirectory.create(work.settings.results / name, {"plan": plan.describe_plan(planned)})
+        directory = RunDirectory.create(
+            work.settings.results / name, run_content(name, plan=plan.describe_plan(planned))
+        )
         Runner(directory, self.ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
         return directory
 
@@ -218,6 +223,9 @@ def answer_to(command: list[str], rooms: Rooms) -> str:
 def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
     planned = bench.planned(asked=True)
     run = bench.run(planned, "run")
-    again = plan.planned_again(run.run(), {"host"})
+    recorded = check_run(run.path, run.run())
+    environments = {"host": bench.ready["host"].environment}
+    here = Places(bench.work.rooms, bench.work.nvml, bench.work.history, None)
+    again = planned_again(run.path, recorded, environments, bench.work.choice, here)
     assert [trial.unsupported for trial in again] == [trial.unsupported for trial in planned]
     assert runner.unfinished(run, again) == []

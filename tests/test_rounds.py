@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.synthetic_run import run_content
 from tsuishi import store
 from tsuishi.case import Case
 from tsuishi.plan import PlannedTrial
@@ -21,7 +22,7 @@ class Bench:
     """A run whose trials take their time on a clock of its own, and come to what `truth` says with some scatter."""
 
     def __init__(self, root: Path, left_s: float, scatter: float = 0.01) -> None:
-        self.run = RunDirectory.create(root / "run", {"run_id": "run", "plan": []})
+        self.run = RunDirectory.create(root / "run", run_content("run"))
         self.left_s = left_s
         self.random = random.Random(1)  # noqa: S311
         self.scatter = scatter
@@ -37,7 +38,7 @@ class Bench:
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> Cell:
         case = Case(suite="bench", protocol="steady", devices=devices)
         cell = Cell(case.id, ENVIRONMENT)
-        trial = PlannedTrial(f"t{devices}.{ENVIRONMENT}.r1", case, ENVIRONMENT, "cpu", 1, "w", {}, 60.0, expected_s)
+        trial = PlannedTrial(f"{case.id[:6]}.{ENVIRONMENT}.r1", case, ENVIRONMENT, "cpu", 1, "w", {}, 60.0, expected_s)
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
 
@@ -79,7 +80,7 @@ class Bench:
             partial,
             {
                 "trial_id": f"{trial.id}.a1", "case_id": trial.case.id, "case_record": record, "status": status,
-                "environment": trial.environment, "repetition": trial.repetition, "duration_s": self.took[cell],
+                "environment": trial.environment, "repetition": trial.repetition, "attempt": 1, "duration_s": self.took[cell],
             },
         )  # fmt: skip
         self.left_s -= self.took[cell]

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.synthetic_run import run_content
 from tsuishi import schema, spec, store
 from tsuishi.case import AXES, Case
 from tsuishi.errors import UserError
@@ -25,18 +26,29 @@ HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ..
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    return RunDirectory.create(tmp_path / "results" / "20260101-000000-quick", {"plan": []})
+    name = "20260101-000000-quick"
+    return RunDirectory.create(tmp_path / "results" / name, run_content(name))
 
 
-def commit(run: RunDirectory, trial_id: str = "t.r1.a1", samples: int = 2, **more: Any) -> Path:
+def id_of(repetition: int) -> str:
+    return f"s-{CASE.id[:6]}.host.r{repetition}.a1"
+
+
+def content(run: RunDirectory, repetition: int, **more: Any) -> dict[str, Any]:
+    """A trial.json."""
+    case = {"case_id": CASE.id, "case_record": run.add_record("case", CASE.axes)}
+    which = {"environment": "host", "repetition": repetition, "attempt": 1, "status": "ok"}
+    return {"trial_id": id_of(repetition), **case, **which, **more}
+
+
+def commit(run: RunDirectory, repetition: int = 1, samples: int = 2, **more: Any) -> Path:
     """One trial as the runner writes it."""
-    partial = run.partial(trial_id)
+    partial = run.partial(id_of(repetition))
     with (partial / "samples.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv_writer("samples", file)
         for index in range(samples):
             writer.writerow({"phase": "measure", "index": index, "steps": 1, "images": 16, "seconds": 0.25})
-    record = run.add_record("case", CASE.axes)
-    return run.commit(partial, {"trial_id": trial_id, "case_id": CASE.id, "case_record": record, **more})
+    return run.commit(partial, content(run, repetition, **more))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -66,45 +78,45 @@ def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
 
 
 def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunDirectory) -> None:
-    commit(run, "one")
-    partial = run.partial("two")
+    commit(run, 1)
+    partial = run.partial(id_of(2))
     (partial / "samples.csv").write_text("phase,index\n")
-    write_json(partial / "trial.json", {"trial_id": "two"})
-    assert [path.name for path, _ in run.finished()] == ["one"]
-    assert list(run.left_behind()) == [("two", partial)]
+    write_json(partial / "trial.json", {"trial_id": id_of(2)})
+    assert [path.name for path, _ in run.finished()] == [id_of(1)]
+    assert list(run.left_behind()) == [(id_of(2), partial)]
     run.gather()
-    assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == ["one"]
-    run.commit(partial, {"trial_id": "two", "case_record": run.add_record("case", CASE.axes)})
-    assert [path.name for path, _ in run.finished()] == ["one", "two"]
+    assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == [id_of(1)]
+    run.commit(partial, content(run, 2))
+    assert [path.name for path, _ in run.finished()] == [id_of(1), id_of(2)]
     assert list(run.left_behind()) == []
 
 
 def test_a_partial_trial_of_the_same_name_is_begun_afresh(run: RunDirectory) -> None:
-    (run.partial("t") / "old").write_text("x")
-    assert list(run.partial("t").iterdir()) == []
+    (run.partial(id_of(1)) / "old").write_text("x")
+    assert list(run.partial(id_of(1)).iterdir()) == []
 
 
 def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
-    final = commit(run, "t", status="ok")
+    final = commit(run, 1, status="ok")
     with pytest.raises(OSError, match="not empty"):
-        commit(run, "t", status="failed")
+        commit(run, 1, status="failed")
     assert read_json(final / "trial.json")["status"] == "ok"
 
 
 def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:
-    first = run.add_record("machine", {"cpu": "x"})
+    first = run.add_record("machine", {"os": "x"})
     path = run.records / f"{first}.json"
     written = path.stat().st_mtime_ns, path.stat().st_ino
-    assert run.add_record("machine", {"cpu": "x"}) == first
+    assert run.add_record("machine", {"os": "x"}) == first
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == written
-    assert first == f"machine-{spec.digest({'cpu': 'x'})}"
-    assert run.add_record("machine", {"cpu": "y"}) != first
-    assert run.record(first) == {"cpu": "x"}
+    assert first == f"machine-{spec.digest({'os': 'x'})}"
+    assert run.add_record("machine", {"os": "y"}) != first
+    assert run.record(first) == {"os": "x"}
 
 
 def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
-    for number in range(3):
-        commit(run, f"t{number}.r1.a1", status="ok", duration_s=1 / 3, reason=HOSTILE)
+    for repetition in (1, 2, 3):
+        commit(run, repetition, status="ok", duration_s=1 / 3, reason=HOSTILE)
     run.gather()
     first = tables(run)
     run.gather()
@@ -125,22 +137,22 @@ def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
 
 
 def test_every_sample_of_every_trial_is_gathered_with_its_trial(run: RunDirectory) -> None:
-    commit(run, "a", samples=2)
-    commit(run, "b", samples=3)
+    commit(run, 1, samples=2)
+    commit(run, 2, samples=3)
     run.gather()
     found = rows(run.path / "samples.csv")
     assert [(row["trial_id"], row["index"]) for row in found] == [
-        ("a", "0"),
-        ("a", "1"),
-        ("b", "0"),
-        ("b", "1"),
-        ("b", "2"),
+        (id_of(1), "0"),
+        (id_of(1), "1"),
+        (id_of(2), "0"),
+        (id_of(2), "1"),
+        (id_of(2), "2"),
     ]
     assert {row["seconds"] for row in found} == {"0.25"}
 
 
 def test_the_last_line_a_killed_runner_half_wrote_does_not_break_the_tables(run: RunDirectory) -> None:
-    final = commit(run, "a", samples=1)
+    final = commit(run, 1, samples=1)
     with (final / "samples.csv").open("a") as file:
         file.write("measure,1,1")
     run.gather()
@@ -149,13 +161,13 @@ def test_the_last_line_a_killed_runner_half_wrote_does_not_break_the_tables(run:
 
 
 def test_hostile_text_in_a_reason_stays_in_its_cell(run: RunDirectory) -> None:
-    commit(run, "a", reason=HOSTILE, status="failed")
-    commit(run, "b", reason="fine", status="ok")
+    commit(run, 1, reason=HOSTILE, status="failed")
+    commit(run, 2, reason="fine", status="ok")
     run.gather()
     found = rows(run.path / "trials.csv")
     assert [row["status"] for row in found] == ["failed", "ok"]
     assert found[0]["reason"] == HOSTILE.replace("\r\n", "\n").replace("\r", "\n")
-    assert read_json(run.trials / "a" / "trial.json")["reason"] == HOSTILE
+    assert read_json(run.trials / id_of(1) / "trial.json")["reason"] == HOSTILE
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
@@ -199,10 +211,7 @@ CELL = {
 def test_the_data_package_describes_every_column_of_every_table(run: RunDirectory) -> None:
     commit(
         run,
-        "a",
         status="ok",
-        repetition=1,
-        attempt=1,
         simulated=False,
         synthetic=True,
         started_at="2026-01-01T00:00:00Z",

@@ -3,9 +3,11 @@
 What is written here is seen whole or not at all, also after a power cut.
 """
 
+import csv
 import ctypes
 import errno
 import fcntl
+import io
 import json
 import os
 import re
@@ -24,6 +26,8 @@ MOST_BYTES = 1 << 30
 # A JSON file becomes objects several times its size.
 MOST_JSON_BYTES = 64 << 20
 _PIECE = 1 << 16
+# What reads, copies and writes JSON calls itself for every level.
+_DEEPEST = 100
 # No link is followed, and no pipe or device waited for.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -59,15 +63,54 @@ def read_json(path: Path | str) -> dict[str, Any]:
     return parse_json(path, read_bytes(path, MOST_JSON_BYTES))
 
 
+def read_rows(path: Path | str) -> list[dict[str, str]]:
+    """The rows of a CSV file, by column. Raises UserError where it cannot be read."""
+    try:
+        return list(csv.DictReader(io.StringIO(read_bytes(path).decode(), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+
+
+def entries(folder: Path) -> list[tuple[str, bool]]:
+    """What lies in a folder: names, in their order, and whether each is a folder itself, and no link to one.
+
+    Raises UserError where it is no folder, or a link.
+    """
+    try:
+        descriptor = os.open(folder, _OPENING | os.O_DIRECTORY)
+        try:
+            with os.scandir(descriptor) as found:
+                return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"{folder}: no folder that can be read: {error.strerror or error}") from error
+
+
 def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
     """The JSON object that was read from a path. Raises UserError where it is none."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     if not isinstance(value, dict):
         raise UserError(f"{path}: expected a JSON object")
+    if text.count(b"{") + text.count(b"[") > _DEEPEST and _is_deep(value):
+        raise UserError(f"{path}: cannot be read: more than {_DEEPEST} levels deep")
     return value
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is no number")
+
+
+def _is_deep(value: Any) -> bool:
+    """Whether lists and objects lie in each other deeper than anything of ours."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = (one.values() if isinstance(one, dict) else one for one in level)
+        level = [one for values in inner for one in values if isinstance(one, dict | list)]
+    return bool(level)
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from tsuishi import store
 from tsuishi.claims import Claim
 from tsuishi.environment import Environment, read_environments
+from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.inventory import why_not_here
 from tsuishi.published import Source, read_sources
@@ -27,7 +28,7 @@ def show(work: Session) -> None:
         ],
     )
     runs = [_run_row(path) for path in store.known_runs(work.settings.results).values()]
-    work.screen.table("Runs", ("id", "profile", "environments", "trials", "done"), runs)
+    work.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
     if not runs:
         work.screen.say("none yet: invoke build run-suite report")
 
@@ -69,8 +70,13 @@ def _environment_row(work: Session, environment: Environment) -> tuple[str, ...]
 
 
 def _run_row(path: Path) -> tuple[str, ...]:
+    """Of a run that cannot be read, why."""
     run = store.RunDirectory(path)
-    recorded = run.run()
-    done = len({trial["trial_id"].rpartition(".a")[0] for _, trial in run.finished()})
+    try:
+        recorded = run.run()
+        done = len({trial["trial_id"].rpartition(".a")[0] for _, trial in run.finished()})
+    except UserError as error:
+        return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry["environment"] for entry in recorded["plan"]}))
-    return path.name, recorded["profile"], names, str(len(recorded["plan"])), str(done)
+    whose = "" if run.is_ours(recorded) else "received"
+    return path.name, recorded["profile"], names, str(len(recorded["plan"])), str(done), whose

@@ -1,6 +1,5 @@
 """Runs: a new run, and an earlier run that is finished or deepened, in environments that are ready."""
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -8,9 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tsuishi import __version__, exclusion, plan, provenance, runner, store
+from pydantic import ValidationError
+
+from tsuishi import __version__, exclusion, plan, provenance, replan, run_files, runner, spec, store
 from tsuishi.builder import Builder, Ready
-from tsuishi.environment import Environment, read_environment
+from tsuishi.environment import Environment, named_environments, read_environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.busy import await_idle
 from tsuishi.gpus.nvml import ALL
@@ -21,11 +22,13 @@ from tsuishi.plan_lines import print_questions
 from tsuishi.published import read_sources
 from tsuishi.questions import Asked
 from tsuishi.rounds import Findings, Rounds
+from tsuishi.run_files import RunFile
 from tsuishi.run_progress import RunProgress
 from tsuishi.self_check import self_check
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
+from tsuishi.suite import profile_name
 from tsuishi.units import duration
 
 # What trials on GPUs were planned with.
@@ -41,7 +44,7 @@ class Measuring:
     def run_suite(self, name: str) -> RunDirectory:
         """A new run of what was planned, with `name` in its id. Raises UserError for a name that is none."""
         work = self._work
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*|", name, re.ASCII):
+        if name and not run_files.is_name(name):
             raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
         ready = work.build(work.needed or work.plan(with_trials=True))
         outlined = work.outline([as_found(one) for one in ready.values()], ready)
@@ -63,8 +66,9 @@ class Measuring:
         """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
 
         Without a time, the trials that were planned are finished; within a time, the run is deepened: more trials for
-        what is open, then more questions. Engine, mirror map and GPUs are the run's own where none are given now.
-        Raises UserError where an environment is not what it was, or where another process measures the run.
+        what is open, then more questions. Engine and GPUs are the run's own where none are given now. Raises UserError
+        where the run is somebody else's or is being measured, its trials are none of the suites here, or an environment
+        is not what it was.
         """
         run = store.open_run(self._work.settings.results, name)
         with run.alone():  # from the first look at what is left to measure
@@ -74,16 +78,25 @@ class Measuring:
     def _resume(self, run: RunDirectory) -> None:
         work = self._work
         then = run.run()
-        self._as_in(then)
-        names = {entry["environment"] for entry in then["plan"]}
+        if not run.is_ours(then):
+            raise UserError(
+                f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
+                f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
+            )
+        recorded = run_files.check_run(run.path, then)
+        self._as_in(run, recorded)
+        names = {entry.environment for entry in recorded.plan}
         if not names:
             raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
-        ready = work.build([read_environment(work.rooms.images / f"{name}.toml") for name in sorted(names)])
-        _refuse_other_environments(run, ready)
         self._refuse_other_data(run, then)
-        planned = plan.planned_again(then, names)
-        if work.choice.timeout_s is not None:
-            planned = [replace(trial, timeout_s=work.choice.timeout_s) for trial in planned]
+        files = named_environments(work.rooms.images, tuple(sorted(names)))
+        environments = {name: read_environment(path) for name, path in files.items()}
+        data = work.data.record if work.data else None
+        here = replan.Places(work.rooms, work.nvml, work.history, data)
+        planned = replan.planned_again(run.path, recorded, environments, work.choice, here)
+        runner.unfinished(run, planned)  # or it is refused before anything is built
+        ready = work.build([environments[name] for name in sorted(environments)])
+        _refuse_other_environments(run, ready)
         left = runner.unfinished(run, planned)
         self._refuse_other_gpus(ready, left or planned)
         with self._alone():
@@ -94,10 +107,9 @@ class Measuring:
                 self._finish(run, ready, planned)
             else:
                 matrix = work.matrix([as_found(one) for one in ready.values()], ready)
-                asked = [Asked.model_validate(one, strict=False) for one in then.get("questions", [])]
-                known = {one.id for one in asked}
+                known = {one.id for one in recorded.questions}
                 others = [one for one in work.questions(matrix) if one.id not in known]
-                self._deepen(run, ready, matrix, asked, others)
+                self._deepen(run, ready, matrix, recorded.questions, others, planned)
 
     def _finish(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
         """Every trial of the plan that has no finding yet."""
@@ -115,11 +127,11 @@ class Measuring:
         matrix: plan.Matrix,
         asked: Sequence[Asked],
         others: Sequence[Asked],
+        planned: Sequence[PlannedTrial] = (),
     ) -> None:
         """Rounds, as long as there is time."""
         work, ledger, findings = self._work, Ledger(run), Findings(run, lambda asked: self._is_judged(run, asked))
         ledger.begin(work)
-        planned = plan.planned_again(run.run(), {*ready})
         left_s = work.left_for_trials_s()
         work.screen.say(f"run {run.id}: {duration(max(0.0, left_s))} for trials, in {run.path}")
         seed, kept = run.run()["seed"], []
@@ -167,7 +179,7 @@ class Measuring:
                 measured.run(planned, trials(progress))
         finally:
             work.history.keep()
-        counts = runner.statuses(run, plan.planned_again(run.run(), {*ready}))
+        counts = runner.statuses(run, [entry["trial"] for entry in run.run()["plan"]])
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         work.screen.say(f"run {run.id}: {said}; took {duration(time.monotonic() - begun)}")
 
@@ -216,28 +228,29 @@ class Measuring:
                 "get it with `invoke fetch-data`, give --data, or start a new run"
             )
 
-    def _as_in(self, recorded: Mapping[str, Any]) -> None:
-        """Take over from a run's own arguments what decides which environments are found, and what can be asked."""
-        work, then = self._work, recorded["arguments"]
-        arguments = {name: then.get(name) for name in ("engine", "mirrors", "gpus")}
-        open_now = {
-            "engine": work.settings.engine == "auto",
-            "mirrors": not work.settings.base_mirrors,
-            "gpus": work.settings.gpus == ALL,
-        }
-        taken = {name: value for name, value in arguments.items() if value and open_now[name]}
-        if "mirrors" in taken:
-            pairs = (pair.split("=", 1) for pair in taken["mirrors"].split(","))
-            taken["mirrors"] = {**work.settings.mirrors, **dict(pairs)}
-        work.settings = Settings.model_validate({**work.settings.model_dump(), **taken})
+    def _as_in(self, run: RunDirectory, recorded: RunFile) -> None:
+        """Take over from a run's own arguments what decides which environments are found, and what can be asked.
+
+        Where images and files come from is for this machine's settings alone to say.
+        """
+        work, then = self._work, replan.arguments(run.path, recorded.arguments)
+        taken: dict[str, str] = {}
+        if work.settings.engine == "auto":
+            taken["engine"] = then.engine
+        if work.settings.gpus == ALL:
+            taken["gpus"] = then.gpus
+        try:
+            work.settings = Settings.model_validate({**work.settings.model_dump(), **taken})
+        except ValidationError as error:
+            raise UserError(f"{run.path / 'run.json'}: {spec.explain(error, Settings)}; start a new run") from error
         work.builder = Builder(work.settings, work.rooms)
         work.choice = replace(
             work.choice,
-            suites=tuple(filter(None, str(then.get("suite") or "").split(","))),
-            profile=recorded["profile"],
-            accelerator=then.get("accelerator") or "auto",
-            timeout_s=work.choice.timeout_s or then.get("timeout"),
-            force=bool(then.get("force")),
+            suites=tuple(filter(None, then.suite.split(","))),
+            profile=profile_name(recorded.profile),
+            accelerator=then.accelerator,
+            timeout_s=work.choice.timeout_s or then.timeout,
+            force=then.force,
         )
 
     def _create(self, name: str, outlined: Outline, checked: Mapping[str, Mapping[str, float]]) -> RunDirectory:
@@ -310,6 +323,8 @@ def _run_id(now: time.struct_time, profile: str, name: str) -> str:
 def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
     """Raise UserError where trials were run in something else than what is at hand now."""
     for _, trial in run.finished():
+        if trial["environment"] not in ready:
+            raise UserError(f"run {run.id} has trials in {trial['environment']} that it did not plan: start a new run")
         now = ready[trial["environment"]].built.realised_id
         then = run.record(trial["environment_record"])["realised_id"]
         if now != then:

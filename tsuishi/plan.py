@@ -1,7 +1,7 @@
 """What would be done, before anything long starts: environments, trials in order, downloads, disk, time."""
 
 import random
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -198,7 +198,7 @@ def matrix(
         cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
             profile = suite.profile(choice.profile)
-            for trial in _first_trials(suite, environment, accelerator, choice, len(nvml)):
+            for trial in first_trials(suite, environment, accelerator, choice, len(nvml)):
                 cell = Cell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
                 found.first[cell] = replace(
@@ -288,28 +288,6 @@ def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
     ]
 
 
-def planned_again(run: Mapping[str, Any], environments: Collection[str]) -> list[PlannedTrial]:
-    """The plan of a run.json, for those environments that are at hand."""
-    return [
-        PlannedTrial(
-            id=entry["trial"],
-            case=Case.model_validate(entry["case"]),
-            environment=entry["environment"],
-            accelerator=entry["accelerator"],
-            repetition=entry["repetition"],
-            workload=entry["workload"],
-            settings=entry["settings"],
-            timeout_s=entry["timeout_s"],
-            expected_s=entry["expected_s"],
-            guess_s=entry.get("guess_s", 0.0),
-            unsupported=entry.get("unsupported", ""),
-            forced=entry.get("forced", ""),
-        )
-        for entry in run["plan"]
-        if entry["environment"] in environments
-    ]
-
-
 def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
     if trial.accelerator != "cuda":
@@ -317,9 +295,10 @@ def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
     return tuple(present[: trial.case.devices or 1])
 
 
-def _first_trials(
-    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int
+def first_trials(
+    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None
 ) -> Iterable[PlannedTrial]:
+    """The first trial of every case of a suite; gpus: how many there are, None for as many as a case likes."""
     profile = suite.profile(choice.profile)
     settings = profile.settings_for(accelerator).model_dump()
     for case, group in suite.cases(choice.profile, accelerator, gpus):

@@ -77,16 +77,22 @@ class Asked(spec.Spec):
 
     id: str
     kind: Kind
-    title: dict[str, str]
+    title: Texts
     suite: str = ""
     worth: float
     quantity: str = ""
     environments: tuple[str, ...]
-    of: tuple[Cell, ...]
+    of: tuple[Cell, ...] = Field(min_length=1)
     to: tuple[Cell, ...] = ()
     source: str = ""
     claim: str = ""
     main: bool = False
+
+    @model_validator(mode="after")
+    def _compares_two_sides(self) -> "Asked":
+        if self.compares and not (self.to and self.quantity in QUANTITIES):
+            raise ValueError("a comparison has two sides and a known quantity")
+        return self
 
     @property
     def cells(self) -> tuple[Cell, ...]:

@@ -1,6 +1,5 @@
 """What one trial writes while it runs: its tables, its log, its telemetry."""
 
-import csv
 import gzip
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from typing import Any
 
 from tsuishi import schema, store
 from tsuishi.events import Event, Metric, PhaseBegin, PhaseEnd, Sample
+from tsuishi.files import read_rows
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.listen import Transcript
 from tsuishi.plan import PlannedTrial, gpus_for
@@ -133,8 +133,7 @@ class Recording:
         path = self.folder / "telemetry.csv"
         if not spans or not path.exists():
             return None, ""
-        with path.open(encoding="utf-8", newline="") as file:
-            return energy_j(list(csv.DictReader(file)), spans)
+        return energy_j(read_rows(path), spans)
 
 
 def _row(table: str, event: Sample | Metric) -> dict[str, Any]:

@@ -4,16 +4,18 @@ Every chosen case once, then again up to three trials; then what is still open, 
 and 24 trials; then further questions. Time runs out between trials, never inside a trial.
 """
 
-import csv
+import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tsuishi import files, store
+from tsuishi import store
+from tsuishi.files import read_json, read_rows
 from tsuishi.plan import PlannedTrial, cell_of, repeated
 from tsuishi.questions import Asked, Cell
+from tsuishi.run_files import read_trials
 from tsuishi.store import RunDirectory
 from tsuishi.worth import LOOKS, Costs, next_ones
 
@@ -60,12 +62,11 @@ class Findings:
 
     def read(self, trial: PlannedTrial) -> dict[str, Any] | None:
         """Take in a trial that has just ended; its trial.json, None where there is none."""
-        attempts = sorted(self._run.trials.glob(f"{trial.id}.a*/trial.json"), key=lambda path: path.stat().st_mtime)
-        if not attempts:
-            return None
-        ended = files.read_json(attempts[-1])
-        self._take(attempts[-1].parent, ended)
-        return ended
+        attempts = itertools.takewhile(Path.exists, (self._run.trials / f"{trial.id}.a{n}" for n in itertools.count(1)))
+        for path, ended in read_trials([*attempts][-1:], read_json):
+            self._take(path, ended)
+            return ended
+        return None
 
     def trials(self, cell: Cell) -> int:
         return self.of[cell].trials if cell in self.of else 0
@@ -121,7 +122,7 @@ def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
     """The quantities of a finished trial, as the report reckons them."""
     from tsuishi.analysis.estimates import Block, phase_estimates, work_estimates
 
-    rows = {name: _rows(trial / f"{name}.csv") for name in _TABLES}
+    rows = {name: read_rows(path) if (path := trial / f"{name}.csv").exists() else [] for name in _TABLES}
     phases: dict[str, list[Block]] = {}
     for row in rows["samples"]:
         block = Block(int(row["steps"]), int(row["images"]), float(row["seconds"]))
@@ -129,13 +130,6 @@ def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
     metrics = {row["name"]: float(row["value"]) for row in rows["metrics"]}
     estimates = [*phase_estimates(phases, batch_size, epochs=False), *work_estimates(phases, metrics, batch_size)]
     return {**metrics, **{one.quantity: one.value for one in estimates}}
-
-
-def _rows(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 class Rounds:

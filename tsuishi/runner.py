@@ -21,6 +21,7 @@ from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
 from tsuishi.plan import PlannedTrial, gpus_for
 from tsuishi.recording import Recording
 from tsuishi.rooms import Rooms
+from tsuishi.run_files import split_attempt
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 
@@ -102,7 +103,7 @@ class Runner:
                 self._gather()
             raise
         self._gather()
-        return statuses(self._run, planned)
+        return statuses(self._run, [trial.id for trial in planned])
 
     def _attempt(self, trial: PlannedTrial, attempt: int) -> None:
         ready = self._ready[trial.environment]
@@ -246,12 +247,12 @@ class Runner:
         """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""
         by_id = {trial.id: trial for trial in planned}
         for trial_id, partial in list(self._run.left_behind()):
-            base, _, attempt = trial_id.rpartition(".a")
-            if base not in by_id or not attempt.isdigit():
+            base, attempt = split_attempt(trial_id)
+            if base not in by_id:
                 continue
             with Recording(self._run, trial_id, by_id[base], 1.0, Nvml(), folder=partial) as recording:
                 outcome = Outcome("interrupted", "the runner was killed during this trial")
-                self._run.commit(partial, self._describe(recording, by_id[base], int(attempt), outcome))
+                self._run.commit(partial, self._describe(recording, by_id[base], attempt, outcome))
 
     def _gather(self) -> None:
         try:
@@ -315,10 +316,10 @@ def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[Plann
     return [trial for trial in planned if trial.id not in latest or latest[trial.id]["status"] in store.UNFINISHED]
 
 
-def statuses(run: RunDirectory, planned: Sequence[PlannedTrial]) -> Counter[str]:
-    """How many trials of the plan came to which status; those not yet run count as 'not run'."""
+def statuses(run: RunDirectory, planned: Iterable[str]) -> Counter[str]:
+    """How many trials of the plan, by their ids, came to which status; those not yet run count as 'not run'."""
     latest = last_attempts(run)
-    return Counter(latest[trial.id]["status"] if trial.id in latest else "not run" for trial in planned)
+    return Counter(latest[trial]["status"] if trial in latest else "not run" for trial in planned)
 
 
 def _reported(ready: Ready) -> dict[str, Any]:

@@ -10,21 +10,22 @@ results/<run id>/
 import csv
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from tsuishi import exclusion, schema, spec
+from tsuishi import exclusion, ownership, run_files, schema, spec
 from tsuishi.errors import UserError, unknown
-from tsuishi.files import read_json, replacing, sync, temporary_folder, write_json
+from tsuishi.files import entries, read_json, read_rows, replacing, sync, temporary_folder, write_json
+from tsuishi.run_files import FINDINGS as FINDINGS
+from tsuishi.run_files import UNFINISHED as UNFINISHED
 
 SCHEMA_VERSION = 1
 
-# A finding is final; the others are run again, as a new attempt, by --resume.
-FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
-UNFINISHED = ("timeout", "failed", "interrupted")
-
+# What run.json carries so that its writer knows it again.
+_MAC = "mac"
 _PARTIAL = ".partial-"
 _NEW_RUN = ".run-"
 
@@ -58,18 +59,26 @@ class RunDirectory:
     def id(self) -> str:
         return self.path.name
 
-    def run(self, read: Callable[[Path], dict[str, Any]] | None = None) -> dict[str, Any]:
-        """run.json. Raises UserError where this is no run directory, or one of a later tsuishi."""
-        run = (read or read_json)(self.path / "run.json")
+    def run(self, read: run_files.Read = read_json) -> dict[str, Any]:
+        """run.json. Raises UserError where this is no run directory, one of a later tsuishi, or damaged."""
+        run = read(self.path / "run.json")
         if run.get("schema_version") != SCHEMA_VERSION:
             raise UserError(
                 f"{self.path}: run schema {run.get('schema_version')}, this tsuishi reads {SCHEMA_VERSION}; "
                 "use the version named in its run.json"
             )
+        run_files.check_run(self.path / "run.json", run)
         return run
 
+    def is_ours(self, run: dict[str, Any]) -> bool:
+        """Whether this user wrote that run.json, for this directory."""
+        seal, content = run.get(_MAC), {name: value for name, value in run.items() if name != _MAC}
+        return run.get("run_id") == self.id and isinstance(seal, str) and ownership.is_ours(*_sealed(content), seal)
+
     def write_run(self, run: dict[str, Any]) -> None:
-        write_json(self.path / "run.json", {"schema_version": SCHEMA_VERSION, **run})
+        content = {"schema_version": SCHEMA_VERSION, **run}
+        content.pop(_MAC, None)
+        write_json(self.path / "run.json", {**content, _MAC: ownership.seal(*_sealed(content))})
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else measures this run meanwhile, whatever its cache or user. Raises UserError where somebody does."""
@@ -84,10 +93,20 @@ class RunDirectory:
         return record_id
 
     def record(self, record_id: str) -> dict[str, Any]:
-        return read_json(self.records / f"{record_id}.json")
+        """A record by its id. Raises UserError where it is not what its id says."""
+        path = self.records / f"{record_id}.json"
+        record = read_json(path)
+        run_files.check_record(path, record)
+        return record
+
+    def record_files(self) -> list[Path]:
+        """The files of all records. Raises UserError where something else lies there."""
+        return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
 
     def partial(self, trial_id: str) -> Path:
-        """A fresh directory to write a trial into, not yet part of the run."""
+        """A fresh directory to write a trial into, not yet part of the run. Raises UserError for no trial's name."""
+        if not run_files.split_attempt(trial_id)[1]:
+            raise UserError(f"{self.trials / trial_id}: it has not the name of a trial: start a new run")
         path = self.trials / f"{_PARTIAL}{trial_id}"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
@@ -115,19 +134,23 @@ class RunDirectory:
 
     def left_behind(self) -> Iterator[tuple[str, Path]]:
         """Trial id and partial directory of trials a killed runner was writing."""
-        for path in sorted(self.trials.glob(f"{_PARTIAL}*")):
-            yield path.name.removeprefix(_PARTIAL), path
+        for name, is_folder in entries(self.trials):
+            trial_id = name.removeprefix(_PARTIAL)
+            if name.startswith(_PARTIAL) and is_folder and run_files.split_attempt(trial_id)[1]:
+                yield trial_id, self.trials / name
 
-    def finished(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Every trial of the run, all attempts, in the order of their ids."""
-        for path in self.finished_folders():
-            yield path, read_json(path / "trial.json")
+    def finished(self, read: run_files.Read = read_json) -> Iterator[tuple[Path, dict[str, Any]]]:
+        """Every trial of the run, all attempts, in the order of their ids. Raises UserError for what is none."""
+        return run_files.read_trials(self.finished_folders(), read)
 
     def finished_folders(self) -> list[Path]:
-        """The directories of these trials."""
-        with os.scandir(self.trials) as entries:
-            names = sorted(entry.name for entry in entries if not entry.name.startswith("."))
-        return [self.trials / name for name in names if os.path.exists(f"{self.trials}/{name}/trial.json")]  # noqa: PTH110
+        """The directories of these trials. Raises UserError where something else lies there."""
+        found = [one for one in entries(self.trials) if not one[0].startswith(".")]
+        for name, is_folder in found:
+            if not is_folder:
+                raise UserError(f"{self.trials / name}: no folder of a trial, but a link or a file: remove it")
+        run_files.check_attempts(self.trials, [name for name, _ in found])
+        return [self.trials / name for name, _ in found]
 
     def gather(self) -> None:
         """Rebuild the run's tables from its trials."""
@@ -135,15 +158,12 @@ class RunDirectory:
         with replacing(self.path / "trials.csv") as file:
             rows = csv.DictWriter(file, schema.names("trials"), extrasaction="ignore", lineterminator="\n")
             rows.writeheader()
-            rows.writerows(self._trial_row(trial) for _, trial in trials)
+            record = cache(self.record)
+            rows.writerows(_trial_row({**trial, **record(trial["case_record"])}) for _, trial in trials)
         for table in schema.OF_A_TRIAL:
             with replacing(self.path / f"{table}.csv") as file:
                 _concatenate(table, (path for path, _ in trials), file)
         write_json(self.path / "datapackage.json", schema.data_package(self.id.lower()))
-
-    def _trial_row(self, trial: dict[str, Any]) -> dict[str, Any]:
-        row = {**trial, **self.record(trial["case_record"])}
-        return {name: csv_value(row.get(name)) for name in schema.names("trials")}
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:
@@ -155,14 +175,22 @@ def open_run(results: Path, name: str = "") -> RunDirectory:
         return RunDirectory(list(runs.values())[-1])
     if name in runs:
         return RunDirectory(runs[name])
-    if (Path(name) / "run.json").is_file():
-        return RunDirectory(Path(name))
+    if os.path.lexists(Path(name) / "run.json"):
+        return RunDirectory(Path(name).resolve())
     raise unknown("run", name, runs)
 
 
 def known_runs(results: Path) -> dict[str, Path]:
     """Id and directory of every run, oldest first (ids begin with the time)."""
-    return {path.parent.name: path.parent for path in sorted(results.glob("[!.]*/run.json"))}
+    if not results.is_dir():
+        return {}
+    names = sorted(path for path in results.iterdir() if not path.name.startswith("."))
+    return {path.name: path for path in names if os.path.lexists(path / "run.json")}
+
+
+def _sealed(run: dict[str, Any]) -> tuple[bytes, str]:
+    """What is sealed of a run.json, and for which purpose."""
+    return spec.canonical_json(run).encode(), "run.json"
 
 
 def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
@@ -188,12 +216,15 @@ def csv_value(value: Any) -> Any:
     return "" if value is None else value
 
 
+def _trial_row(trial: dict[str, Any]) -> dict[str, Any]:
+    return {name: csv_value(trial.get(name)) for name in schema.names("trials")}
+
+
 def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
     """Every trial's part of a table under one header, with the trial's id in front; a row at a time."""
     rows = csv.DictWriter(file, schema.names(table), restval="", extrasaction="ignore", lineterminator="\n")
     rows.writeheader()
     for trial in trials:
         part = trial / f"{table}.csv"
-        if part.exists():
-            with part.open(encoding="utf-8", newline="") as source:
-                rows.writerows({"trial_id": trial.name, **row} for row in csv.DictReader(source))
+        if os.path.lexists(part):
+            rows.writerows({"trial_id": trial.name, **row} for row in read_rows(part))

@@ -9,7 +9,6 @@ import csv
 import gc
 import hashlib
 import io
-import os
 import re
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from typing import Any, NamedTuple
 
 from tsuishi import schema, workers
 from tsuishi.errors import UserError
-from tsuishi.files import MOST_JSON_BYTES, parse_json, read_bytes
+from tsuishi.files import MOST_JSON_BYTES, entries, parse_json, read_bytes
 from tsuishi.printable import visible
 from tsuishi.store import RunDirectory
 
@@ -60,10 +59,10 @@ def recorded(runs: Sequence[RunDirectory]) -> Recorded:
     trials: list[tuple[str, str, dict[str, Any]]] = []
     parts = {table: Parts(table) for table in schema.OF_A_TRIAL}
     for run in runs:
-        for path in sorted(run.records.glob("*.json")):
-            records[path.stem] = read_visible(path)
-        for folder in run.finished_folders():
-            trial = read_visible(f"{folder}/trial.json")
+        for path in run.record_files():
+            # What is made visible has another hash.
+            records[path.stem] = visible(run.record(path.stem))
+        for folder, trial in run.finished(read_visible):
             for part in parts.values():
                 part.add(len(trials), folder, trial.get("tables"))
             trials.append((visible(run.id), visible(folder.name), trial))
@@ -97,7 +96,7 @@ def ahead(runs: Sequence[RunDirectory]) -> Iterator[Read]:
 
 @contextmanager
 def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
-    if sum(sum(1 for _ in os.scandir(run.trials)) for run in runs if run.trials.is_dir()) < MANY_TRIALS:
+    if sum(len(entries(run.trials)) for run in runs) < MANY_TRIALS:
         yield recorded
         return
     paths = [str(run.path.absolute()) for run in runs]
@@ -143,7 +142,7 @@ class Parts:
         self._hold(path, digests, part)
         plain = part.startswith(self._head) and part.endswith(b"\n") and not part.translate(None, _PRINTABLE)
         if not plain or b'"' in part or b"\n\n" in part:
-            self._rows.append(self._rewritten(trial, part))
+            self._rows.append(self._rewritten(path, trial, part))
         elif len(part) > len(self._head):
             # Every line is a row.
             rows, number = part[len(self._head) : -1], b"%d," % trial
@@ -158,13 +157,16 @@ class Parts:
             what = "is missing" if part is None else "was changed"
             raise UserError(f"{path}: {what} since its trial wrote it: restore it, or remove the trial's folder")
 
-    def _rewritten(self, trial: int, part: bytes) -> bytes:
+    def _rewritten(self, path: str, trial: int, part: bytes) -> bytes:
         """A part with the table's columns in their order, made visible."""
         rows = csv.DictReader(io.StringIO(part.decode(errors="replace"), newline=""))
         file = io.StringIO()
         columns = [TRIAL, *self._columns]
         writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore", lineterminator="\n")
-        writer.writerows({**visible(row), TRIAL: trial} for row in rows)
+        try:
+            writer.writerows({**visible(row), TRIAL: trial} for row in rows)
+        except csv.Error as error:
+            raise UserError(f"{path}: cannot be read: {error}; remove its trial") from error
         return file.getvalue().encode()
 
     def text(self) -> bytes:
