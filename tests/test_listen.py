@@ -3,14 +3,11 @@
 import contextlib
 import json
 import os
-import signal
-import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import psutil
 import pytest
@@ -172,14 +169,11 @@ def test_a_child_that_leaves_something_running_in_the_background_has_ended_never
     assert gone_soon(heard.pid_in_log())
 
 
-def test_a_daemon_that_holds_the_output_open_does_not_hold_up_the_end() -> None:
-    """It has left group and parent, so it cannot be found any more; its trial is over all the same."""
+def test_a_daemon_ends_with_the_trial_that_started_it() -> None:
+    """It has left group and parent, and holds the output open."""
     heard = child(FAMILY.format(session=True, sleep=0) + 'emit("finished")')
-    try:
-        assert heard.out(timeout_s=20) == Ended(0)
-        assert alive(heard.pid_in_log())
-    finally:
-        os.kill(heard.pid_in_log(), signal.SIGKILL)
+    assert heard.out(timeout_s=20) == Ended(0)
+    assert not alive(heard.pid_in_log())
 
 
 def test_everything_said_before_the_end_is_heard() -> None:
@@ -287,27 +281,6 @@ def test_an_engine_that_goes_away_is_lost_and_what_was_heard_is_kept() -> None:
         listen(process, Transcript(), time.monotonic(), 20, lambda event: None, log.extend)  # type: ignore[arg-type]
     assert bytes(log) == b"first words\n"
     assert process.stopped
-
-
-PARENT = """
-import sys, time
-from tsuishi.engines.subprocesses import ChildProcess
-import os
-child = ChildProcess([sys.executable, "-c", "import time; time.sleep(60)"], dict(os.environ))
-print(child.pids()[0], flush=True)
-time.sleep(60)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
-def test_a_child_dies_with_its_runner() -> None:
-    root = Path(__file__).parents[1]
-    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, cwd=root) as parent:
-        assert parent.stdout
-        pid = int(parent.stdout.readline())
-        assert alive(pid)
-        parent.kill()
-    assert gone_soon(pid)
 
 
 def test_a_child_gets_no_input_and_starts_in_the_root() -> None:

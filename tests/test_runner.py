@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench import BEHAVIOURS, make_rooms
+from tests.bench import BEHAVIOURS, REAL, make_rooms
+from tests.reports import make_report
 from tsuishi import store
 from tsuishi.console import Screen
 from tsuishi.datasets import DataSet
@@ -240,6 +241,60 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     assert latest["sleeps"]["attempt"] == 2
     assert Counter(trial["attempt"] for trial in after.values()) == {1: 4, 2: 1}
     assert not list(resumed.left_behind())
+
+
+SECRET = "hunter2"
+
+
+def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_rooms(tmp_path, "tells_its_variables")
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "SSH_AUTH_SOCK", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, SECRET)
+    run = Measuring(session(tmp_path)).run_suite("")
+    (trial,) = trials(run).values()
+    log = log_of(run, trial).decode()
+    assert "variable HOME /tmp" in log
+    assert SECRET not in log
+
+
+def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "leaks")
+    run = Measuring(session(tmp_path)).run_suite("")
+    (trial,) = trials(run).values()
+    assert trial["reason"] == (
+        "ValueError: https://proxy.example:3128 refused AWS_SECRET_ACCESS_KEY=[redacted], "
+        "Authorization: Bearer [redacted]"
+    )
+    assert trial["reported"]["flags"] == {"proxy": "https://proxy.example:3128", "HF_TOKEN=[redacted]": 1}
+    index = make_report([run], REAL.published, REAL.templates, tmp_path / "out")
+    told = [
+        path for path in (*run.path.rglob("*"), *index.parent.rglob("*")) if path.suffix != ".gz" and path.is_file()
+    ]
+    assert len(told) > 10
+    assert not [path for path in told if SECRET in path.read_text(errors="replace")]
+
+
+def daemons(root: Path) -> list[psutil.Process]:
+    """What start_daemon of the workloads of this checkout has started."""
+    named = f"daemon of {root / 'suites' / 'workloads'}"
+    return [process for process in psutil.process_iter(["cmdline"]) if named in (process.info["cmdline"] or ())]
+
+
+def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "leaves_a_daemon")
+    run = Measuring(session(tmp_path)).run_suite("")
+    assert [trial["status"] for trial in trials(run).values()] == ["ok"]
+    assert not daemons(tmp_path)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Signals) -> None:
+    make_rooms(tmp_path, "waits_with_a_daemon")
+    child = runner_process(tmp_path)
+    wait_for(lambda: samples_written(tmp_path) and daemons(tmp_path))
+    child.send_signal(stop)
+    child.communicate(timeout=30)
+    wait_for(lambda: not daemons(tmp_path), timeout_s=10)
 
 
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:

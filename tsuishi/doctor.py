@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tsuishi import console
 from tsuishi.disk import free_bytes
+from tsuishi.engines import sandbox
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.environment import Environment, open_refusal, read_environments
 from tsuishi.errors import UserError
@@ -53,6 +54,9 @@ def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[Findi
             yield Finding("GPUs in containers", found, remedy)
     except UserError as error:
         yield Finding("Docker", str(error), "see above")
+    walls = sandbox.described(sys.executable)
+    remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
+    yield Finding("sandbox for trials without a container", walls, remedy)
     for wanted in sorted({one.python for one in environments if one.python}):
         python = find_python(wanted, work.settings.pythons)
         if python:

@@ -13,7 +13,9 @@ _TOKEN = re.compile(
     r"|-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
     re.DOTALL,
 )
-_HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:[a-z]+\s+)?|bearer\s+)[\w.~+/=-]{8,}")
+_HEADER = re.compile(
+    r"(?i)\b((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:[a-z]+\s+)?|bearer\s+)(?=\S*[\d=])[\w.~+/=-]{8,}"
+)
 # `token=5` and `token=None` are settings of a model. A colon counts only as in {"password": "..."}: prose has others.
 _PAIR = re.compile(
     r"(?i)((?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)[_-]?key)"

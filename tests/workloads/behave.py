@@ -197,6 +197,43 @@ def tells_what_was_asked(emitter):
     emitter.metric("data_bytes", os.path.getsize(asked["data"]["file"]) if asked["data"] else -1, "B")
 
 
+def tells_its_variables(emitter):
+    for name in sorted(os.environ):
+        print("variable", name, os.environ[name])
+    ok(emitter)
+
+
+def leaks(emitter):
+    """Facts and a reason with the passwords and tokens of somebody."""
+    secret = "https://ada:hunter2@proxy.example:3128"
+    emitter.environment(framework="none", versions={"none": "1"}, flags={"proxy": secret, "HF_TOKEN=hf_" + 30 * "a": 1})
+    emitter.metric("seen by " + secret, 1, "token=hunter2")
+    raise ValueError("{} refused AWS_SECRET_ACCESS_KEY=hunter2, Authorization: Bearer hunter2hunter2".format(secret))
+
+
+def leaves_a_daemon(emitter):
+    start_daemon()
+    ok(emitter)
+
+
+def waits_with_a_daemon(emitter):
+    start_daemon()
+    sleeps(emitter)
+
+
+def start_daemon():
+    """Starts a program that leaves session and parent, and works without end; its argument tells it from others."""
+    if os.fork():
+        os.wait()
+        return
+    os.setsid()
+    if os.fork() == 0:
+        code = "import signal\nfor one in (1, 2, 15): signal.signal(one, signal.SIG_IGN)\nwhile True: pass"
+        place = os.path.dirname(os.path.abspath(__file__))
+        os.execv(sys.executable, [sys.executable, "-c", code, "daemon of " + place])  # noqa: S606
+    os._exit(0)
+
+
 BEHAVIOURS = (
     ok,
     unsupported,
@@ -223,6 +260,10 @@ BEHAVIOURS = (
     doubles_every_event,
     goes_on_after_its_end,
     burns,
+    tells_its_variables,
+    leaks,
+    leaves_a_daemon,
+    waits_with_a_daemon,
 )
 
 

@@ -55,7 +55,7 @@ def passed() -> tuple[str, ...]:
 def folders() -> list[str]:
     """The folders that those variables name."""
     named: Mapping[str, str] = _of_user(_FOLDERS)
-    return [folder for value in named.values() for folder in value.split(os.pathsep) if os.path.isabs(folder)]
+    return [folder for value in named.values() for folder in value.split(os.pathsep) if Path(folder).is_absolute()]
 
 
 def _of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:

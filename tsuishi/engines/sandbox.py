@@ -1,7 +1,7 @@
 """What a trial without a container may see and touch: bubblewrap's walls around it, or why there are none.
 
-It reads the system's libraries, its interpreter, the workloads and its data; it writes to a /tmp of its own. There is no
-home, no network but loopback, no process but its own. Nothing is slowed down: no system call is filtered.
+It reads the system's libraries, its interpreter, the workloads and its data; it writes to a /tmp of its own. There is
+no home, no network but loopback, no process but its own. Nothing is slowed down: no system call is filtered.
 """
 
 import json
@@ -57,7 +57,8 @@ def why_none(python: str) -> str:
 def _command(python: str, mounts: Iterable[str]) -> list[str]:
     command = [str(shutil.which("bwrap")), *_FLAGS]
     for place in _SYSTEM:
-        command += ("--symlink", os.readlink(place), place) if os.path.islink(place) else _readable(place)
+        path = Path(place)
+        command += ("--symlink", str(path.readlink()), place) if path.is_symlink() else _readable(place)
     for name in _ETC:
         command += _readable(f"/etc/{name}")
     # All that are there, as without a sandbox: CUDA_VISIBLE_DEVICES says which are the trial's.

@@ -38,7 +38,7 @@ class ChildProcess:
         self._mark = f"{owner.me()} {uuid.uuid4().hex}"
         lifeline, holding = os.pipe()
         reading, status = os.pipe()
-        self._lifeline, self._status = open(holding, "wb", buffering=0), open(reading, "rb")
+        self._lifeline, self._status = os.fdopen(holding, "wb", 0), os.fdopen(reading, "rb")
         try:
             self._popen = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), str(status), scratch, *command],

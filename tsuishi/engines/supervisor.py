@@ -52,7 +52,7 @@ def start(command: list[str]) -> tuple[int, int]:
             if os.getppid() == supervisor:
                 os.execv(command[0], command)
         except OSError as error:
-            os.write(writing, b"%d" % error.errno)
+            os.write(writing, b"%d" % (error.errno or 0))
         finally:
             os._exit(127)
     os.close(writing)

@@ -93,6 +93,8 @@ def _environment(record: dict[str, Any]) -> dict[str, Any]:
         "CUDA": record.get("cuda") or none,
         "cuDNN": record.get("cudnn") or none,
         t("engine"): f"{record.get('engine')} {record.get('engine_version') or ''}".strip(),
+        t("sandbox"): record.get("sandbox") or (t("its container") if image else t("not recorded")),
+        t("variables of the user's"): ", ".join(record.get("variables") or []) or none,
         t("base asked for"): base.get("reference") or none,
         t("base used"): base.get("used") or none,
         t("base digest asked for"): t(base.get("digest") or UNPINNED) if base else none,
