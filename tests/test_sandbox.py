@@ -76,6 +76,14 @@ if __name__ == "__main__":
 """
 
 
+@pytest.fixture(autouse=True)
+def tried_anew() -> Iterator[None]:
+    """Whether a sandbox works is not known from another test."""
+    sandbox.why_none.cache_clear()
+    yield
+    sandbox.why_none.cache_clear()
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with a run, and a user's home beside it."""
@@ -90,12 +98,9 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def walled() -> Iterator[None]:
-    sandbox.why_none.cache_clear()
+def walled() -> None:
     if why := sandbox.why_none(PYTHON):
         missing(why)
-    yield
-    sandbox.why_none.cache_clear()
 
 
 def tried(place: Path, code: str, *arguments: str) -> str:
@@ -156,7 +161,6 @@ def test_the_record_says_that_there_was_none_and_why(place: Path, monkeypatch: p
     without_bwrap(monkeypatch)
     assert sandbox.described(PYTHON) == "none: bubblewrap (bwrap) is not installed"
     assert "read a key of the user" in attacked(place)
-    sandbox.why_none.cache_clear()
 
 
 def test_a_sandbox_that_does_not_work_here_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,8 +169,6 @@ def test_a_sandbox_that_does_not_work_here_is_none(tmp_path: Path, monkeypatch: 
     refusing.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     refusing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox.why_none.cache_clear()
     why = "bubblewrap does not work here (bwrap: No permissions to create new namespace)"
     assert sandbox.described(PYTHON) == f"none: {why}"
     assert said(started("-c", "print('runs')")) == "runs\n"
-    sandbox.why_none.cache_clear()

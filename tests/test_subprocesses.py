@@ -35,19 +35,24 @@ OF_A_USER = {
 def without_bwrap(monkeypatch: pytest.MonkeyPatch) -> None:
     """PATH as it is on a machine without bubblewrap."""
     monkeypatch.setenv("PATH", "/nowhere")
+
+
+@pytest.fixture(autouse=True)
+def tried_anew() -> Iterator[None]:
+    """Whether a sandbox works is not known from another test."""
+    sandbox.why_none.cache_clear()
+    yield
     sandbox.why_none.cache_clear()
 
 
 @pytest.fixture(params=["sandbox", "no_sandbox"])
-def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[bool]:
+def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether trials run in a sandbox."""
-    sandbox.why_none.cache_clear()
     if request.param == "no_sandbox":
         without_bwrap(monkeypatch)
     elif why := sandbox.why_none(PYTHON):
         missing(why)
-    yield request.param == "sandbox"
-    sandbox.why_none.cache_clear()
+    return bool(request.param == "sandbox")
 
 
 def started(*arguments: str, limits: Limits = Limits(), mounts: dict[Path, str] | None = None) -> ChildProcess:  # noqa: B008
@@ -101,7 +106,6 @@ def test_without_a_sandbox_a_workload_has_a_home_of_its_own_for_as_long_as_it_ru
     assert Path(home).parent == Path(tempfile.gettempdir())
     assert int(mode) & 0o777 == 0o700
     assert not Path(home).exists()
-    sandbox.why_none.cache_clear()
 
 
 def test_what_cannot_be_started_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,4 +262,3 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
     assert [process for process in running(token) if "while True" in process.cmdline()[2]]
     SubprocessEngine().sweep({})
     assert not running(token)
-    sandbox.why_none.cache_clear()

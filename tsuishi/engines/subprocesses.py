@@ -1,5 +1,6 @@
 """A workload as a child process: what the venv and host engines share."""
 
+import ctypes
 import os
 import select
 import shutil
@@ -24,6 +25,9 @@ from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+# Loaded before any fork: the child must not import anything between fork and exec.
+_LIBC = ctypes.CDLL(None)
 # Set in everything that a trial starts: its runner (owner.py), and the trial.
 _MARK = "TSUISHI_TRIAL"
 
@@ -36,6 +40,7 @@ class ChildProcess:
 
     def __init__(self, command: Sequence[str], environ: Mapping[str, str], scratch: str = "") -> None:
         self._mark = f"{owner.me()} {uuid.uuid4().hex}"
+        self._code: int | None = None
         lifeline, holding = os.pipe()
         reading, status = os.pipe()
         self._lifeline, self._status = os.fdopen(holding, "wb", 0), os.fdopen(reading, "rb")
@@ -48,6 +53,7 @@ class ChildProcess:
                 env={**environ, _MARK: self._mark},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is the runner's
+                preexec_fn=_adopt_orphans,
                 pass_fds=(lifeline, status),
                 bufsize=0,
             )
@@ -69,6 +75,8 @@ class ChildProcess:
         assert stream is not None
         while True:
             ended = self._popen.poll() is not None
+            if ended:
+                self._hear_status()
             ready, _, _ = select.select([stream], [], [], 0 if ended else _TICK_S)
             if ready:
                 chunk = stream.read(_CHUNK)
@@ -87,14 +95,20 @@ class ChildProcess:
 
     def wait(self) -> Ended:
         code = self._popen.wait()
+        self._hear_status()
         self._lifeline.close()
-        told = self._status.read()
-        if not told:  # somebody has killed the supervisor
-            _kill_marked(self._mark)
-        self._status.close()
         assert self._popen.stdout is not None
         self._popen.stdout.close()
-        return Ended(int(told or code))
+        return Ended(code if self._code is None else self._code)
+
+    def _hear_status(self) -> None:
+        """How the workload ended, once the supervisor has. One that somebody has killed tells nothing, and left it."""
+        if not self._status.closed:
+            told = self._status.read()
+            self._status.close()
+            self._code = int(told) if told else None
+            if not told:
+                _kill_marked(self._mark)
 
 
 class SubprocessEngine:
@@ -152,7 +166,12 @@ class SubprocessEngine:
 
 def die_with_parent() -> None:
     """In the child, before exec: SIGKILL when the process that started it is gone."""
-    supervisor.LIBC.prctl(supervisor.PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _adopt_orphans() -> None:
+    """In the supervisor, before it begins: whatever loses its parent there becomes its child."""
+    _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _marked() -> Iterator[tuple[psutil.Process, str]]:

@@ -7,24 +7,19 @@ command is ended. STATUS is the end of a pipe for writing. It is told `<pid>`, a
 `<exit code>`, which is negative for a signal; or `0` and `<errno>` where the command could not be started. SCRATCH is a
 folder for the command alone, made before it and removed after it; "" for none.
 
-As this starts with every trial, it imports as little as it can.
+Who starts it has made it a subreaper: whatever loses its parent becomes its child. As it starts with every trial, it
+imports as little as it can.
 """
 
 import _thread
-import ctypes
 import os
 import sys
 import time
 
-PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
-_PR_SET_NO_NEW_PRIVS = 38
 _SIGKILL = 9
-LIBC = ctypes.CDLL(None)
 
 
 def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
-    LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)  # whoever loses its parent becomes a child of this process
     for end in (lifeline, status):
         os.set_inheritable(end, False)
     if scratch:
@@ -41,16 +36,12 @@ def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
 
 def start(command: list[str]) -> tuple[int, int]:
     """The process of the command, in a session of its own; and the errno where it could not be started, else 0."""
-    supervisor = os.getpid()
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
             os.setsid()
-            LIBC.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)  # nothing can take a user that this one may not end
-            LIBC.prctl(PR_SET_PDEATHSIG, _SIGKILL)
-            if os.getppid() == supervisor:
-                os.execv(command[0], command)
+            os.execv(command[0], command)
         except OSError as error:
             os.write(writing, b"%d" % (error.errno or 0))
         finally:
