@@ -1,0 +1,126 @@
+"""A checkout whose environment `tiny` is built as a virtual environment in seconds: pip and a package of one file."""
+
+import ensurepip
+import io
+import sys
+import tarfile
+import zipfile
+from pathlib import Path
+
+from tests.bench import make_rooms
+from tests.conftest import missing
+from tests.engine.conftest import add_to_cache
+from tsuishi.fetching.artifacts import sha256_of
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+
+PYTHON = f"3.{sys.version_info.minor}"
+# Reports the version of the package, as workloads report those of a framework.
+REPORTS_TINY = "emitter.environment(python=platform.python_version(), versions={'tiny': tiny.__version__})"
+PROBE = f"""
+import events
+import platform
+import installed
+import tiny
+
+def probe(request, emitter):
+    {REPORTS_TINY}
+    installed.report(emitter, False)
+
+if __name__ == "__main__":
+    events.main(probe)
+"""
+BEHAVE = f"""
+import events
+import platform
+import tiny
+
+def behave(request, emitter):
+    {REPORTS_TINY}
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 1, 10, 0.5)
+
+if __name__ == "__main__":
+    events.main(behave)
+"""
+_BACKEND = """
+import os, sysconfig, zipfile
+from pathlib import Path
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    site = Path(sysconfig.get_path("purelib"))
+    {does}
+    with zipfile.ZipFile(os.path.join(folder, "odd-1.0-py3-none-any.whl"), "w") as wheel:
+        about = "Wheel-Version: 1.0\\nGenerator: t\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n"
+        wheel.writestr("odd-1.0.dist-info/WHEEL", about)
+        wheel.writestr("odd-1.0.dist-info/METADATA", "Metadata-Version: 2.1\\nName: odd\\nVersion: 1.0\\n")
+        wheel.writestr("odd-1.0.dist-info/RECORD", "")
+    return "odd-1.0-py3-none-any.whl"
+"""
+
+
+def tiny_rooms(root: Path, odd: str = "") -> tuple[Rooms, Settings]:
+    """The checkout, and settings whose cache holds all of it.
+
+    `odd`: also a source distribution, whose build runs these statements; `site` is where packages are installed.
+    """
+    rooms = make_rooms(root, "ok")
+    (rooms.workloads / "probe.py").write_text(PROBE)
+    (rooms.workloads / "behave.py").write_text(BEHAVE)
+    cache = root / "cache"
+    artefacts = [_pip(), _tiny(root), *([_odd(root, odd)] if odd else [])]
+    lock = ""
+    for file in artefacts:
+        add_to_cache(cache, file)
+        name, version = file.name.removesuffix(".tar.gz").split("-")[:2]
+        lock += f"{name}=={version} --hash=sha256:{sha256_of(file)}\n"
+    (rooms.images / "tiny.lock").write_text(lock)
+    (rooms.images / "tiny.toml").write_text(
+        f"""
+        title = "as little as possible"
+        framework = "any"
+        accelerators = ["cpu"]
+        python = "{PYTHON}"
+        base = {{ reference = "docker.io/library/python:{PYTHON}" }}
+        promises = {{ python = "{PYTHON}", tiny = "1.0" }}
+        """
+    )
+    pythons = (str(Path(sys.base_prefix) / "bin"),)
+    return rooms, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=pythons)
+
+
+def _pip() -> Path:
+    """The wheel of pip that comes with this Python."""
+    found = next((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"), None)
+    return found or missing("a Python without ensurepip")
+
+
+def _tiny(root: Path) -> Path:
+    path = root / "tiny-1.0-py3-none-any.whl"
+    about = "Wheel-Version: 1.0\nGenerator: t\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    contents = {
+        "tiny/__init__.py": "__version__ = '1.0'\n",
+        "tiny-1.0.dist-info/WHEEL": about,
+        "tiny-1.0.dist-info/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+        "tiny-1.0.dist-info/entry_points.txt": "[console_scripts]\ntiny = tiny:main\n",
+    }
+    record = "".join(f"{name},,\n" for name in (*contents, "tiny-1.0.dist-info/RECORD"))
+    with zipfile.ZipFile(path, "w") as wheel:
+        for name, text in {**contents, "tiny-1.0.dist-info/RECORD": record}.items():
+            wheel.writestr(zipfile.ZipInfo(name), text)
+    return path
+
+
+def _odd(root: Path, does: str) -> Path:
+    path = root / "odd-1.0.tar.gz"
+    contents = {
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": _BACKEND.format(does=does),
+        "PKG-INFO": "Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n",
+    }
+    with tarfile.open(path, "w:gz") as sdist:
+        for name, text in contents.items():
+            member = tarfile.TarInfo(f"odd-1.0/{name}")
+            member.size = len(text)
+            sdist.addfile(member, io.BytesIO(text.encode()))
+    return path
