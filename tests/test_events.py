@@ -1,16 +1,15 @@
 """The event stream: cut anyhow, it gives the same events and log; what is no event is counted, never guessed at."""
 
 import json
-import sys
 import tracemalloc
 from itertools import pairwise
-from types import FrameType
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.counting import lines_run
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi.errors import UserError
 from tsuishi.events import MAX_EVENT_BYTES, MOST_EVENTS, Environment, Event, EventParser, Failed, Sample, parse_event
@@ -258,32 +257,16 @@ def test_too_many_events_of_a_kind_are_an_error_that_names_the_bound(
 
 
 def test_the_work_of_a_phase_does_not_grow_with_the_phases_before_it() -> None:
-    """By the functions called, which is the same on every machine."""
-    few, many = calls_for(500), calls_for(2000)
+    few, many = (lines_run(lambda count=count: hear_phases(count)) for count in (500, 2000))  # type: ignore[misc]
     assert many < 4.5 * few
 
 
-def calls_for(phases: int) -> int:
-    """Functions called and lines run, to hear so many phases and tell them."""
-    stream = numbered(*[BEGIN, END] * phases)
-    count = 0
-
-    def trace(frame: FrameType, event: str, argument: object) -> Any:
-        nonlocal count
-        count += 1
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        transcript = Transcript()
-        for event in EventParser().feed(stream):
-            assert isinstance(event, Event)
-            transcript.hear(event, 0.0)
-        assert len(transcript.phases()) == phases
-    finally:
-        sys.settrace(before)
-    return count
+def hear_phases(count: int) -> None:
+    transcript = Transcript()
+    for event in EventParser().feed(numbered(*[BEGIN, END] * count)):
+        assert isinstance(event, Event)
+        transcript.hear(event, 0.0)
+    assert len(transcript.phases()) == count
 
 
 def test_an_event_cut_short_by_the_end_or_by_another_is_garbled_and_goes_to_the_log() -> None:

@@ -17,7 +17,7 @@ from tests.bench import make_rooms
 from tests.reports import make_report
 from tests.test_runner import Nobody, log_of, session, trials
 from tests.wrong_events import WRONG_EVENTS
-from tsuishi import recording
+from tsuishi import recording, runner
 from tsuishi.analysis.frames import read_runs
 from tsuishi.builder import Ready
 from tsuishi.errors import UserError
@@ -109,6 +109,19 @@ def test_a_table_that_is_gone_or_not_what_the_trial_wrote_is_refused(
         read_runs([run])
     shutil.rmtree(trial)
     assert trial.name not in read_runs([run]).trials["trial_id"].tolist()
+
+
+def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(runner, "MOST_ATTEMPTS", 2)
+    make_rooms(tmp_path, "leaves")
+    run = Measuring(session(tmp_path)).run_suite("")
+    for _ in range(2):
+        assert "left alone" not in capsys.readouterr().out
+        Measuring(session(tmp_path)).resume("")
+    assert [trial["attempt"] for _, trial in run.finished()] == [1, 2]
+    assert "host.r1: left alone: no finding in 2 attempts; see their logs" in capsys.readouterr().out.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

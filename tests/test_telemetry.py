@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.counting import lines_run
 from tests.test_runner import wait_for
 from tsuishi import schema
 from tsuishi.gpus.nvml import Nvml
@@ -111,6 +112,15 @@ def test_one_missing_counter_value_falls_back_to_power() -> None:
 )
 def test_without_enough_there_is_no_energy_rather_than_a_part_of_it(rows: list[dict[str, Any]]) -> None:
     assert energy_j(rows, [(0.0, 1.0)]) == (None, "")
+
+
+@pytest.mark.parametrize("quantity", ["energy_j", "power_w"])
+def test_the_work_of_a_phase_does_not_grow_with_the_samples(quantity: str) -> None:
+    """Rows are looked at once, whatever the number of phases; by the lines that run, as on every machine."""
+    columns: dict[str, Any] = {quantity: range(2000)}
+    rows, phases = series("gpu0", **columns), [(float(second), second + 0.5) for second in range(500)]
+    alone, together = lines_run(lambda: energy_j(rows, phases[:1])), lines_run(lambda: energy_j(rows, phases))
+    assert together < alone + 500 * 100
 
 
 def test_without_phases_there_is_no_energy() -> None:

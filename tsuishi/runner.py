@@ -28,6 +28,8 @@ from tsuishi.store import RunDirectory
 _DATA_INSIDE = "/data"
 # What the engine and this process need beside the trial.
 _MEMORY_FOR_TRIALS = 0.9
+# More will not help, and each leaves a folder; so resuming in a loop comes to an end.
+MOST_ATTEMPTS = 99
 
 
 class Audience(Protocol):
@@ -97,6 +99,11 @@ class Runner:
         try:
             for trial in unfinished(self._run, planned) if trials is None else trials:
                 attempt = done[trial.id]["attempt"] + 1 if trial.id in done else 1
+                if attempt > MOST_ATTEMPTS:
+                    self._audience.waits(
+                        f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs"
+                    )
+                    continue
                 (self._answered if trial.unsupported else self._attempt)(trial, attempt)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
