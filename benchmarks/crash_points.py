@@ -132,8 +132,8 @@ class Run(Scenario):
 
     def act(self, folder: Path) -> None:
         """A new run, or the one that is there resumed."""
-        given = {"cache": folder / "cache", "results": folder / "results", "host_python": sys.executable}
-        measuring = Measuring(Session(Settings(**given), Choice(environments=("host",)), Screen(), self.rooms))
+        settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
+        measuring = Measuring(Session(settings, Choice(environments=("host",)), Screen(), self.rooms))
         if store.known_runs(folder / "results"):
             measuring.resume("")
         else:
@@ -145,10 +145,10 @@ class Run(Scenario):
         run = the_run(again)
         trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
         for name, folder in before.items():
-            if name not in trials or contents(run.trials / name) != contents(folder):
-                yield "lost"
-            elif trials[name]["status"] in store.FINDINGS and next_attempt(name) in trials:
+            if read_json(folder / "trial.json")["status"] in store.FINDINGS and next_attempt(name) in trials:
                 yield "repeated"
+            elif name not in trials or contents(run.trials / name) != contents(folder):
+                yield "lost"
         if summary(run) != summary(the_run(self.whole)) or len(list((again / "results").iterdir())) > 1:
             yield "unreadable"
 

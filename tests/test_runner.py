@@ -297,6 +297,33 @@ def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Sign
     wait_for(lambda: not daemons(tmp_path), timeout_s=10)
 
 
+KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
+import os, signal, sys
+from pathlib import Path
+from tests.test_runner import session
+from tsuishi.measuring import Measuring
+rename = Path.rename
+def killed(self, target):
+    if self.name.startswith(".partial-"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(self, target)
+Path.rename = killed
+Measuring(session(Path(sys.argv[1]))).run_suite("")
+"""
+
+
+def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_again(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "skipped")
+    command = [sys.executable, "-c", KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME, str(tmp_path)]
+    assert subprocess.run(command, check=False, cwd=Path(__file__).parents[1]).returncode == -signal.SIGKILL
+    (whole,) = tmp_path.glob("results/*/trials/.partial-*/trial.json")
+    before = {path.name: path.read_bytes() for path in whole.parent.iterdir()}
+    run = Measuring(session(tmp_path)).resume("")
+    final = whole.parent.with_name(whole.parent.name.removeprefix(".partial-"))
+    assert {path.name: path.read_bytes() for path in final.iterdir()} == before
+    assert [trial["attempt"] for _, trial in run.finished()] == [1, 1]
+
+
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
     failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in store.UNFINISHED}

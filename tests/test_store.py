@@ -1,10 +1,13 @@
 """The run directory: a trial is whole or not there, nothing is overwritten, tables can be rebuilt at any time."""
 
 import csv
+import functools
 import io
 import json
 import math
+import os
 import re
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -101,6 +104,59 @@ def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
     with pytest.raises(OSError, match="not empty"):
         commit(run, 1, status="failed")
     assert read_json(final / "trial.json")["status"] == "ok"
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is done to the disk, in its order."""
+    noted: list[str] = []
+
+    fsync, rename, replace = os.fsync, os.rename, os.replace
+
+    def synced(descriptor: int) -> None:
+        noted.append(f"fsync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def renamed(function: Callable[[Path, Path], None], source: Path, target: Path) -> None:
+        noted.append(f"rename {source.name} {target.name}")
+        function(source, target)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    for function in (rename, replace):
+        monkeypatch.setattr(os, function.__name__, functools.partial(renamed, function))
+    return noted
+
+
+def test_all_of_a_trial_is_on_the_disk_before_its_trial_json_commits_it(run: RunDirectory, calls: list[str]) -> None:
+    partial = run.partial("t")
+    (partial / "samples.csv").touch()
+    run.commit(partial, {"trial_id": "t"})
+    assert calls == [
+        "fsync samples.csv",
+        "fsync .partial-t",
+        "fsync .trial.json.new",
+        "rename .trial.json.new trial.json",
+        "fsync .partial-t",
+        "rename .partial-t t",
+        "fsync trials",
+    ]
+
+
+def test_a_new_run_has_its_name_on_the_disk_once_it_has_a_run_json(tmp_path: Path, calls: list[str]) -> None:
+    RunDirectory.create(tmp_path / "results" / "1", {})
+    *before, renamed, synced = calls
+    assert before[-2] == "rename .run.json.new run.json"
+    assert renamed.startswith("rename .run-")
+    assert (renamed[-2:], synced) == (" 1", "fsync results")
+
+
+def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
+    committed, other = commit(run, "a"), run.partial("b")
+    kept = {path.name: path.read_bytes() for path in committed.iterdir()}
+    committed.rename(run.trials / ".partial-a")
+    run.settle()
+    assert {path.name: path.read_bytes() for path in committed.iterdir()} == kept
+    assert list(run.left_behind()) == [("b", other)]
 
 
 def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:

@@ -25,7 +25,7 @@ from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
-_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_PR_SET_CHILD_SUBREAPER = 36
 # Loaded before any fork: the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None)
 # Set in everything that a trial starts: its runner (owner.py), and the trial.
@@ -162,11 +162,6 @@ class SubprocessEngine:
         for mark in {mark for _, mark in _marked()}:
             if not owner.is_alive(mark.rpartition(" ")[0]):
                 _kill_marked(mark)
-
-
-def die_with_parent() -> None:
-    """In the child, before exec: SIGKILL when the process that started it is gone."""
-    _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _adopt_orphans() -> None:

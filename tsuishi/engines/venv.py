@@ -3,13 +3,9 @@
 It pins the packages but not the system's libraries or the interpreter's patch version; both are recorded.
 """
 
-import os
 import shutil
-import signal
-import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +15,7 @@ from tsuishi import files, parallel
 from tsuishi.engines import contents, environ, wheelhouse
 from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
-from tsuishi.engines.subprocesses import SubprocessEngine, die_with_parent
+from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import Say
@@ -182,25 +178,12 @@ def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
 
 def _run(environment: str, command: list[str], home: Path) -> None:
     """Run one step of a build, at home in a folder of its own; its last words are the error where it fails."""
-    pipe = subprocess.PIPE
-    with (
-        subprocess.Popen(
-            command,
-            cwd=home,
-            env=environ.for_building(Path(command[0]), str(home)),
-            stdout=pipe,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            process_group=0,
-            preexec_fn=die_with_parent,
-        ) as process,
-        parallel.closing(partial(os.killpg, process.pid, signal.SIGKILL)),
-    ):
-        said, _ = process.communicate()
+    # It ends with this process, also where this one is killed.
+    process = ChildProcess(command, environ.for_building(Path(command[0]), str(home)))
+    with parallel.closing(process.stop):
+        said = b"".join(piece for _, piece in process.output()).decode(errors="replace")
+        code = process.wait().code
     parallel.check()
-    if process.returncode:
+    if code:
         words = [line for line in said.splitlines() if line.strip()]
-        raise BuildError(
-            f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or process.returncode}"
-        )
+        raise BuildError(f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or code}")
