@@ -180,3 +180,8 @@ def test_two_folders_change_their_names_at_once(tmp_path: Path) -> None:
     assert {path.relative_to(tmp_path).as_posix() for path in tmp_path.glob("*/*")} == {"a/b", "b/a"}
     with pytest.raises(FileNotFoundError):
         files.exchange(tmp_path / "a", tmp_path / "none")
+
+
+def test_whatever_is_made_for_a_while_in_a_lasting_place_is_removed_by_the_next_call() -> None:
+    lasting = [path.name for path in (ROOT / "tsuishi").rglob("*.py") if "TemporaryDirectory(dir=" in path.read_text()]
+    assert lasting == [], "files.temporary_folder looks for what killed processes left"
