@@ -94,12 +94,12 @@ def explorer(names: list[str]) -> Explorer:
     return Explorer(names[5], names[6], {"trials": trials, "quantities": labels})
 
 
-def write_page(out: Path, names: tuple[str, ...]) -> Path:
-    """A page of every block as index.html in `out`."""
+def write_page(out: Path, names: tuple[str, ...], kept_in: Path | None = None) -> Path:
+    """A page of every block as index.html in `out`; its drawings and Vega are kept in a folder, or taken from there."""
     section = Section("all", names[1], (View(every_block(names)),))
-    drawings = {chart.name: to_svg(chart.specification, chart.name) for chart in section.charts}
+    drawings = {chart.name: to_svg(chart.specification, chart.name, kept_in) for chart in section.charts}
     page: Any = SimpleNamespace(title=names[0], sections=[section])
     index = out / "index.html"
-    text = as_html(page, drawings, Rooms().templates, runtime(None))
+    text = as_html(page, drawings, Rooms().templates, runtime(kept_in))
     index.write_text(text, encoding="utf-8", newline="\n")
     return index

@@ -1,12 +1,15 @@
 """The report in a real browser, opened from disk as its reader does."""
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.browser.look import chart, make_all_live
+from tests.browser.pages import write_page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -68,6 +71,77 @@ def test_its_policy_forbids_whatever_it_does_not_name(browser: "Browser", blocks
     page.wait_for_timeout(100)
     assert page.evaluate("typeof done") == "undefined"
     page.close()
+
+
+# What runs a script, or asks a server for something, where somebody writes it into a page.
+PLANTED = """
+<script>done = 1</script>
+<script src="data:text/javascript,done = 1"></script>
+<script src="planted.js"></script>
+<script type="module">window.done = 1</script>
+<img src="data:image/png;base64,x" onerror="done = 1">
+<svg onload="done = 1"><script>done = 1</script><animate onbegin="done = 1" attributeName="x" dur="1s"/></svg>
+<svg><foreignObject><iframe srcdoc="<script>parent.done = 1</script>"></iframe></foreignObject></svg>
+<svg><image href="{server}/a.png"/><use href="data:image/svg+xml,<svg id='a'/>#a"/></svg>
+<iframe src="javascript:parent.done = 1"></iframe>
+<object data="data:text/html,<script>done = 1</script>"></object>
+<link rel="stylesheet" href="data:text/css,h1{position:fixed}"><style>h1 { position: fixed }</style>
+<base href="{server}/">
+<form id="planted" action="{server}/"><input></form>
+"""
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[str]]]:
+    """The address of a server, and what it was asked for."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_error(404)
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as serving:
+        threading.Thread(target=serving.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{serving.server_port}", asked
+        serving.shutdown()
+
+
+@pytest.mark.parametrize("place", ["<header>", '<main id="main">', "<footer>"])
+def test_what_is_planted_in_a_finished_page_does_nothing_and_the_page_goes_on(
+    browser: "Browser", blocks: Path, tmp_path: Path, server: tuple[str, list[str]], place: str
+) -> None:
+    address, asked = server
+    (tmp_path / "planted.js").write_text("done = 1")
+    html = blocks.read_text(encoding="utf-8")
+    assert html.count(place) == 1
+    index = tmp_path / "index.html"
+    index.write_text(html.replace(place, place + PLANTED.replace("{server}", address)), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(index.as_uri())
+    assert page.evaluate("[typeof done, document.baseURI]") == ["undefined", index.as_uri()]
+    assert page.evaluate("getComputedStyle(document.querySelector('h1')).position") == "static"
+    page.get_by_label("source").select_option("B")
+    assert page.get_by_text("4 of 8 rows").is_visible()
+    page.evaluate("document.getElementById('planted').submit()")
+    page.wait_for_timeout(200)
+    assert (page.url, asked) == (index.as_uri(), [])
+    page.close()
+
+
+def test_what_is_planted_in_the_cache_is_in_no_page(open_page: Open, tmp_path: Path) -> None:
+    names, kept_in = ("A", "B", "C", "D", "E", "F", "G", "H", "I"), tmp_path / "kept"
+    index = write_page(tmp_path, names, kept_in)
+    whole = index.read_bytes()
+    kept = list(kept_in.iterdir())
+    assert {path.suffix for path in kept} == {".svg", ".js"}
+    for path in kept:
+        path.write_text("<svg><script>done = 1</script></svg>" if path.suffix == ".svg" else "window.done = 1")
+    write_page(tmp_path, names, kept_in)
+    page = open_page(index)
+    assert page.evaluate("typeof done") == "undefined"
+    make_all_live(page)
+    assert index.read_bytes() == whole
 
 
 def test_without_scripts_all_charts_and_rows_are_there_and_no_control_is(open_page: Open, blocks: Path) -> None:

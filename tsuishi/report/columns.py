@@ -14,6 +14,11 @@ from tsuishi.schema import Column
 
 Columns = tuple[Column, ...]
 
+_DESCRIPTION = (
+    "An apostrophe stands before text that a spreadsheet would take for a formula, as it begins with =, +, - or @; "
+    "also where blanks or quotes come first, or in text a semicolon, a tab or a line's end. Numbers are exact."
+)
+
 
 def _axes(*names: str) -> Columns:
     declared = {column.name: column for column in schema.TRIALS}
@@ -296,7 +301,8 @@ def tables(evidence: Evidence) -> dict[str, Columns]:
 
 def data_package(evidence: Evidence) -> str:
     """The text of tables/datapackage.json."""
-    return json.dumps(schema.data_package("tsuishi-report", tables(evidence)), indent=2, ensure_ascii=False) + "\n"
+    package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", tables(evidence))}
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 
 def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ Nothing heavy is imported here, so that it is ready before it is needed.
 """
 
 import pickle
+import re
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +17,8 @@ from typing import Any
 from tsuishi import workers
 from tsuishi.store import csv_value
 
+# Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
+_FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
 # By name: the values of a table, which are None where there is nothing.
 Columns = Mapping[str, Sequence[Any]]
 
@@ -91,8 +94,10 @@ def _cells(values: Sequence[Any]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value as tables have it, in quotes where it has to be."""
+    """A value as tables have it, in quotes where it has to be. Text is no formula; a number stays one."""
     text = "" if value is None or value != value else str(exact(value))
+    if isinstance(value, str):
+        text = _FORMULA.sub("'", text)
     return '"' + text.replace('"', '""') + '"' if any(special in text for special in ',"\n') else text
 
 
