@@ -6,10 +6,14 @@ The image keeps its id on the way (tsuishi/oci.py), and so stays the same enviro
 import json
 import shlex
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import IO, Any
+from typing import Annotated
 
-from tsuishi import console, disk, files, oci, parallel
+from pydantic import Field
+
+from tsuishi import console, disk, intake, oci, parallel, spec
+from tsuishi.archives import Damaged
 from tsuishi.builder import Ready
 from tsuishi.debian import apt_lock
 from tsuishi.engines.docker import DockerEngine
@@ -24,6 +28,22 @@ _RECORD = "environment.json"
 # Where a disk is too small.
 _ADVICE = "or choose another disk"
 _LICENCES = "docs/redistribution.md"
+
+
+class _Recorded(intake.Received):
+    """The image of a record."""
+
+    layers: list[intake.Digest]
+    labels: dict[intake.Text, intake.Text]
+
+
+class _Record(intake.Received):
+    """What of a record in an archive has to be that of its image."""
+
+    name: spec.Name
+    spec_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    realised_id: intake.Digest
+    image: _Recorded
 
 
 def export(work: Session, folder: Path) -> list[Path]:
@@ -81,7 +101,11 @@ def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path)
     # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
     disk.require([(folder, size), (engine.storage(), size)], _ADVICE)
     with work.screen.moving(f"exporting {name}", size) as progress:
-        image_id = oci.write_archive(path, engine.save(built), image["tag"], _notes(work, ready), progress)
+        notes = partial(_notes, work, ready)
+        try:
+            image_id = oci.write_archive(path, engine.save(built), image["tag"], notes, progress)
+        except Damaged as error:
+            raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
     work.screen.say(f"{name}: exported to {path}, {console.megabytes(path.stat().st_size)}, image {image_id}")
     parts = ready.environment.redistribution
     work.screen.say(
@@ -90,9 +114,12 @@ def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path)
     return path
 
 
-def _notes(work: Session, ready: Ready) -> dict[str, bytes]:
-    """What travels with an image: its record, and the files it was asked for with, by their place in a checkout."""
-    record = json.dumps(ready.record, indent=2, ensure_ascii=False) + "\n"
+def _notes(work: Session, ready: Ready, image_id: str) -> dict[str, bytes]:
+    """What travels with an image: its record, and the files it was asked for with, by their place in a checkout.
+
+    In the record it has the id by which most engines know it, whatever this one calls it.
+    """
+    record = json.dumps({**ready.record, "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
     files = _files(work, ready.environment.name)
     return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 
@@ -105,39 +132,50 @@ def _files(work: Session, name: str) -> dict[str, Path]:
 
 
 def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
-    contents = oci.read_archive(path)
-    record = _record(work, path, contents)
+    image = intake.read_archive(path)
+    record = _record(work, path, image)
     packed = path.stat().st_size
-    disk.require([(engine.storage(), int(record["image"]["size_bytes"]) + packed)], _ADVICE)
+    disk.require([(engine.storage(), image.unpacked_bytes + packed)], _ADVICE)
     with work.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
-        image_id = engine.load(_told(file, progress), contents.tag, record["image"]["layers"])
-    work.screen.say(f"{record['name']}: imported as {contents.tag}, image {image_id}")
-    if image_id != record["realised_id"]:
-        work.screen.say(f"{record['name']}: this engine gives images other ids; it was {record['realised_id']}")
-    asked = _asked_for_here(work, record["name"])
-    if asked is None or asked.spec_id(work.rooms.dockerfile.read_text(encoding="utf-8")) != record["spec_id"]:
-        work.screen.say(f"{record['name']}: {_how_to_use(work, path, contents)}")
+        image_id = engine.load(_told(image.packed(file), progress), image.tag, image.ids)
+    work.screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
+    if image_id != record.realised_id:
+        work.screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
+    asked = _asked_for_here(work, record.name)
+    if asked is None or asked.spec_id(work.rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+        work.screen.say(f"{record.name}: {_how_to_use(work, path, image)}")
     else:
         work.build([asked])
 
 
-def _record(work: Session, path: Path, contents: oci.Contents) -> dict[str, Any]:
-    """The record in an archive. Raises UserError where it, or a file beside it, is that of another image."""
-    record = files.parse_json(path / _RECORD, contents.notes.get(_RECORD, b""))
-    says, is_ = f"tsuishi/{record.get('name')}:{record.get('spec_id')}", contents.labels.get(f"{OURS}spec-id")
-    if contents.tag != says or is_ != record["spec_id"]:
+def _record(work: Session, path: Path, image: intake.Image) -> _Record:
+    """The record in an archive. Raises UserError where it, or a file beside it, is that of another image.
+
+    Nothing of it is kept: once it is imported, the engine and the image itself are asked again.
+    """
+    record = intake.parsed(path, _RECORD, image.notes.get(_RECORD, b""), _Record)
+    says, is_ = f"tsuishi/{record.name}:{record.spec_id}", image.labels.get(f"{OURS}spec-id")
+    if image.tag != says or is_ != record.spec_id:
         raise UserError(
-            f"{path}: its record is of {says}, and its image is {contents.tag}, made for spec id {is_ or 'none'}: "
-            "altered; do not use it, and export it again"
+            f"{path}: its record is of {says}, and its image is {image.tag}, made for spec id {is_ or 'none'}: "
+            f"{intake.ALTERED}"
         )
-    for name in contents.notes.keys() - {_RECORD, *_files(work, record["name"])}:
-        raise UserError(f"{path}: {name} is no file of {record['name']}: altered; do not use it, and export it again")
+    for what, expected, found in (
+        ("another id", record.realised_id, image.id),
+        ("other layers", record.image.layers, image.diff_ids),
+        ("other labels", record.image.labels, image.labels),
+    ):
+        if expected != found:
+            raise UserError(f"{path}: its image has {what} than its record says: {intake.ALTERED}")
+    for name in image.notes.keys() - {_RECORD, *_files(work, record.name)}:
+        raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
     return record
 
 
-def _told(file: IO[bytes], progress: Progress) -> Iterator[bytes]:
-    """A file in pieces, telling of each."""
-    for piece in parallel.pieces(file):
+def _told(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+    """The same pieces, telling of each."""
+    for piece in pieces:
+        parallel.check()
         progress(len(piece))
         yield piece
 
@@ -147,15 +185,15 @@ def _asked_for_here(work: Session, name: str) -> Environment | None:
     return read_environment(spec) if spec else None
 
 
-def _how_to_use(work: Session, path: Path, contents: oci.Contents) -> str:
+def _how_to_use(work: Session, path: Path, image: intake.Image) -> str:
     """What to say where this checkout asks for something else than what was imported."""
-    brought = {name: text for name, text in contents.notes.items() if name != _RECORD}
+    brought = {name: text for name, text in image.notes.items() if name != _RECORD}
     here = {name: work.rooms.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
     if differing:
         why = f"different: {', '.join(differing)}"
         way = shlex.join(["tar", "xf", str(path), "--strip-components", "1", *(oci.NOTES + name for name in differing)])
     else:
-        version, revision = (contents.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
+        version, revision = (image.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
         why, way = "tsuishi itself differs", f"tsuishi {version} of commit {revision}"
     return f"not what this checkout asks for ({why}): `invoke build` would make another. What it was made with: {way}"

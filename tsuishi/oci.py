@@ -15,31 +15,24 @@ import io
 import json
 import os
 import posixpath
-import re
 import tarfile
 import tempfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tsuishi import spec
+from tsuishi import archives, spec
 from tsuishi.engines.labels import OCI
-from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Progress, sha256_of
 from tsuishi.files import temporary_folder
 
 NOTES = "tsuishi/"
 CHECKSUM = ".sha256"
-# Everything an archive may hold; a name that an environment cannot have is none of a note.
-_NAMES = re.compile(
-    rf"oci-layout|(index|manifest)\.json|blobs/sha256/[0-9a-f]{{64}}"
-    rf"|{NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
-)
-_BLOBS = "blobs/sha256/"
+MANIFEST = "manifest.json"
+BLOBS = "blobs/sha256/"
 _SCHEMA = {"schemaVersion": 2}
-_ALTERED = "altered; do not use it, and export it again"
 _LAYOUT = b'{"imageLayoutVersion":"1.0.0"}'
 _MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
@@ -47,8 +40,6 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 _CHUNK = 1 << 20
 # What is larger, of all that an engine saves, is a layer: descriptions have a few kilobytes.
 _DESCRIPTION = 1 << 20
-# The record has the bill of materials in it: a few hundred kilobytes.
-_TEXT = 16 << 20
 # Of zlib: header and checksum as gzip has them; and a level. Of the 1,254 MB of torch2-cpu level 4 left 373 MB in 18 s,
 # level 1 407 MB in 12 s, level 6 359 MB in 40 s (one core).
 _GZIP_FORMAT = 31
@@ -66,7 +57,7 @@ class Blob:
     @property
     def name(self) -> str:
         """Its place in the archive."""
-        return _BLOBS + self.digest
+        return BLOBS + self.digest
 
     def descriptor(self, media_type: str) -> dict[str, Any]:
         """How OCI points at it."""
@@ -80,31 +71,27 @@ class _Kept(Blob):
     file: Path
 
 
-@dataclass(frozen=True)
-class Contents:
-    """What an archive says it holds: one image with one name, and the notes that travel with it."""
-
-    tag: str
-    labels: Mapping[str, str]
-    notes: Mapping[str, bytes]
-
-
 def write_archive(
-    path: Path, saved: Iterable[bytes], tag: str, notes: Mapping[str, bytes], progress: Progress = lambda size: None
+    path: Path,
+    saved: Iterable[bytes],
+    tag: str,
+    notes: Callable[[str], Mapping[str, bytes]],
+    progress: Progress = lambda size: None,
 ) -> str:
     """Turn what an engine's `save` streams into an archive at `path`, with its checksum beside it; the image's id.
 
-    `progress` is told the bytes taken from the stream. Beside the archive it takes the room of the compressed layers,
-    in the same folder; nothing is left behind where it is interrupted.
+    `notes` gives what travels with an image of that id; `progress` is told the bytes taken from the stream. Beside the
+    archive it takes the room of the compressed layers, in the same folder; nothing is left behind where it is
+    interrupted. Raises archives.Damaged for a stream that is no archive, or not the whole of one.
     """
     with temporary_folder(path.parent, ".export-") as folder:
         files = _take_apart(saved, folder, progress)
-        described = _image_of(json.loads(files["manifest.json"].file.read_bytes()), "the engine's archive")
+        (described,) = json.loads(files[MANIFEST].file.read_bytes())
         config = files[described["Config"]]
         layers = [_compressed(files[name], folder) for name in described["Layers"]]
         partial = folder / path.name
         with partial.open("wb") as file:
-            _write(file, config, layers, tag, notes)
+            _write(file, config, layers, tag, notes(f"sha256:{config.digest}"))
             file.flush()
             os.fsync(file.fileno())
         checksum = folder / (path.name + CHECKSUM)
@@ -114,108 +101,17 @@ def write_archive(
     return f"sha256:{config.digest}"
 
 
-def read_archive(path: Path) -> Contents:
-    """Read an archive from end to end; raises UserError where anything in it is not what its name or checksum says."""
-    beside = path.with_name(path.name + CHECKSUM)
-    if beside.exists():
-        expected, actual = beside.read_text(encoding="ascii", errors="replace").split()[:1], sha256_of(path)
-        if [actual] != expected:
-            raise UserError(
-                f"{path}: sha256 is {actual}, {beside.name} says {' '.join(expected) or 'nothing'}: "
-                "altered or incomplete; copy it again"
-            )
-    try:
-        return _contents(path)
-    except (tarfile.TarError, EOFError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{path}: no archive of an image, or not the whole of one: {error}") from error
-
-
-def _contents(path: Path) -> Contents:
-    with tarfile.open(path, "r:") as tar:
-        entries = tar.getmembers()
-        if not any(entry.name.startswith(NOTES) for entry in entries):
-            raise UserError(f"{path}: not written by `invoke export`; `docker load` takes images of other origin")
-        found: dict[str, tarfile.TarInfo] = {}
-        for entry in entries:
-            _check(path, tar, entry)
-            if entry.name in found:
-                raise UserError(f"{path}: {entry.name} is there twice: {_ALTERED}")
-            found[entry.name] = entry
-        described = _image_of(json.loads(_text(path, tar, found["manifest.json"])), str(path))
-        for name in (described["Config"], *described["Layers"]):
-            if name not in found:
-                raise UserError(f"{path}: {name} is missing: not the whole archive; copy it again")
-        (tag,) = described["RepoTags"]
-        config, *layers = (
-            Blob(name.removeprefix(_BLOBS), found[name].size) for name in (described["Config"], *described["Layers"])
-        )
-        # One engine reads the index and what it leads to, another manifest.json.
-        for name, text in _descriptions(config, layers, tag).items():
-            if name not in found or _text(path, tar, found[name]) != text:
-                raise UserError(f"{path}: {name} does not describe the image that manifest.json does: {_ALTERED}")
-        return Contents(
-            tag=tag,
-            labels=json.loads(_text(path, tar, found[config.name]))["config"].get("Labels") or {},
-            notes={name.removeprefix(NOTES): _text(path, tar, found[name]) for name in found if name.startswith(NOTES)},
-        )
-
-
-def _check(path: Path, tar: tarfile.TarFile, entry: tarfile.TarInfo) -> None:
-    """Raise UserError for an entry that `write_archive` cannot have written.
-
-    Its header has to be the very bytes: what programs make of links, extensions and sparse files differs.
-    """
-    with path.open("rb") as file:
-        file.seek(entry.offset)
-        header = file.read(entry.offset_data - entry.offset)
-    if not _NAMES.fullmatch(entry.name) or header != _entry(entry.name, entry.size).tobuf():
-        raise UserError(f"{path}: {entry.name} is nothing that `invoke export` writes: {_ALTERED}")
-    if entry.name.startswith(_BLOBS) and _digest(tar, entry) != entry.name.removeprefix(_BLOBS):
-        raise UserError(f"{path}: {entry.name} is not what its name says: altered; copy it again")
-
-
-def _text(path: Path, tar: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
-    if entry.size > _TEXT:
-        raise UserError(
-            f"{path}: {entry.name} has {entry.size:,} bytes, and no such part has over {_TEXT:,}: {_ALTERED}"
-        )
-    return b"".join(_read(tar, entry))
-
-
-def _digest(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> str:
-    digest = hashlib.sha256()
-    for chunk in _read(tar, entry):
-        digest.update(chunk)
-    return digest.hexdigest()
-
-
-def _read(tar: tarfile.TarFile, entry: tarfile.TarInfo) -> Iterator[bytes]:
-    file = tar.extractfile(entry)
-    assert file is not None
-    while chunk := file.read(_CHUNK):
-        yield chunk
-
-
-def _image_of(manifest: Any, where: str) -> dict[str, Any]:
-    """The one image of a manifest.json."""
-    if len(manifest) != 1:
-        raise UserError(f"{where}: holds {len(manifest)} images; tsuishi's archives hold one")
-    image: dict[str, Any] = manifest[0]
-    return image
-
-
 def _take_apart(saved: Iterable[bytes], folder: Path, progress: Progress) -> dict[str, _Kept]:
     """Every file of what an engine saved, by its name there; layers are compressed on the way."""
     files: dict[str, _Kept] = {}
     links: dict[str, str] = {}
     stream = io.BufferedReader(_Stream(saved, progress), _CHUNK)
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
-        for entry in tar:
-            if entry.issym():  # a layer that is there under another name
-                links[entry.name] = posixpath.normpath(posixpath.join(posixpath.dirname(entry.name), entry.linkname))
-            elif (file := tar.extractfile(entry)) is not None:
-                chunks = iter(lambda file=file: file.read(_CHUNK), b"")  # type: ignore[misc]
-                files[entry.name] = _keep(chunks if entry.size <= _DESCRIPTION else _gzipped(chunks), folder)
+    for member in archives.members(stream):
+        if member.kind == tarfile.SYMTYPE:  # a layer that is there under another name
+            links[member.name] = posixpath.normpath(posixpath.join(posixpath.dirname(member.name), member.link))
+        elif member.kind == tarfile.REGTYPE:
+            packed = member.content if member.size <= _DESCRIPTION else _gzipped(member.content)
+            files[member.name] = _keep(packed, folder)
     return files | {name: files[target] for name, target in links.items()}
 
 
@@ -249,17 +145,17 @@ def _keep(chunks: Iterable[bytes], folder: Path) -> _Kept:
 
 
 def _write(file: IO[bytes], config: _Kept, layers: list[_Kept], tag: str, notes: Mapping[str, bytes]) -> None:
-    texts = {**{NOTES + name: note for name, note in notes.items()}, **_descriptions(config, layers, tag)}
+    texts = {**{NOTES + name: note for name, note in notes.items()}, **descriptions(config, layers, tag)}
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name, text in texts.items():
-            tar.addfile(_entry(name, len(text)), io.BytesIO(text))
+            tar.addfile(entry(name, len(text)), io.BytesIO(text))
         for blob in {blob.digest: blob for blob in (config, *layers)}.values():
             with blob.file.open("rb") as content:
-                tar.addfile(_entry(blob.name, blob.size), content)
+                tar.addfile(entry(blob.name, blob.size), content)
             blob.file.unlink()
 
 
-def _descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, bytes]:
+def descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, bytes]:
     """Every file that says of which blobs the image is made and how it is called, by its place in the archive."""
     manifest = {
         **_SCHEMA,
@@ -279,16 +175,16 @@ def _descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, b
     return {
         "oci-layout": _LAYOUT,
         "index.json": spec.canonical_json(index).encode(),
-        "manifest.json": spec.canonical_json(saved).encode(),
+        MANIFEST: spec.canonical_json(saved).encode(),
         top.name: text,
     }
 
 
-def _entry(name: str, size: int) -> tarfile.TarInfo:
+def entry(name: str, size: int) -> tarfile.TarInfo:
     """A tar entry that says nothing of when, where and by whom it was written."""
-    entry = tarfile.TarInfo(name)
-    entry.size = size
-    return entry
+    made = tarfile.TarInfo(name)
+    made.size = size
+    return made
 
 
 class _Stream(io.RawIOBase):

@@ -1,9 +1,12 @@
 """Environments that travel: exported from one engine, imported into another that has nothing, without a network."""
 
+import gzip
+import hashlib
 import io
 import json
 import re
 import shutil
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,8 +18,10 @@ from tests.conftest import missing
 from tests.engine import local_bases
 from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
+from tests.test_exchange import damaged, end_of, entry
 from tests.test_runner import trials
-from tsuishi import exchange, oci
+from tsuishi import exchange, intake
+from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import read_environment
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
@@ -163,33 +168,112 @@ def test_the_command_to_paste_is_quoted(
     assert f"tar xf '{path}' --strip-components 1 tsuishi/images/tiny.toml\n" in capsys.readouterr().out
 
 
-def test_an_image_of_other_layers_than_its_record_has_does_not_stay(
+def test_an_image_of_another_id_than_the_archive_has_does_not_stay(
     tmp_path: Path,
     settings: Settings,
     exported: tuple[Path, RunDirectory],
     elsewhere: "docker.DockerClient",
 ) -> None:
     path, run = exported
-    contents, tag = oci.read_archive(path), environment_of(run)["image"]["tag"]
-    record = json.loads(contents.notes["environment.json"])
-    record["image"]["layers"][0] = f"sha256:{'0' * 64}"
-    other = tmp_path / "other.oci.tar"
-    with path.open("rb") as file:
-        oci.write_archive(other, file, tag, {**contents.notes, "environment.json": json.dumps(record).encode()})
-    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
-    for image in elsewhere.images.list():
-        elsewhere.images.remove(str(image.id), force=True)
-    said = f"{tag}: the engine made other layers of the archive than its record has: all is as it was before; "
+    image, tag = intake.read_archive(path), environment_of(run)["image"]["tag"]
+    engine = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines["docker"]
+    assert isinstance(engine, DockerEngine)
+
+    def load() -> None:
+        with path.open("rb") as file:
+            engine.load(image.packed(file), tag, (f"sha256:{'0' * 64}",))
+
+    without_images(elsewhere)
+    said = f"{tag}: the engine made another image of the archive than is in it: all is as it was before; "
     with pytest.raises(UserError, match=re.escape(said)):
-        exchange.import_archives(work, [other])
+        load()
     assert elsewhere.images.list(all=True) == []
     # One that was there under the name has it again.
     dockerfile = io.BytesIO(b"FROM scratch\nLABEL mine=1\n")
     mine, _ = elsewhere.images.build(fileobj=dockerfile, tag=tag)
     with pytest.raises(UserError, match=re.escape(said)):
-        exchange.import_archives(work, [other])
+        load()
     assert elsewhere.images.get(tag).id == mine.id
     assert len(elsewhere.images.list(all=True)) == 1
+
+
+def without_images(client: "docker.DockerClient") -> None:
+    for image in client.images.list():
+        client.images.remove(str(image.id), force=True)
+
+
+FOREIGN = "tsuishi/foreign:0123456789abcdef"
+
+
+def with_a_second_manifest(content: bytes) -> bytes:
+    """An archive with a foreign image behind an entry at which Python's tarfile takes it to have ended."""
+    with tarfile.open(fileobj=io.BytesIO(content)) as entries:
+        manifest = json.loads(entries.extractfile("manifest.json").read())  # type: ignore[union-attr]
+        layer = gzip.decompress(entries.extractfile(manifest[0]["Layers"][-1]).read())  # type: ignore[union-attr]
+    root = {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer).hexdigest()}"]}
+    config = json.dumps({"architecture": "amd64", "os": "linux", "config": {}, "rootfs": root}).encode()
+    name = f"blobs/sha256/{hashlib.sha256(config).hexdigest()}"
+    second = {"Config": name, "RepoTags": [FOREIGN], "Layers": manifest[0]["Layers"][-1:]}
+    behind = damaged(entry("odd", b"")) + entry(name, config)
+    behind += entry("manifest.json", json.dumps([*manifest, second]).encode())
+    hostile = content[: end_of(content)] + behind + bytes(1024)
+    with tarfile.open(fileobj=io.BytesIO(hostile)) as seen, tarfile.open(fileobj=io.BytesIO(content)) as whole:
+        assert seen.getnames() == whole.getnames()
+    return hostile
+
+
+def test_a_second_manifest_that_the_engine_would_read_is_refused(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: "docker.DockerClient",
+) -> None:
+    """What this engine makes of the file itself is the attack; its checksum beside it says that all is well."""
+    hostile = tmp_path / exported[0].name
+    hostile.write_bytes(with_a_second_manifest(exported[0].read_bytes()))
+    checksum = hashlib.sha256(hostile.read_bytes()).hexdigest()
+    hostile.with_name(f"{hostile.name}.sha256").write_text(f"{checksum}  {hostile.name}\n")
+    without_images(elsewhere)
+    with hostile.open("rb") as file:
+        elsewhere.images.load(file)
+    assert elsewhere.images.get(FOREIGN)
+    without_images(elsewhere)
+    work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
+    with pytest.raises(UserError) as caught:
+        exchange.import_archives(work, [hostile])
+    assert str(caught.value) == (
+        f"{hostile}: no archive of an image, or not the whole of one: a header is damaged: invalid header"
+    )
+    assert elsewhere.images.list(all=True) == []
+
+
+def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
+    tmp_path: Path,
+    settings: Settings,
+    exported: tuple[Path, RunDirectory],
+    elsewhere: "docker.DockerClient",
+) -> None:
+    path = tmp_path / exported[0].name
+    shutil.copy(exported[0], path)
+    without_images(elsewhere)
+    work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
+    image = intake.read_archive(path)
+    last = image.layers[-1]
+    engine = work.builder.engines["docker"]
+    assert isinstance(engine, DockerEngine)
+
+    def sent() -> Iterator[bytes]:
+        with path.open("r+b") as file:
+            pieces = image.packed(file)
+            yield next(pieces)
+            with path.open("r+b") as altered:
+                altered.seek(last.offset + last.size - 100)
+                altered.write(b"another")
+            yield from pieces
+
+    with pytest.raises(UserError, match=f"^{last.name} has changed since it was checked: "):
+        engine.load(sent(), image.tag, image.ids)
+    assert elsewhere.images.list(all=True) == []
 
 
 def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings: Settings) -> None:

@@ -114,10 +114,10 @@ class DockerEngine:
         with speaking(), patient(self._client):
             yield from self._client.api.get_image(built.realised_id)
 
-    def load(self, archive: Iterable[bytes], tag: str, layers: Sequence[str]) -> str:
+    def load(self, archive: Iterable[bytes], tag: str, ids: Sequence[str]) -> str:
         """Take in an image that was built elsewhere, whatever base would be called for here; its id.
 
-        Raises UserError where it is not made of these layers (SHA-256 of each as tar): then all is as it was before.
+        Raises UserError where that is none of `ids`: then all is as it was before.
         """
         with speaking(), patient(self._client):
             before = image_or_none(self._client, tag)
@@ -126,13 +126,13 @@ class DockerEngine:
                     raise UserError(f"the engine does not take it: {said['error'].strip()}")
             image = self._client.images.get(tag)
             replaced = before is not None and before.id != image.id
-            if image.attrs["RootFS"]["Layers"] != list(layers):
+            if image.id not in ids:
                 if before is None or replaced:
                     self._client.images.remove(tag)
                 if before is not None:
                     before.tag(*tag.split(":"))
                 raise UserError(
-                    f"{tag}: the engine made other layers of the archive than its record has: all is as it was before; "
+                    f"{tag}: the engine made another image of the archive than is in it: all is as it was before; "
                     "do not use the archive, and export it again"
                 )
             if before is not None and replaced:
