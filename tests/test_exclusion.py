@@ -128,8 +128,8 @@ def test_a_lock_in_a_folder_from_elsewhere_is_neither_waited_for_nor_followed(tm
 
 
 def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refused(tmp_path: Path) -> None:
-    for name in ("one", "other"):
-        make_rooms(tmp_path / name, "sleeps")
+    make_rooms(tmp_path / "one", "sleeps")
+    make_rooms(tmp_path / "other", "ok")
     child = runner_process(tmp_path / "one")
     try:
         wait_for(lambda: samples_written(tmp_path / "one"))
@@ -145,7 +145,7 @@ def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refus
 
 
 def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """On two machines that share the folder, say: nothing but the run itself keeps them apart."""
     make_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 1.0")
@@ -156,6 +156,7 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
         command = [sys.executable, "-m", "tests.resume_bench", str(tmp_path), str(tmp_path / machine)]
         given = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
         both.append(subprocess.Popen(command, text=True, cwd=ROOT, **given))  # type: ignore[call-overload]
+        request.addfinalizer(both[-1].kill)
     assert [process.stderr.readline() for process in both] == ["ready\n"] * 2
     for attempt in (2, 3, 4):
         for process in both:
@@ -172,5 +173,3 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
         assert len(list(run.finished())) == attempt + 1
         assert len((run.path / "trials.csv").read_text().splitlines()) == attempt + 2
         assert not list(run.left_behind())
-    for process in both:
-        process.communicate()

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import docker
+import psutil
 import pytest
 
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import linked_cache, tiny_rooms
 from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 pytestmark = pytest.mark.engine
+
+# What Docker and Podman call the end of a container's being.
+GONE = ("destroy", "remove")
 
 
 @pytest.fixture(autouse=True, params=["docker", "podman"])
@@ -294,9 +298,10 @@ def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch:
         Builder(settings, Rooms()).engines["docker"].availability()
 
 
-def runner_process(rooms: Rooms, settings: Settings) -> "subprocess.Popen[str]":
+def runner_process(rooms: Rooms, settings: Settings, first: str = "") -> "subprocess.Popen[str]":
     """A runner of its own in the tiny environment, to be killed."""
     code = f"""
+{first}
 import sys
 from pathlib import Path
 from tests.engine.test_docker import session
@@ -312,23 +317,94 @@ except KeyboardInterrupt:
     return subprocess.Popen([sys.executable, "-c", code], text=True)
 
 
+LOCK = """
+import sys
+from pathlib import Path
+from tsuishi.builder import Builder
+from tsuishi.environment import read_environment
+from tsuishi.rooms import Rooms
+from tsuishi.settings import Settings
+engine = Builder(Settings(**{settings!r}), Rooms(Path({root!r}))).engines["docker"]
+with engine.base_container(read_environment(Path({root!r}) / "images" / "tiny.toml"), print) as container:
+    print("container", container.id, flush=True)
+    sys.stdin.read()
+"""
+
+
 def test_a_container_that_a_killed_lock_left_ends_with_the_next(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
     rooms = tiny_rooms(tmp_path)
-    spec = rooms.images / "tiny.toml"
-    spec.rename(spec.with_stem("left"))
-    (rooms.images / "tiny.lock").rename(rooms.images / "left.lock")
-    environment = read_environment(rooms.images / "left.toml")
     engine = Builder(settings, rooms).engines["docker"]
     assert isinstance(engine, DockerEngine)
-    label: dict[str, Any] = {"label": "io.tsuishi.locking=left"}
-    with engine.base_container(environment, print) as container:
-        base, labels = container.attrs["Image"], container.labels
-    client.containers.create(base, ["sleep", "infinity"], labels=labels)
-    assert len(client.containers.list(all=True, filters=label, ignore_removed=True)) == 1
-    with engine.base_container(environment, print) as container:
-        assert [one.id for one in client.containers.list(all=True, filters=label, ignore_removed=True)] == [
-            container.id
-        ]
-    assert client.containers.list(all=True, filters=label, ignore_removed=True) == []
+    code = LOCK.format(settings=settings.model_dump(mode="json"), root=str(tmp_path))
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout
+        left = next(line.split()[1] for line in child.stdout if line.startswith("container "))
+        child.kill()
+    assert client.containers.get(left).status == "running"
+    with engine.base_container(read_environment(rooms.images / "tiny.toml"), print) as container:
+        assert left not in ids(client)
+        assert container.id in ids(client)
+    assert container.id not in ids(client)
+
+
+def ids(client: "docker.DockerClient") -> list[str]:
+    """Of the containers there are, running or not."""
+    return [found["Id"] for found in client.api.containers(all=True)]
+
+
+def cpu_s(container: "Container") -> float:
+    """Seconds of CPU time that all it has started took so far."""
+    container.reload()
+    process = psutil.Process(container.attrs["State"]["Pid"])
+    return sum(sum(one.cpu_times()[:2]) for one in (process, *process.children(recursive=True)))
+
+
+def burning(root: Path, client: "docker.DockerClient") -> "Container":
+    """The container of the run there, once it runs."""
+    wait_for(lambda: any(root.glob("results/*/trials/.partial-*")))
+    wait_for(lambda: [status for _, status in containers(client, root)] == ["running"])
+    ((container, _),) = containers(client, root)
+    return container
+
+
+def test_what_a_killed_runner_left_burning_is_gone_before_a_run_of_another_cache_measures(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient"
+) -> None:
+    """And it stays as long as its runner lives: builds go on beside it."""
+    rooms, other = tiny_rooms(tmp_path / "one", "burns"), tiny_rooms(tmp_path / "other", "ok")
+    elsewhere = linked_cache(settings.cache, tmp_path / "cache")
+    session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
+    child = runner_process(rooms, settings)
+    container = burning(tmp_path / "one", client)
+    Builder(settings, other).sweep()
+    assert container.id in ids(client)
+    child.kill()  # nobody has asked yet how it ended
+    before, begun = cpu_s(container), time.time()
+    wait_for(lambda: cpu_s(container) > before + 0.3)
+    run = Measuring(session(other, settings, cache=elsewhere)).run_suite("")
+    assert trials(run)["ok"]["status"] == "ok"
+    assert container.id not in ids(client)
+    child.wait()
+    happened = client.events(since=int(begun), until=int(time.time()) + 1, filters={"type": "container"}, decode=True)
+    told = [(one["Action"], one["Actor"]) for one in happened]
+    gone = next(index for index, (action, of) in enumerate(told) if action in GONE and of["ID"] == container.id)
+    trial = {"io.tsuishi.run": run.id}.items()
+    assert gone < next(index for index, (_, of) in enumerate(told) if of["Attributes"].items() >= trial)
+
+
+def test_what_a_killed_runner_left_burning_ends_by_itself(
+    tmp_path: Path, settings: Settings, client: "docker.DockerClient"
+) -> None:
+    rooms = tiny_rooms(tmp_path, "burns", profile="timeout_s = 3.0")
+    child = runner_process(rooms, settings, "from tsuishi.engines import containers; containers.GRACE_S = 1.0")
+    container = burning(tmp_path, client)
+    child.kill()
+    child.wait()
+    assert container.status == "running"
+    assert container.wait(timeout=30)["StatusCode"] == 128 + signal.SIGKILL
+    Builder(settings, rooms).sweep()
+    assert container.id not in ids(client)
