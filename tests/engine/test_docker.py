@@ -405,6 +405,6 @@ def test_what_a_killed_runner_left_burning_ends_by_itself(
     child.kill()
     child.wait()
     assert container.status == "running"
-    assert container.wait(timeout=30)["StatusCode"] == 128 + signal.SIGKILL
+    assert container.wait(timeout=60)["StatusCode"] == 128 + signal.SIGKILL
     Builder(settings, rooms).sweep()
     assert container.id not in ids(client)
