@@ -63,9 +63,12 @@ def test_a_pid_that_was_given_again_is_somebody_else(index: int, by: str) -> Non
     assert not owner.is_alive(replaced(index, by))
 
 
-@pytest.mark.parametrize("text", ["", "ada", "a:b:c:d", replaced(2, "../1"), replaced(1, "1")])
+@pytest.mark.parametrize(
+    "text",
+    ["", "ada", "a:b:c:d", replaced(2, "../1"), replaced(1, "1")],
+    ids=["nothing", "a word", "no numbers", "a path", "another pid namespace"],
+)
 def test_who_cannot_be_judged_counts_as_alive(text: str) -> None:
-    """The last is of another pid namespace."""
     assert owner.is_alive(text)
 
 
