@@ -198,7 +198,9 @@ def test_what_a_session_left_unfinished_is_tried_again_by_the_next(tmp_path: Pat
     bench.status[asked.of[0]] = "interrupted"
     bench.go(bench.rounds([asked]))
     bench.status.clear()
-    for left in bench.run.trials.glob("t1.*"):  # a next attempt has a name of its own; here it takes the place
+    for left in bench.run.trials.glob(
+        f"{asked.of[0].case_id[:6]}.*"
+    ):  # a next attempt has a name of its own; here it takes the place
         for file in left.iterdir():
             file.unlink()
         left.rmdir()

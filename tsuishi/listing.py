@@ -27,7 +27,7 @@ def show(work: Session) -> None:
             for suite in suites
         ],
     )
-    runs = [_run_row(path) for path in store.known_runs(work.settings.results).values()]
+    runs = [run_row(path) for path in store.known_runs(work.settings.results).values()]
     work.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
     if not runs:
         work.screen.say("none yet: invoke build run-suite report")
@@ -69,7 +69,7 @@ def _environment_row(work: Session, environment: Environment) -> tuple[str, ...]
     return environment.name, environment.title, default, engine.name, state, computes_on
 
 
-def _run_row(path: Path) -> tuple[str, ...]:
+def run_row(path: Path) -> tuple[str, ...]:
     """Of a run that cannot be read, why."""
     run = store.RunDirectory(path)
     try:
