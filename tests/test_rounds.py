@@ -80,7 +80,8 @@ class Bench:
             partial,
             {
                 "trial_id": f"{trial.id}.a1", "case_id": trial.case.id, "case_record": record, "status": status,
-                "environment": trial.environment, "repetition": trial.repetition, "attempt": 1, "duration_s": self.took[cell],
+                "environment": trial.environment, "repetition": trial.repetition, "attempt": 1,
+                "duration_s": self.took[cell],
             },
         )  # fmt: skip
         self.left_s -= self.took[cell]
