@@ -184,8 +184,8 @@ def known_runs(results: Path) -> dict[str, Path]:
     """Id and directory of every run, oldest first (ids begin with the time)."""
     if not results.is_dir():
         return {}
-    names = sorted(path for path in results.iterdir() if not path.name.startswith("."))
-    return {path.name: path for path in names if os.path.lexists(path / "run.json")}
+    folders = sorted(path for path in results.iterdir() if not path.name.startswith("."))
+    return {path.name: path for path in folders if os.path.lexists(path / "run.json")}
 
 
 def _sealed(run: dict[str, Any]) -> tuple[bytes, str]:
