@@ -37,7 +37,7 @@ import psutil
 from tests.bench import make_rooms
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
 from tests.test_runner import session
-from tsuishi import listing, ownership, spec
+from tsuishi import listing, spec, store
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
@@ -302,7 +302,7 @@ def _change(path: Path, keys: Sequence[str | int], value: Any) -> None:
         place[keys[-1]] = copy.deepcopy(value)
     if path.name == "run.json":
         with suppress(ValueError):
-            content = ownership.signed(content)
+            content = store.sealed(content)
     path.write_text(json.dumps(content))
     if path.parent.name == "records":
         with suppress(ValueError):

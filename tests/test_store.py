@@ -151,12 +151,12 @@ def test_a_new_run_has_its_name_on_the_disk_once_it_has_a_run_json(tmp_path: Pat
 
 
 def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
-    committed, other = commit(run, "a"), run.partial("b")
+    committed, other = commit(run), run.partial(id_of(2))
     kept = {path.name: path.read_bytes() for path in committed.iterdir()}
-    committed.rename(run.trials / ".partial-a")
+    committed.rename(run.trials / f".partial-{committed.name}")
     run.settle()
     assert {path.name: path.read_bytes() for path in committed.iterdir()} == kept
-    assert list(run.left_behind()) == [("b", other)]
+    assert list(run.left_behind()) == [(id_of(2), other)]
 
 
 def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:

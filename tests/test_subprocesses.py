@@ -252,7 +252,7 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
     ) as runner:
         assert runner.stdout
         runner.stdout.readline()
-        SubprocessEngine().sweep({})
+        SubprocessEngine().sweep()
         assert running(token)
         (supervisor,) = psutil.Process(runner.pid).children()
         supervisor.suspend()
@@ -260,5 +260,5 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
         runner.wait()
         supervisor.kill()
     assert [process for process in running(token) if "while True" in process.cmdline()[2]]
-    SubprocessEngine().sweep({})
+    SubprocessEngine().sweep()
     assert not running(token)

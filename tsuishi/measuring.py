@@ -94,13 +94,13 @@ class Measuring:
         data = work.data.record if work.data else None
         here = replan.Places(work.rooms, work.nvml, work.history, data)
         planned = replan.planned_again(run.path, recorded, environments, work.choice, here)
+        run.settle()
         runner.unfinished(run, planned)  # or it is refused before anything is built
         ready = work.build([environments[name] for name in sorted(environments)])
         _refuse_other_environments(run, ready)
         left = runner.unfinished(run, planned)
         self._refuse_other_gpus(ready, left or planned)
         with self._alone():
-            run.settle()
             self._await_gpus(left or planned)
             self._self_check(ready, left or planned)
             if work.clock.within_s is None:

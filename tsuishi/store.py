@@ -26,6 +26,7 @@ SCHEMA_VERSION = 1
 
 # What run.json carries so that its writer knows it again.
 _MAC = "mac"
+_SEALED = "run.json"
 _PARTIAL = ".partial-"
 _NEW_RUN = ".run-"
 
@@ -72,13 +73,13 @@ class RunDirectory:
 
     def is_ours(self, run: dict[str, Any]) -> bool:
         """Whether this user wrote that run.json, for this directory."""
-        seal, content = run.get(_MAC), {name: value for name, value in run.items() if name != _MAC}
-        return run.get("run_id") == self.id and isinstance(seal, str) and ownership.is_ours(*_sealed(content), seal)
+        seal = run.get(_MAC)
+        if run.get("run_id") != self.id or not isinstance(seal, str):
+            return False
+        return ownership.is_ours(_content(run), _SEALED, seal)
 
     def write_run(self, run: dict[str, Any]) -> None:
-        content = {"schema_version": SCHEMA_VERSION, **run}
-        content.pop(_MAC, None)
-        write_json(self.path / "run.json", {**content, _MAC: ownership.seal(*_sealed(content))})
+        write_json(self.path / "run.json", sealed({"schema_version": SCHEMA_VERSION, **run}))
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else measures this run meanwhile, whatever its cache or user. Raises UserError where somebody does."""
@@ -188,9 +189,13 @@ def known_runs(results: Path) -> dict[str, Path]:
     return {path.name: path for path in folders if os.path.lexists(path / "run.json")}
 
 
-def _sealed(run: dict[str, Any]) -> tuple[bytes, str]:
-    """What is sealed of a run.json, and for which purpose."""
-    return spec.canonical_json(run).encode(), "run.json"
+def sealed(run: dict[str, Any]) -> dict[str, Any]:
+    """The content of a run.json with the seal of this user. Raises UserError where this user can have no key."""
+    return {**run, _MAC: ownership.seal(_content(run), _SEALED)}
+
+
+def _content(run: dict[str, Any]) -> bytes:
+    return spec.canonical_json({name: value for name, value in run.items() if name != _MAC}).encode()
 
 
 def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
