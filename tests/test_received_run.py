@@ -181,11 +181,14 @@ def test_mirrors_are_this_machines_settings_and_never_a_runs(root: Path) -> None
     assert work.settings.mirrors == {}
 
 
-@pytest.mark.parametrize(("name", "value"), [("engine", "../x"), ("gpus", "all; x"), ("accelerator", 1), ("suite", [])])
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("engine", "../x"), ("gpus", "all; x"), ("accelerator", 1), ("suite", "a\nb"), ("profile", "a\nb")],
+)
 def test_an_argument_of_a_run_that_is_none_is_refused(root: Path, name: str, value: Any) -> None:
     run = run_of(root)
     given = content(run)
-    given["arguments"][name] = value
+    (given if name == "profile" else given["arguments"])[name] = value
     write_ours(run, given)
     assert refused(root).startswith(f"{run.path / 'run.json'}: ")
 

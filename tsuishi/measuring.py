@@ -28,7 +28,6 @@ from tsuishi.self_check import self_check
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
-from tsuishi.suite import profile_name
 from tsuishi.units import duration
 
 # What trials on GPUs were planned with.
@@ -233,7 +232,7 @@ class Measuring:
 
         Where images and files come from is for this machine's settings alone to say.
         """
-        work, then = self._work, replan.arguments(run.path, recorded.arguments)
+        work, then = self._work, replan.arguments(run.path, recorded)
         taken: dict[str, str] = {}
         if work.settings.engine == "auto":
             taken["engine"] = then.engine
@@ -247,7 +246,7 @@ class Measuring:
         work.choice = replace(
             work.choice,
             suites=tuple(filter(None, then.suite.split(","))),
-            profile=profile_name(recorded.profile),
+            profile=then.profile,
             accelerator=then.accelerator,
             timeout_s=work.choice.timeout_s or then.timeout,
             force=then.force,

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import ConfigDict, ValidationError
+from pydantic import ConfigDict, Field, ValidationError
 
 from tsuishi import plan, spec
 from tsuishi.environment import Accelerator, Environment
@@ -20,7 +20,7 @@ from tsuishi.history import History
 from tsuishi.plan import Choice, PlannedTrial
 from tsuishi.rooms import Rooms
 from tsuishi.run_files import PlanEntry, RunFile
-from tsuishi.suite import select_suites
+from tsuishi.suite import Profile, select_suites
 
 
 class Arguments(spec.Spec):
@@ -28,7 +28,8 @@ class Arguments(spec.Spec):
 
     model_config = ConfigDict(extra="ignore")
 
-    suite: str = ""
+    profile: Profile
+    suite: Annotated[str, Field(pattern=r"^[a-z0-9._,-]*$")] = ""
     accelerator: Literal["auto", "cpu", "cuda"] = "auto"
     timeout: float | None = None
     force: bool = False
@@ -46,10 +47,10 @@ class Places:
     data: Mapping[str, str] | None
 
 
-def arguments(path: Path, recorded: Mapping[str, Any]) -> Arguments:
+def arguments(path: Path, run: RunFile) -> Arguments:
     """Of a run at that path. Raises UserError where they are none that run-suite writes."""
     try:
-        return Arguments.model_validate(recorded)
+        return Arguments.model_validate({**run.arguments, "profile": run.profile})
     except ValidationError as error:
         raise UserError(f"{path / 'run.json'}: {spec.explain(error, Arguments)}; start a new run") from error
 
