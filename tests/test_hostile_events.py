@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.bench import make_rooms
 from tests.reports import make_report
+from tests.synthetic_run import run_content
 from tests.test_runner import Nobody, log_of, session, trials
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi import recording, runner
@@ -210,7 +211,7 @@ def test_whatever_is_said_the_trial_ends_and_is_read(
 ) -> None:
     work, ready, planned = at_work
     say(work.rooms.root, said)
-    run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", {"plan": []})
+    run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_content("run"))
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
     found = read_runs([run])
     assert found.trials["status"].isin(["ok", "failed", "out_of_memory", "unsupported", "skipped"]).tolist() == [True]

@@ -40,7 +40,7 @@ with files.replacing(Path(sys.argv[1]) / "run.json") as file:
 INSTALLS = """
 from tsuishi.engines import venv
 venv._run("tiny", [sys.executable, "-c", f"open({sys.argv[1]!r} + '/pid', 'w').write(str(__import__('os').getpid()));"
-    "__import__('time').sleep(60)"])
+    "__import__('time').sleep(60)"], Path(sys.argv[1]))
 """
 CREATES_A_RUN = """
 from tsuishi.store import RunDirectory

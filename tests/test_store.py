@@ -128,16 +128,17 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_all_of_a_trial_is_on_the_disk_before_its_trial_json_commits_it(run: RunDirectory, calls: list[str]) -> None:
-    partial = run.partial("t")
+    name = id_of(1)
+    partial = run.partial(name)
     (partial / "samples.csv").touch()
-    run.commit(partial, {"trial_id": "t"})
+    run.commit(partial, {"trial_id": name})
     assert calls == [
         "fsync samples.csv",
-        "fsync .partial-t",
+        f"fsync .partial-{name}",
         "fsync .trial.json.new",
         "rename .trial.json.new trial.json",
-        "fsync .partial-t",
-        "rename .partial-t t",
+        f"fsync .partial-{name}",
+        f"rename .partial-{name} {name}",
         "fsync trials",
     ]
 

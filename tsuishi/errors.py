@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterable
 
+from tsuishi.printable import line
 from tsuishi.redaction import redacted
 
 EXIT_USER_ERROR = 1
@@ -19,7 +20,7 @@ class UserError(Exception):
     """
 
     def __init__(self, message: str) -> None:
-        super().__init__(redacted(message))
+        super().__init__(line(redacted(message)))
 
 
 class BuildError(UserError):
@@ -30,7 +31,7 @@ class EngineLost(Exception):
     """The engine stopped answering in the middle of something (its daemon died, its socket is gone)."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(redacted(message))
+        super().__init__(line(redacted(message)))
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
