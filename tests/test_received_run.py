@@ -17,6 +17,7 @@ from tsuishi.analysis.recorded import recorded
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
+from tsuishi.rounds import Findings
 from tsuishi.store import RunDirectory, known_runs, open_run
 
 PAYLOAD = """
@@ -309,6 +310,15 @@ def test_a_bad_run_is_listed_with_its_reason_beside_the_good_ones(
     if path.name != "run.json" or os.path.lexists(path):
         # A long cell is folded.
         assert f"{path}:" in "".join(said.split())
+
+
+def test_a_table_without_numbers_is_said_by_a_resumption(root: Path) -> None:
+    run = run_of(root)
+    (trial,) = run.finished_folders()
+    with (trial / "samples.csv").open("a") as file:
+        file.write("measure,9e999,x,1,-1\n")
+    with pytest.raises(UserError, match=r"a table of it holds no numbers: .*; remove the trial"):
+        Findings(run)
 
 
 def test_the_latest_run_that_is_bad_is_said_in_one_line(root: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi import store
+from tsuishi.errors import UserError
 from tsuishi.files import read_json, read_rows
 from tsuishi.plan import PlannedTrial, cell_of, repeated
 from tsuishi.questions import Asked, Cell
@@ -114,7 +115,11 @@ class Findings:
         found.statuses[trial["repetition"]] = trial["status"]
         if trial["status"] == "ok":
             axes = self._run.record(trial["case_record"])
-            for quantity, value in _values(path, axes.get("batch_size")).items():
+            try:
+                values = _values(path, axes.get("batch_size"))
+            except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+                raise UserError(f"{path}: a table of it holds no numbers: {error}; remove the trial") from error
+            for quantity, value in values.items():
                 found.values.setdefault(quantity, {})[trial["repetition"]] = value
 
 
