@@ -44,6 +44,9 @@ LONGEST = (
     "tests/suites/test_self_check.py",
     "tests/suites/test_training.py",
     "tests/suites/test_input_pipeline.py",
+    "tests/test_crash_points.py",
+    "tests/test_received_run.py",
+    "tests/test_venv.py",
     "tests/test_tasks.py",
     "tests/test_measuring.py",
     "tests/test_runner.py",
@@ -51,11 +54,15 @@ LONGEST = (
     "tests/fetching/test_tls.py",
     "tests/test_locking.py",
     "tests/fetching/test_artifacts.py",
+    "tests/test_exclusion.py",
     "tests/test_real_trial.py",
     "tests/report/test_drawing.py",
     "tests/analysis/test_verdicts.py",
     "tests/report/test_report_task.py",
     "tests/report/test_language.py",
+    "tests/test_subprocesses.py",
+    "tests/test_printable.py",
+    "tests/test_hostile_events.py",
 )
 
 

@@ -4,7 +4,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_a_kill_at_any_change_of_the_disk_loses_and_repeats_nothing() -> None:
     # A prime number, so that no kind of change is always passed over.
     command = [sys.executable, "-m", "benchmarks.crash_points", "--every", "29"]

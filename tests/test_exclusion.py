@@ -144,6 +144,7 @@ def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refus
         child.communicate()
 
 
+@pytest.mark.long
 def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

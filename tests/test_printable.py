@@ -129,7 +129,6 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = SyntheticRun(folder / "results" / "run", profile=EVIL, engine=EVIL)
     run.environments[TF] = run.directory.add_record("environment", {"name": EVIL, "title": EVIL})
     run.add(conv2d_case(), TF, status="failed", reason=EVIL)
-    run.plan[0]["environment"] = EVIL
     run.finish().path.rename(folder / "results" / EVIL_NAME)
     return folder
 

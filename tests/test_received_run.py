@@ -329,6 +329,7 @@ def test_the_latest_run_that_is_bad_is_said_in_one_line(root: Path) -> None:
     assert refused(root) == f"{bad / 'run.json'}: no regular file (a link, a pipe, a device): remove it, or its run"
 
 
+@pytest.mark.long
 def test_altered_files_are_read_or_refused_in_a_line(tmp_path: Path) -> None:
     """The short form of benchmarks/mutations.py."""
     work = mutations.prepared(tmp_path)

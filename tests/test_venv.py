@@ -18,6 +18,8 @@ from tsuishi.plan import Choice
 from tsuishi.provenance import other_versions
 from tsuishi.session import Session
 
+pytestmark = pytest.mark.long
+
 EVIL = f"lib/python{PYTHON}/site-packages/evil.pth"
 SETS_A_VERSION = "import tiny; tiny.__version__ = '9.9.9'\n"
 

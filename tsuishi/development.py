@@ -19,7 +19,7 @@ from tsuishi.suite import known_suites, read_suite
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
 # The tests that need nothing but Python, and together take less than four minutes on two cores.
-_ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not gpus"
+_ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
 _SLOWEST = 10
 
 
