@@ -274,7 +274,7 @@ def clean(work: Session, images: bool, cache: bool, results: bool) -> None:
         folders += store.known_runs(settings.results).values()
     for folder in folders:
         if folder.exists():
-            shutil.rmtree(folder)
+            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
             work.screen.say(f"removed {folder}")
 
 

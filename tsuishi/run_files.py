@@ -10,13 +10,12 @@ from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from tsuishi import spec
-from tsuishi.case import Case
 from tsuishi.environment import Accelerator
 from tsuishi.errors import UserError
 from tsuishi.questions import Asked
+from tsuishi.records import MOST, REMEDY, Amount, Count, Ordinal, Recorded, Scalar, check_case, wrong
 
 # A finding is final; the others are run again, as a new attempt, by --resume.
 FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
@@ -25,20 +24,13 @@ UNFINISHED = ("timeout", "failed", "interrupted")
 # Becomes part of paths: no separator, no "..", nothing that a shell or a terminal reads.
 NAME = r"^[A-Za-z0-9]([.]?[A-Za-z0-9_-])*$"
 _MOST_NAME = 230
-# The largest whole number that JSON, pandas and JavaScript hold alike; beyond any count, size or time.
-_MOST = 1 << 53
 _MOST_ATTEMPTS = 10_000
 _NAME = re.compile(NAME.strip("^$"))
 _ATTEMPT = re.compile(r"[1-9][0-9]{0,3}")
-_REMEDY = "copy the run again, or remove what is wrong"
 
 Read = Callable[[Path | str], dict[str, Any]]
 Name = Annotated[str, Field(pattern=NAME, max_length=_MOST_NAME)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
-Ordinal = Annotated[int, Field(ge=1, le=_MOST)]
-Count = Annotated[int, Field(ge=0, le=_MOST)]
-Amount = Annotated[float, Field(ge=0, le=_MOST)]
-Scalar = str | bool | Annotated[int, Field(ge=-_MOST, le=_MOST)] | float | None
 
 
 def _status(text: str) -> str:
@@ -47,18 +39,14 @@ def _status(text: str) -> str:
     return text
 
 
-class _Recorded(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
-
-
-class Data(_Recorded):
+class Data(Recorded):
     """A data set, by its file's name and content."""
 
     file: str
     sha256: str
 
 
-class Phase(_Recorded):
+class Phase(Recorded):
     """A part of a trial, in seconds since it started."""
 
     name: str
@@ -66,7 +54,7 @@ class Phase(_Recorded):
     end_s: Amount | None
 
 
-class Timing(_Recorded):
+class Timing(Recorded):
     """How long a trial was timed, as far as it is read again."""
 
     epochs: Count = 0
@@ -74,13 +62,13 @@ class Timing(_Recorded):
     stop_at: Amount = 0.0
 
 
-class Reported(_Recorded):
+class Reported(Recorded):
     """What a workload said of its environment, as far as it is read again."""
 
     flags: dict[str, Any] | None = None
 
 
-class TrialFile(_Recorded):
+class TrialFile(Recorded):
     """trial.json."""
 
     trial_id: Name
@@ -96,7 +84,7 @@ class TrialFile(_Recorded):
     attempt: Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS)]
     status: Annotated[str, AfterValidator(_status)]
     reason: str | None = None
-    exit_code: Annotated[int, Field(ge=-_MOST, le=_MOST)] | None = None
+    exit_code: Annotated[int, Field(ge=-MOST, le=MOST)] | None = None
     simulated: bool | None = None
     synthetic: bool | None = None
     forced: str | None = None
@@ -115,7 +103,7 @@ class TrialFile(_Recorded):
     command: list[str] | None = None
 
 
-class PlanEntry(_Recorded):
+class PlanEntry(Recorded):
     """A trial of the plan. What says how it is run may be lacking where nobody will run it."""
 
     trial: Name
@@ -129,7 +117,7 @@ class PlanEntry(_Recorded):
     unsupported: str = ""
 
 
-class LeftOut(_Recorded):
+class LeftOut(Recorded):
     """An environment that was not used, and why."""
 
     environment: str
@@ -142,12 +130,12 @@ class More(Asked):
     seconds: Amount
 
 
-class Git(_Recorded):
+class Git(Recorded):
     commit: str | None = None
     dirty: bool | None = None
 
 
-class RunFile(_Recorded):
+class RunFile(Recorded):
     """run.json."""
 
     run_id: Name
@@ -155,7 +143,7 @@ class RunFile(_Recorded):
     git: Git | None = None
     created_at: str | None = None
     profile: str
-    seed: Annotated[int, Field(ge=-_MOST, le=_MOST)]
+    seed: Annotated[int, Field(ge=-MOST, le=MOST)]
     engine: str
     arguments: dict[str, Scalar | tuple[Scalar, ...]]
     data: Data | None = None
@@ -177,71 +165,8 @@ class RunFile(_Recorded):
         if len({(one.case_id, one.environment, one.repetition) for one in self.plan}) < len(self.plan):
             raise ValueError("a trial is planned twice")
         for case_id, case in cases.items():
-            _check_case(case_id, case)
+            check_case(case_id, case)
         return self
-
-
-class Base(_Recorded):
-    reference: str | None = None
-    used: str | None = None
-    digest: str | None = None
-    image_id: str | None = None
-
-
-class Image(_Recorded):
-    id: str | None = None
-    size_bytes: Count | None = None
-
-
-class Substitution(_Recorded):
-    asked: str
-    used: str
-
-
-class EnvironmentRecord(_Recorded):
-    """records/environment-<id>.json."""
-
-    name: str
-    title: Scalar = None
-    realised_id: str | None = None
-    spec_id: Scalar = None
-    lock_sha256: Scalar = None
-    engine: Scalar = None
-    engine_version: Scalar = None
-    base: Base | None = None
-    image: Image | None = None
-    substitutions: list[Substitution] | None = None
-    python: Scalar = None
-    cuda: Scalar = None
-    cudnn: Scalar = None
-    versions: dict[str, Scalar] | None = None
-    packages: dict[str, Scalar] | None = None
-
-
-class Processor(_Recorded):
-    model: str | None = None
-    logical: Count | None = None
-    physical: Count | None = None
-
-
-class GpuRecord(_Recorded):
-    name: str
-    index: Count | None = None
-    memory_mib: Amount | None = None
-
-
-class MachineRecord(_Recorded):
-    """records/machine-<id>.json."""
-
-    cpu: Processor | None = None
-    memory_mib: Amount | None = None
-    os: Scalar = None
-    kernel: Scalar = None
-    driver: Scalar = None
-    gpus: list[GpuRecord] | None = None
-
-
-_RECORDS: dict[str, type[BaseModel]] = {"environment": EnvironmentRecord, "machine": MachineRecord}
 
 
 def check_run(path: Path | str, run: Mapping[str, Any]) -> RunFile:
@@ -250,21 +175,7 @@ def check_run(path: Path | str, run: Mapping[str, Any]) -> RunFile:
         # As JSON: what is a tuple here is a list there, and one that is too deep is refused.
         return RunFile.model_validate_json(json.dumps(run))
     except (ValidationError, ValueError) as error:
-        raise _wrong(path, error, RunFile) from error
-
-
-def check_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Raise UserError where a record is not what its name says: its kind, and the hash of its content."""
-    kind, _, found = path.stem.rpartition("-")
-    if not re.fullmatch(r"[a-z]+", kind, re.ASCII) or found != spec.digest(record):
-        raise UserError(f"{path}: its content is not that of its name; {_REMEDY}")
-    try:
-        if kind == "case":
-            _check_case(found, record)
-        elif kind in _RECORDS:
-            _RECORDS[kind].model_validate(record)
-    except (ValidationError, ValueError) as error:
-        raise _wrong(path, error, _RECORDS.get(kind, Case)) from error
+        raise wrong(path, error, RunFile) from error
 
 
 def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dict[str, Any]]]:
@@ -277,15 +188,15 @@ def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dic
         try:
             seen = TrialFile.model_validate(trial)
         except ValidationError as error:
-            raise _wrong(path, error, TrialFile) from error
+            raise wrong(path, error, TrialFile) from error
         told = f"{_told_by(seen.case_id, seen.environment, seen.repetition)}.a{seen.attempt}"
         if seen.trial_id != folder.name or not seen.trial_id.endswith(told):
-            raise UserError(f"{path}: it is of another trial than its folder; {_REMEDY}")
+            raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
         if seen.case_record != f"case-{seen.case_id}":
-            raise UserError(f"{path}: its record is of another case; {_REMEDY}")
+            raise UserError(f"{path}: its record is of another case; {REMEDY}")
         name = folder.name.rpartition(".a")[0]
         if names.setdefault((seen.case_id, seen.environment, seen.repetition), name) != name:
-            raise UserError(f"{path}: the same trial is there under another name; {_REMEDY}")
+            raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
         yield folder, trial
 
 
@@ -295,12 +206,12 @@ def check_attempts(trials: Path, names: Sequence[str]) -> None:
     for name in names:
         trial, attempt = split_attempt(name)
         if not attempt:
-            raise UserError(f"{trials / name}: it has not the name of a trial; {_REMEDY}")
+            raise UserError(f"{trials / name}: it has not the name of a trial; {REMEDY}")
         attempts.setdefault(trial, []).append(attempt)
     for trial, numbers in attempts.items():
         for expected, number in zip(count(1), sorted(numbers), strict=False):
             if number != expected:
-                raise UserError(f"{trials / trial}.a{number}: there is no attempt {expected} before it; {_REMEDY}")
+                raise UserError(f"{trials / trial}.a{number}: there is no attempt {expected} before it; {REMEDY}")
 
 
 def split_attempt(name: str) -> tuple[str, int]:
@@ -318,13 +229,3 @@ def is_name(text: str) -> bool:
 def _told_by(case_id: str, environment: str, repetition: int) -> str:
     """How the id of a trial ends, but for the attempt; before it stands what a reader knows the case by."""
     return f"{case_id[:6]}.{environment}.r{repetition}"
-
-
-def _check_case(case_id: str, axes: Mapping[str, Any]) -> None:
-    if Case.model_validate(dict(axes)).id != case_id:
-        raise ValueError(f"the case {case_id} has another content")
-
-
-def _wrong(path: Path | str, error: ValidationError | ValueError, model: type[BaseModel]) -> UserError:
-    said = spec.explain(error, model) if isinstance(error, ValidationError) else str(error)
-    return UserError(f"{path}: {said}; {_REMEDY}")

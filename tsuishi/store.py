@@ -3,7 +3,8 @@
 results/<run id>/
     run.json                     what was asked and planned
     records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
-    trials/<trial id>/           trial.json samples.csv metrics.csv telemetry.csv log.txt.gz; whole or not there
+    trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz, and trial.json, which commits the others
+    .lock                        held by the process that measures
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
 """
 
@@ -16,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from tsuishi import exclusion, ownership, run_files, schema, spec
+from tsuishi import exclusion, ownership, records, run_files, schema, spec
 from tsuishi.errors import UserError, unknown
 from tsuishi.files import entries, read_json, read_rows, replacing, sync, temporary_folder, write_json
 from tsuishi.run_files import FINDINGS as FINDINGS
@@ -97,7 +98,7 @@ class RunDirectory:
         """A record by its id. Raises UserError where it is not what its id says."""
         path = self.records / f"{record_id}.json"
         record = read_json(path)
-        run_files.check_record(path, record)
+        records.check_record(path, record)
         return record
 
     def record_files(self) -> list[Path]:

@@ -389,7 +389,7 @@ def test_credentials_are_in_nothing_that_is_said_logged_or_kept(
     assert TOKEN.encode() not in kept
 
 
-def test_credentials_are_in_no_record_of_a_run_and_mirrors_of_base_images_are_but_are_not_taken_over(tmp_path: Path) -> None:
+def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_takes_neither(tmp_path: Path) -> None:
     make_rooms(tmp_path, "ok")
     secret = f"https://ada:{TOKEN}@packages.example"
     urls, bases = {"https://a.example": secret}, {"docker.io": "registry.lan"}
