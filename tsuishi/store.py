@@ -3,7 +3,7 @@
 results/<run id>/
     run.json                     what was asked and planned
     records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
-    trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz, and trial.json, which commits the others
+    trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
     .lock                        held by the process that measures
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
 """
