@@ -12,7 +12,7 @@ import pytest
 from benchmarks import mutations
 from tests.bench import make_rooms
 from tests.test_runner import session
-from tsuishi import listing
+from tsuishi import listing, spec
 from tsuishi.analysis.recorded import recorded
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
@@ -271,6 +271,17 @@ def test_a_record_whose_content_is_not_that_of_its_name_is_refused(root: Path) -
     assert str(caught.value) == (
         f"{record}: its content is not that of its name; copy the run again, or remove what is wrong"
     )
+
+
+@pytest.mark.parametrize("wrong", [10**30, [1], {"a": "b"}], ids=["number", "numbers", "object"])
+def test_what_a_record_says_of_another_type_is_refused(root: Path, wrong: Any) -> None:
+    run = run_of(root)
+    record = next(path for path in run.record_files() if path.name.startswith("environment"))
+    said = {**json.loads(record.read_text()), "variables": wrong}
+    altered = record.with_name(f"environment-{spec.digest(said)}.json")
+    altered.write_text(json.dumps(said))
+    with pytest.raises(UserError, match=rf"^{altered}: key 'variables.*; copy the run again, or remove what is wrong$"):
+        recorded([run])
 
 
 def _fifo(path: Path) -> None:

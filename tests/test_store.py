@@ -151,6 +151,12 @@ def test_a_new_run_has_its_name_on_the_disk_once_it_has_a_run_json(tmp_path: Pat
     assert (renamed[-2:], synced) == (" 1", "fsync results")
 
 
+def test_a_folder_in_the_place_of_a_table_is_said_in_a_line(run: RunDirectory) -> None:
+    (run.path / "samples.csv").mkdir()
+    with pytest.raises(UserError, match=r"samples\.csv: a folder is in its place: remove it$"):
+        run.gather()
+
+
 def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
     committed, other = commit(run), run.partial(id_of(2))
     kept = {path.name: path.read_bytes() for path in committed.iterdir()}

@@ -136,6 +136,9 @@ def replacing(path: Path) -> Iterator[IO[str]]:
             file.flush()
             os.fsync(descriptor)
             temporary.replace(path)
+        except IsADirectoryError as error:
+            temporary.unlink(missing_ok=True)
+            raise UserError(f"{path}: a folder is in its place: remove it") from error
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise

@@ -64,6 +64,8 @@ class EnvironmentRecord(Recorded):
     cudnn: Scalar = None
     versions: dict[str, Scalar] | None = None
     packages: dict[str, Scalar] | None = None
+    sandbox: str | None = None
+    variables: list[str] | None = None
 
 
 class Processor(Recorded):

@@ -100,6 +100,7 @@ class TrialFile(Recorded):
     reported: Reported | None = None
     settings: Timing | None = None
     data: Data | None = None
+    tables: dict[str, str] | None = None
     command: list[str] | None = None
 
 

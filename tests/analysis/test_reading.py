@@ -30,7 +30,7 @@ def samples(tmp_path: Path, *texts: str | bytes) -> pd.DataFrame:
         folder.mkdir(parents=True)
         (folder / "samples.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
         parts.add(number, folder)
-    return frame("samples", parts.text())
+    return frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}"))
 
 
 def test_rows_have_their_trials_number_in_front(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_texts_that_all_look_like_numbers_stay_texts(tmp_path: Path) -> None:
 def test_a_trial_without_a_part_has_no_rows(tmp_path: Path) -> None:
     parts = Parts("samples")
     parts.add(0, tmp_path)
-    assert frame("samples", parts.text()).empty
+    assert frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}")).empty
 
 
 @pytest.mark.parametrize(
@@ -86,7 +86,7 @@ def test_a_row_with_too_many_values_loses_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("row", "column"), [("measure,0,1,2,fast", "seconds"), ("measure,0,1.5,2,1.0", "steps")])
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, row: str, column: str) -> None:
-    with pytest.raises(UserError, match=f"samples: column '{column}' should be of type"):
+    with pytest.raises(UserError, match=rf"^trials/\d/samples\.csv: column '{column}' should be of type"):
         samples(tmp_path, f"{HEAD}{row}\n")
 
 
@@ -101,7 +101,7 @@ def test_whatever_is_written_is_read(
         writer.writerows((phase.replace("\r", ""), 0, steps, 1, seconds) for phase, steps, seconds in rows)
     parts = Parts("samples")
     parts.add(7, folder)
-    found = frame("samples", parts.text())
+    found = frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}"))
     assert found["steps"].tolist() == [steps for _, steps, _ in rows]
     assert found["seconds"].tolist() == [seconds for *_, seconds in rows]
 
@@ -186,6 +186,11 @@ def ok_trial(tmp_path: Path, **tables: str) -> RunDirectory:
         ("samples", f"{HEAD}a,0,1,2,1\na,0,1,2,1\n", "row 2: its index is not its place in its phase"),
         ("samples", f"{HEAD}a,0,1,2,1\nb,0,1,2,1\na,2,1,2,1\n", "row 3: its index is not its place in its phase"),
         ("samples", f"{HEAD}a,,1,2,1\n", "row 1: its index is not its place in its phase"),
+        (
+            "samples",
+            f"{HEAD}a,0,1e999,2,1\n",
+            "column 'steps' should be of type integer: cannot convert float infinity to integer",
+        ),
         ("metrics", "name,value,unit\nloss,inf,1\n", "row 1: value is not finite"),
         ("telemetry", "elapsed_s,phase,device\n-1,,host\n", "row 1: elapsed_s is not 0 or more"),
     ],

@@ -4,6 +4,7 @@ from collections import namedtuple
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -11,6 +12,7 @@ import pandas as pd
 from tsuishi.analysis.reading import frame, refuse_wrong_rows, typed
 from tsuishi.analysis.recorded import Read, recorded
 from tsuishi.case import AXES
+from tsuishi.printable import visible
 from tsuishi.store import FINDINGS, UNFINISHED, RunDirectory
 
 MISSING = "missing"
@@ -56,10 +58,14 @@ def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
     ]
     details = {(run_id, trial_id): seen for run_id, trial_id, seen in found.trials}
     trials = _label_columns(typed("trials", rows, "run_id"), found.records)
-    tables = {table: frame(table, text) for table, text in found.tables.items()}
-    paths = {run.id: run.path / "trials" for run in runs}
-    ok = trials["status"].eq("ok").to_numpy(bool)
-    refuse_wrong_rows(tables, ok, lambda trial: paths[found.trials[trial][0]] / found.trials[trial][1])
+    paths = {visible(run.id): run.path / "trials" for run in runs}
+
+    def folder(trial: int) -> Path:
+        run_id, trial_id, _ = found.trials[trial]
+        return paths[run_id] / trial_id
+
+    tables = {table: frame(table, text, folder) for table, text in found.tables.items()}
+    refuse_wrong_rows(tables, trials["status"].eq("ok").to_numpy(bool), folder)
     return Results(found.runs, found.records, details, trials, **tables)
 
 

@@ -2,7 +2,9 @@
 
 import csv
 import io
+import itertools
 from collections.abc import Callable, Iterator, Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +19,10 @@ from tsuishi.errors import UserError
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
 
 
-def frame(table: str, text: bytes) -> pd.DataFrame:
+def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFrame:
     """A table of many rows to a trial, with the trial's number (see Recorded.tables) and the schema's types.
 
-    Raises UserError for a value of another type.
+    `folder`: of a trial, where its files are. Raises UserError for a value of another type, naming its file.
     """
     types = {column.name: column.type for column in schema.TABLES[table] if column.name != "trial_id"}
     numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
@@ -41,10 +43,15 @@ def frame(table: str, text: bytes) -> pd.DataFrame:
             found = read("object")
         whole = [name for name in numbers if types[name] == "integer"]
         return found.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         # Slower, but it says which value is wrong.
-        rows = csv.DictReader(io.StringIO(text.decode(), newline=""))
-        return typed(table, [{**row, TRIAL: int(row[TRIAL])} for row in rows], TRIAL)
+        rows = [{**row, TRIAL: int(row[TRIAL])} for row in csv.DictReader(io.StringIO(text.decode(), newline=""))]
+        for trial, own in itertools.groupby(rows, key=itemgetter(TRIAL)):
+            try:
+                typed(table, [*own], TRIAL)
+            except UserError as error:
+                raise UserError(f"{folder(trial)}/{error}") from error
+        return typed(table, rows, TRIAL)
 
 
 def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder: Callable[[int], Path]) -> None:
@@ -101,6 +108,7 @@ def typed(table: str, rows: list[dict[str, Any]], key: str) -> pd.DataFrame:
                 frame[name] = pd.Series([_BOOLEANS[str(value).lower()] for value in values], dtype="boolean")
             else:
                 frame[name] = pd.Series(["" if value is None else str(value) for value in values], dtype="object")
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{table}: column '{name}' should be of type {kind}: {error}; mend the run") from error
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            reason = f"column '{name}' should be of type {kind}: {error}"
+            raise UserError(f"{table}.csv: {reason}: restore the file, or remove the trial's folder") from error
     return frame
