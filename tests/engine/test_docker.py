@@ -1,7 +1,9 @@
 """The docker engine against a real daemon: what it builds, what a trial's container may not do, how it ends."""
 
 import csv
+import io
 import os
+import secrets
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import psutil
 import pytest
 
 from tests.engine.conftest import linked_cache, tiny_rooms
+from tests.job import REAL
 from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
@@ -30,7 +33,7 @@ from tsuishi.measuring import Measuring
 from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.settings import Settings, mirrored
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -101,6 +104,30 @@ def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_tol
     log = log_of(run, trial).decode()
     assert f'"file":"/data/{DATA_SET.file}"' in log
     assert "of-ada" not in log
+
+
+def test_a_health_check_of_an_image_does_not_run_beside_a_trial(
+    settings: Settings, client: "docker.DockerClient"
+) -> None:
+    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    assert base is not None
+    dockerfile = f"FROM {mirrored(base.reference, settings.mirrors)}\nHEALTHCHECK CMD {secrets.token_hex(4)}\n"
+    image, _ = client.images.build(fileobj=io.BytesIO(dockerfile.encode()), rm=True)
+
+    def health(**given: Any) -> str:
+        """What the engine says of the health of a running container."""
+        container = client.containers.run(str(image.id), ["sleep", "60"], detach=True, **given)
+        try:
+            container.reload()
+            return str((container.attrs["State"].get("Health") or {}).get("Status", ""))
+        finally:
+            container.remove(force=True)
+
+    try:
+        assert health(**identify(client).needs) == "starting"
+        assert health(**identify(client).needs, **hardening(Limits(pids=64), {})) == ""
+    finally:
+        client.images.remove(str(image.id))
 
 
 def test_inspect_shows_the_hardening(

@@ -40,6 +40,8 @@ def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
         "security_opt": ["no-new-privileges"],
         "user": _unprivileged_user(),
         "pids_limit": limits.pids,
+        # The image's own would run beside what is measured.
+        "healthcheck": {"test": ["NONE"]},
         # The engine would keep every line on disk; the runner reads the stream itself.
         "log_config": LogConfig(type="none"),
         "mounts": [Mount(place, str(path), type="bind", read_only=True) for path, place in mounts.items()],
@@ -49,7 +51,7 @@ def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
     return given
 
 
-def ownership(seconds: float) -> dict[str, str]:
+def owned_labels(seconds: float) -> dict[str, str]:
     """Labels that say whose container it is, and until when it can be wanted: this process's, for so many seconds."""
     return {_OWNER: owner.me(), _DEADLINE: f"{time.monotonic() + seconds + GRACE_S:.0f}"}
 

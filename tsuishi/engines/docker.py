@@ -11,7 +11,7 @@ from tsuishi import parallel
 from tsuishi.engines import labels, recipe
 from tsuishi.engines.base import Availability, Built, Kept, Launch, Process
 from tsuishi.engines.bases import Bases, patient
-from tsuishi.engines.containers import RunningContainer, bounded, hardening, ownership, remove_abandoned
+from tsuishi.engines.containers import RunningContainer, bounded, hardening, owned_labels, remove_abandoned
 from tsuishi.engines.daemon import Daemon, address, identify, image_or_none, speaking
 from tsuishi.engines.gpus import NO_GPUS, find_passing
 from tsuishi.engines.interruptible import interruptible
@@ -160,7 +160,7 @@ class DockerEngine:
                 user="0",
                 # A mirror or proxy may be this machine itself.
                 network_mode="host",
-                labels={f"{OURS}locking": environment.name} | ownership(_LOCKING_S),
+                labels={f"{OURS}locking": environment.name} | owned_labels(_LOCKING_S),
                 **self._daemon.needs,
             )
             try:
@@ -174,12 +174,13 @@ class DockerEngine:
             self._client.images.remove(self._tag(built.environment), force=True)
 
     def start(self, built: Built, launch: Launch) -> Process:
+        told = {OURS + key: value for key, value in launch.labels.items()}
         with speaking():
             container = self._client.containers.create(
                 built.realised_id,
                 bounded([*built.python, *launch.arguments], launch.limits.seconds),
                 name=launch.name,
-                labels={OURS + key: value for key, value in launch.labels.items()} | ownership(launch.limits.seconds),
+                labels=told | owned_labels(launch.limits.seconds),
                 **hardening(launch.limits, launch.mounts),
                 **self._gpus(launch.limits.gpus),
                 **self._daemon.needs,
