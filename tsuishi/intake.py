@@ -16,7 +16,7 @@ from typing import IO, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
 
-from tsuishi import archives, files, oci, spec
+from tsuishi import archives, files, oci, parallel, spec
 from tsuishi.archives import Damaged
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import sha256_of
@@ -28,8 +28,8 @@ _NAMES = re.compile(
     rf"|{oci.NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
 )
 # Engines take no image of more layers.
-_MOST_LAYERS = 127
-_LIMITS = archives.Limits(members=_MOST_LAYERS + 20)
+MOST_LAYERS = 127
+_LIMITS = archives.Limits(members=MOST_LAYERS + 20)
 # All parts but the layers: the record has the bill of materials in it, a few hundred kilobytes.
 _TEXT = 16 << 20
 # All layers, unpacked.
@@ -54,7 +54,7 @@ class _Saved(Received):
 
     config: _Blob = Field(alias="Config")
     tags: list[Text] = Field(alias="RepoTags", min_length=1, max_length=1)
-    layers: list[_Blob] = Field(alias="Layers", min_length=1, max_length=_MOST_LAYERS)
+    layers: list[_Blob] = Field(alias="Layers", min_length=1, max_length=MOST_LAYERS)
 
 
 class _Manifest(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length=1)]]):
@@ -71,7 +71,7 @@ class _Process(Received):
 
 
 class _Root(Received):
-    diff_ids: list[Digest] = Field(max_length=_MOST_LAYERS)
+    diff_ids: list[Digest] = Field(max_length=MOST_LAYERS)
 
 
 class _Config(Received):
@@ -83,10 +83,16 @@ class _Config(Received):
 
 
 @dataclass(frozen=True)
-class _Layer(oci.Blob):
-    """One in an archive, from that byte on; and what it is unpacked."""
+class Part(oci.Blob):
+    """One in an archive, from that byte on."""
 
     offset: int
+
+
+@dataclass(frozen=True)
+class _Layer(Part):
+    """One in an archive, and what it is unpacked."""
+
     diff_id: str
     unpacked_bytes: int
 
@@ -135,12 +141,20 @@ class Image:
 
         Raises UserError, and does not end what it gives, where a layer is not what it was.
         """
-        for name, text in {**self.descriptions, self._config.name: self.config}.items():
-            yield from _entry(name, len(text), [text])
-        for layer in {layer.digest: layer for layer in self.layers}.values():
-            file.seek(layer.offset)
-            yield from _entry(layer.name, layer.size, _same(file, layer))
-        yield bytes(1024)
+        return packed({**self.descriptions, self._config.name: self.config}, self.layers, file)
+
+
+def packed(texts: Mapping[str, bytes], parts: Iterable[Part], file: IO[bytes]) -> Iterator[bytes]:
+    """A tar archive of texts by their names, and of parts of a file, each once.
+
+    Raises UserError, and does not end what it gives, where a part is not what it was.
+    """
+    for name, text in texts.items():
+        yield from _entry(name, len(text), [text])
+    for part in {part.digest: part for part in parts}.values():
+        file.seek(part.offset)
+        yield from _entry(part.name, part.size, _same(file, part))
+    yield bytes(2 * tarfile.BLOCKSIZE)
 
 
 def read_archive(path: Path) -> Image:
@@ -163,11 +177,19 @@ def read_archive(path: Path) -> Image:
 def parsed(path: Path, name: str, text: bytes, model: type[M]) -> M:
     """A JSON text in an archive as a model. Raises UserError where it is none, or says anything twice."""
     try:
+        return typed(name, text, model)
+    except Damaged as error:
+        raise UserError(f"{path}: {error}: {ALTERED}") from error
+
+
+def typed(name: str, text: bytes, model: type[M]) -> M:
+    """As `parsed`; raises Damaged."""
+    try:
         return model.model_validate(json.loads(text, object_pairs_hook=_once))
     except ValidationError as error:
-        raise UserError(f"{path}: {name}: {spec.explain(error, model)}: {ALTERED}") from error
+        raise Damaged(f"{name}: {spec.explain(error, model)}") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: {name}: cannot be read: {error}: {ALTERED}") from error
+        raise Damaged(f"{name}: cannot be read: {error}") from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -255,15 +277,16 @@ def _hashed(chunks: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]
         yield chunk
 
 
-def _same(file: IO[bytes], layer: _Layer) -> Iterator[bytes]:
-    """The bytes of a layer. Raises UserError where in the end they are others than were checked."""
-    digest, left = hashlib.sha256(), layer.size
+def _same(file: IO[bytes], part: Part) -> Iterator[bytes]:
+    """The bytes of a part. Raises UserError where in the end they are others than were checked."""
+    digest, left = hashlib.sha256(), part.size
     while left and (chunk := file.read(min(left, _CHUNK))):
+        parallel.check()
         left -= len(chunk)
         digest.update(chunk)
         yield chunk
-    if digest.hexdigest() != layer.digest:
-        raise UserError(f"{layer.name} has changed since it was checked: do not use the archive, and copy it again")
+    if digest.hexdigest() != part.digest:
+        raise UserError(f"{part.name} has changed since it was checked: do not use the archive, and copy it again")
 
 
 def _entry(name: str, size: int, content: Iterable[bytes]) -> Iterator[bytes]:

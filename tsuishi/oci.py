@@ -108,11 +108,16 @@ def _take_apart(saved: Iterable[bytes], folder: Path, progress: Progress) -> dic
     stream = io.BufferedReader(_Stream(saved, progress), _CHUNK)
     for member in archives.members(stream):
         if member.kind == tarfile.SYMTYPE:  # a layer that is there under another name
-            links[member.name] = posixpath.normpath(posixpath.join(posixpath.dirname(member.name), member.link))
+            links[member.name] = target(member)
         elif member.kind == tarfile.REGTYPE:
             packed = member.content if member.size <= _DESCRIPTION else _gzipped(member.content)
             files[member.name] = _keep(packed, folder)
     return files | {name: files[target] for name, target in links.items()}
+
+
+def target(link: archives.Member) -> str:
+    """The name of the entry that a link points to."""
+    return posixpath.normpath(posixpath.join(posixpath.dirname(link.name), link.link))
 
 
 def _compressed(layer: _Kept, folder: Path) -> _Kept:
@@ -170,14 +175,18 @@ def descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, by
         "io.containerd.image.name": f"docker.io/{tag}",
         f"{OCI}ref.name": tag.rpartition(":")[2],
     }
-    index = {**_SCHEMA, "manifests": [{**top.descriptor(_MANIFEST_TYPE), "annotations": names}]}
     saved = [{"Config": config.name, "RepoTags": [tag], "Layers": [layer.name for layer in layers]}]
     return {
-        "oci-layout": _LAYOUT,
-        "index.json": spec.canonical_json(index).encode(),
+        **layout(top, _MANIFEST_TYPE, names),
         MANIFEST: spec.canonical_json(saved).encode(),
         top.name: text,
     }
+
+
+def layout(top: Blob, media_type: str, names: Mapping[str, str]) -> dict[str, bytes]:
+    """The files by which readers of OCI layouts find the one image, by their place in the archive."""
+    index = {**_SCHEMA, "manifests": [{**top.descriptor(media_type), "annotations": names}]}
+    return {"oci-layout": _LAYOUT, "index.json": spec.canonical_json(index).encode()}
 
 
 def entry(name: str, size: int) -> tarfile.TarInfo:

@@ -4,23 +4,27 @@
     <cache>/bases/<digest, or image id>.json     reference, digest, reference used, image id, bytes
 
 An image id is a hash over configuration and layers: what is loaded has the id that was noted when it was kept, or is
-not used.
+not used. Another machine or user may have filled the cache: of a tar, an engine gets that image and nothing else.
 """
 
 import re
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from tsuishi import files, parallel
+from pydantic import Field, ValidationError
+
+from tsuishi import files, parallel, spec
+from tsuishi.archives import Damaged
+from tsuishi.engines import saved
 from tsuishi.engines.daemon import image_or_none
 from tsuishi.engines.interruptible import interruptible
 from tsuishi.environment import Base, Environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import Progress, Say
+from tsuishi.intake import Digest, Received, Text
 from tsuishi.settings import mirrored
 
 if TYPE_CHECKING:
@@ -28,17 +32,17 @@ if TYPE_CHECKING:
     from docker.models.images import Image
 
 _CHUNK = 1 << 20
+_AGAIN = "remove it, and get it again with `invoke fetch`"
 
 
-@dataclass(frozen=True)
-class KeptBase:
+class KeptBase(Received):
     """A base image in the cache."""
 
-    reference: str
-    digest: str
-    used: str
-    image_id: str
-    size_bytes: int
+    reference: Text
+    digest: Digest | Literal["unpinned"]
+    used: Text
+    image_id: Digest
+    size_bytes: Annotated[int, Field(ge=0)]
 
 
 class Found(NamedTuple):
@@ -120,14 +124,15 @@ class Bases:
     def _kept(self, base: Base) -> KeptBase | None:
         there: dict[str, KeptBase] = {}
         for path in sorted(self._folder.glob("*.json")):
-            kept = KeptBase(**files.read_json(path))
-            tar = path.with_suffix(".tar")
-            if tar.exists() and tar.stat().st_size == kept.size_bytes:
+            kept = _read(path)
+            tar = self._tar(kept)
+            if tar.is_file() and not tar.is_symlink() and tar.stat().st_size == kept.size_bytes:
                 there.setdefault(kept.used, kept)
         return next((there[used] for used in self.references(base) if used in there), None)
 
     def _from_cache(self, client: "DockerClient", base: Base, say: Say) -> "Found | None":
         from docker.errors import APIError
+        from docker.utils import parse_repository_tag
 
         kept = self._kept(base)
         if kept is None:
@@ -137,13 +142,17 @@ class Bases:
         problem = "it holds another image"
         with tar.open("rb") as file, patient(client):
             try:
-                for chunk in client.api.load_image(parallel.pieces(file)):  # type: ignore[no-untyped-call]
+                for chunk in client.api.load_image(saved.repacked(file, kept.image_id)):  # type: ignore[no-untyped-call]
                     problem = chunk.get("error", problem)
+            except Damaged as error:
+                problem = str(error)
             except APIError as error:
                 problem = str(error.explanation or error)
         image = image_or_none(client, kept.image_id)
         if image is None:
-            raise BuildError(f"{tar} is damaged ({problem.strip()}): remove it, and get it again with `invoke fetch`")
+            raise BuildError(f"{tar} is damaged ({problem.strip()}): {_AGAIN}")
+        if "@" not in kept.used:
+            image.tag(*parse_repository_tag(kept.used))
         return Found(image, kept.used)
 
     def _pulled(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> "Found":
@@ -170,23 +179,35 @@ class Bases:
         with files.temporary_folder(self._folder, ".saving-") as folder:
             part = folder / "image.tar"
             with part.open("wb") as file, patient(client):
-                # By its tag where it has one, so that it has it again when it is loaded.
-                for chunk in client.api.get_image(used if "@" not in used else str(image.id), _CHUNK):
+                for chunk in client.api.get_image(str(image.id), _CHUNK):
                     parallel.check()
                     file.write(chunk)
             for path in self._folder.glob("*.json"):  # of a tag that has moved
-                if files.read_json(path)["used"] == used:
+                if _read(path).used == used:
                     path.unlink()
                     path.with_suffix(".tar").unlink(missing_ok=True)
             size = part.stat().st_size
-            kept = KeptBase(base.reference, base.digest or "unpinned", used, str(image.id), size)
+            kept = KeptBase(
+                reference=base.reference,
+                digest=base.digest or "unpinned",
+                used=used,
+                image_id=str(image.id),
+                size_bytes=size,
+            )
             part.replace(self._tar(kept))
-        files.write_json(self._tar(kept).with_suffix(".json"), asdict(kept))
+        files.write_json(self._tar(kept).with_suffix(".json"), kept.model_dump())
         return kept
 
     def _tar(self, kept: KeptBase) -> Path:
         name = kept.digest if "@" in kept.used else kept.image_id
         return self._folder / f"{name.removeprefix('sha256:')}.tar"
+
+
+def _read(path: Path) -> KeptBase:
+    try:
+        return KeptBase.model_validate_json(files.read_bytes(path, files.MOST_JSON_BYTES))
+    except ValidationError as error:
+        raise UserError(f"{path}: {spec.explain(error, KeptBase)}: {_AGAIN}") from error
 
 
 def _base(environment: Environment) -> Base:
