@@ -415,6 +415,7 @@ def test_nothing_is_behind_the_end(archive: Path, behind: bytes) -> None:
     assert refusal(archive) == f"{archive}: {NOT_WHOLE}something is behind its end"
 
 
+@pytest.mark.long
 def test_a_layer_that_becomes_a_hundred_times_what_it_was_is_refused_in_little_memory(tmp_path: Path) -> None:
     path = tmp_path / "tiny.oci.tar"
     with_gzip_bomb(path)

@@ -127,6 +127,7 @@ def test_a_lock_in_a_folder_from_elsewhere_is_neither_waited_for_nor_followed(tm
     assert foreign.read_text() == ""
 
 
+@pytest.mark.long
 def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refused(tmp_path: Path) -> None:
     make_rooms(tmp_path / "one", "sleeps")
     make_rooms(tmp_path / "other", "ok")

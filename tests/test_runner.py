@@ -171,6 +171,7 @@ def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Pat
     assert trials(run)["ok"]["status"] == "ok"
 
 
+@pytest.mark.long
 def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Path) -> None:
     make_rooms(tmp_path, "flood")
     child = runner_process(tmp_path)
