@@ -51,6 +51,18 @@ def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
     return Rooms(root)
 
 
+def least_environment(python: str, base: str, more: str) -> str:
+    """The specification of an environment without a framework; `more` is TOML beside, as its promises."""
+    return f"""
+        title = "as little as possible"
+        framework = "any"
+        accelerators = ["cpu"]
+        python = "{python}"
+        base = {{ reference = "{base}" }}
+        {more}
+        """
+
+
 def link_rooms(root: Path) -> Rooms:
     """A checkout under `root` with the real workloads, environments and templates, and no suite yet."""
     (root / "suites").mkdir(parents=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import BEHAVIOURS, make_rooms
+from tests.bench import BEHAVIOURS, least_environment, make_rooms
 from tests.conftest import missing
 from tests.reports import keep_drawings
 from tsuishi.command_line import MAIN_JOB
@@ -145,16 +145,8 @@ def test_a_mistake_is_one_line_and_exit_code_1(
 def write_impossible(root: Path, name: str) -> None:
     """An environment that this machine could make, if only there were a wheel."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
-    (root / "images" / f"{name}.toml").write_text(
-        f"""
-        title = "t"
-        framework = "any"
-        accelerators = ["cpu"]
-        python = "{python}"
-        base = {{ reference = "docker.io/library/python:{python}" }}
-        promises = {{ pip = "1" }}
-        """
-    )
+    specification = least_environment(python, f"docker.io/library/python:{python}", 'promises = { pip = "1" }')
+    (root / "images" / f"{name}.toml").write_text(specification)
     (root / "images" / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
 
 

@@ -7,7 +7,7 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from tests.bench import make_rooms
+from tests.bench import least_environment, make_rooms
 from tests.conftest import missing
 from tests.engine.conftest import add_to_cache
 from tsuishi.fetching.artifacts import sha256_of
@@ -75,16 +75,9 @@ def tiny_rooms(root: Path, odd: str = "") -> tuple[Rooms, Settings]:
         name, version = file.name.removesuffix(".tar.gz").split("-")[:2]
         lock += f"{name}=={version} --hash=sha256:{sha256_of(file)}\n"
     (rooms.images / "tiny.lock").write_text(lock)
-    (rooms.images / "tiny.toml").write_text(
-        f"""
-        title = "as little as possible"
-        framework = "any"
-        accelerators = ["cpu"]
-        python = "{PYTHON}"
-        base = {{ reference = "docker.io/library/python:{PYTHON}" }}
-        promises = {{ python = "{PYTHON}", tiny = "1.0" }}
-        """
-    )
+    promises = f'promises = {{ python = "{PYTHON}", tiny = "1.0" }}'
+    specification = least_environment(PYTHON, f"docker.io/library/python:{PYTHON}", promises)
+    (rooms.images / "tiny.toml").write_text(specification)
     pythons = (str(Path(sys.base_prefix) / "bin"),)
     return rooms, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=pythons)
 

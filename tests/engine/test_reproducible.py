@@ -16,6 +16,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from docker.models.images import Image
 
 from benchmarks.two_builds import build, compare, image_content
+from tests.bench import least_environment
 from tests.engine.conftest import tiny_rooms
 from tests.job import REAL
 from tsuishi.builder import Builder, Ready
@@ -65,17 +66,8 @@ def small(folder: Path, name: str, lock: str, python: str, base: str, extra: str
     """An environment without a framework."""
     (folder / f"{name}.lock").write_text(lock, encoding="utf-8")
     file = folder / f"{name}.toml"
-    file.write_text(
-        f"""
-        title = "as little as possible"
-        framework = "any"
-        accelerators = ["cpu"]
-        python = "{python}"
-        base = {{ reference = "{base}" }}
-        {extra or f'promises = {{ python = "{python}" }}'}
-        """,
-        encoding="utf-8",
-    )
+    more = extra or f'promises = {{ python = "{python}" }}'
+    file.write_text(least_environment(python, base, more), encoding="utf-8")
     return read_environment(file)
 
 
