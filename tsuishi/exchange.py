@@ -21,6 +21,7 @@ from tsuishi.engines.labels import OCI, OURS
 from tsuishi.environment import Environment, known_environments, read_environment, select_environments
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Progress
+from tsuishi.repacking import Digest, Received, Text
 from tsuishi.session import Session
 
 SUFFIX = ".oci.tar"
@@ -30,19 +31,19 @@ _ADVICE = "or choose another disk"
 _LICENCES = "docs/redistribution.md"
 
 
-class _Recorded(intake.Received):
+class _Recorded(Received):
     """The image of a record."""
 
-    layers: list[intake.Digest]
-    labels: dict[intake.Text, intake.Text]
+    layers: list[Digest]
+    labels: dict[Text, Text]
 
 
-class _Record(intake.Received):
+class _Record(Received):
     """What of a record in an archive has to be that of its image."""
 
     name: spec.Name
     spec_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    realised_id: intake.Digest
+    realised_id: Digest
     image: _Recorded
 
 

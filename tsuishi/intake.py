@@ -1,25 +1,24 @@
 """The intake of archives that `invoke export` wrote, or somebody else: read from end to end before an engine sees any.
 
-What the engine gets is written anew (`packed`) from the parts that were checked: whatever else is made of a file, by
-whichever program, it is not what an engine is given. Nothing here says who made an image: docs/security.md.
+What the engine gets is written anew (repacking.py) from the parts that were checked: whatever else is made of a file,
+by whichever program, it is not what an engine is given. Nothing here says who made an image: docs/security.md.
 """
 
 import hashlib
-import json
 import re
-import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from gzip import BadGzipFile
 from pathlib import Path
-from typing import IO, Annotated, Any, TypeVar
+from typing import IO, Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import Field, RootModel
 
-from tsuishi import archives, files, oci, parallel, spec
+from tsuishi import archives, files, oci
 from tsuishi.archives import Damaged
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import sha256_of
+from tsuishi.repacking import MOST_LAYERS, Digest, M, Part, Received, Text, packed, typed
 
 ALTERED = "altered; do not use it, and export it again"
 # Everything an archive may hold; a name that an environment cannot have is none of a note.
@@ -27,26 +26,13 @@ _NAMES = re.compile(
     rf"oci-layout|(index|manifest)\.json|{oci.BLOBS}[0-9a-f]{{64}}"
     rf"|{oci.NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
 )
-# Engines take no image of more layers.
-MOST_LAYERS = 127
 _LIMITS = archives.Limits(members=MOST_LAYERS + 20)
 # All parts but the layers: the record has the bill of materials in it, a few hundred kilobytes.
 _TEXT = 16 << 20
 # All layers, unpacked.
 _UNPACKED = 64 << 30
-_CHUNK = 1 << 20
 
-M = TypeVar("M", bound=BaseModel)
-
-Digest = Annotated[str, Field(pattern=r"^sha256:[0-9a-f]{64}$")]
-Text = Annotated[str, Field(max_length=1 << 16)]
 _Blob = Annotated[str, Field(pattern=rf"^{oci.BLOBS}[0-9a-f]{{64}}$")]
-
-
-class Received(BaseModel):
-    """Base of what archives say: typed, and what is of no use here is left alone."""
-
-    model_config = ConfigDict(frozen=True, strict=True)
 
 
 class _Saved(Received):
@@ -80,13 +66,6 @@ class _Config(Received):
     process: _Process = Field(alias="config")
     root: _Root = Field(alias="rootfs")
     history: list[dict[Text, Any]] = Field([], max_length=500)
-
-
-@dataclass(frozen=True)
-class Part(oci.Blob):
-    """One in an archive, from that byte on."""
-
-    offset: int
 
 
 @dataclass(frozen=True)
@@ -144,19 +123,6 @@ class Image:
         return packed({**self.descriptions, self._config.name: self.config}, self.layers, file)
 
 
-def packed(texts: Mapping[str, bytes], parts: Iterable[Part], file: IO[bytes]) -> Iterator[bytes]:
-    """A tar archive of texts by their names, and of parts of a file, each once.
-
-    Raises UserError, and does not end what it gives, where a part is not what it was.
-    """
-    for name, text in texts.items():
-        yield from _entry(name, len(text), [text])
-    for part in {part.digest: part for part in parts}.values():
-        file.seek(part.offset)
-        yield from _entry(part.name, part.size, _same(file, part))
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
 def read_archive(path: Path) -> Image:
     """Read an archive from end to end; raises UserError where anything in it is not what its name or checksum says."""
     beside = path.with_name(path.name + oci.CHECKSUM)
@@ -180,23 +146,6 @@ def parsed(path: Path, name: str, text: bytes, model: type[M]) -> M:
         return typed(name, text, model)
     except Damaged as error:
         raise UserError(f"{path}: {error}: {ALTERED}") from error
-
-
-def typed(name: str, text: bytes, model: type[M]) -> M:
-    """As `parsed`; raises Damaged."""
-    try:
-        return model.model_validate(json.loads(text, object_pairs_hook=_once))
-    except ValidationError as error:
-        raise Damaged(f"{name}: {spec.explain(error, model)}") from error
-    except (ValueError, RecursionError) as error:
-        raise Damaged(f"{name}: cannot be read: {error}") from error
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ in more than their case: engines, being written in Go, take both for one."""
-    if len({key.casefold() for key, _ in pairs}) != len(pairs):
-        raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)[:60]!r}")
-    return dict(pairs)
 
 
 def _image(path: Path, file: IO[bytes]) -> Image:
@@ -275,21 +224,3 @@ def _hashed(chunks: Iterable[bytes], digest: "hashlib._Hash") -> Iterator[bytes]
     for chunk in chunks:
         digest.update(chunk)
         yield chunk
-
-
-def _same(file: IO[bytes], part: Part) -> Iterator[bytes]:
-    """The bytes of a part. Raises UserError where in the end they are others than were checked."""
-    digest, left = hashlib.sha256(), part.size
-    while left and (chunk := file.read(min(left, _CHUNK))):
-        parallel.check()
-        left -= len(chunk)
-        digest.update(chunk)
-        yield chunk
-    if digest.hexdigest() != part.digest:
-        raise UserError(f"{part.name} has changed since it was checked: do not use the archive, and copy it again")
-
-
-def _entry(name: str, size: int, content: Iterable[bytes]) -> Iterator[bytes]:
-    yield oci.entry(name, size).tobuf()
-    yield from content
-    yield bytes(-size % tarfile.BLOCKSIZE)

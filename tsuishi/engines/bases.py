@@ -24,7 +24,7 @@ from tsuishi.engines.interruptible import interruptible
 from tsuishi.environment import Base, Environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import Progress, Say
-from tsuishi.intake import Digest, Received, Text
+from tsuishi.repacking import Digest, Received, Text
 from tsuishi.settings import mirrored
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import IO, Annotated
 
 from pydantic import Field, RootModel
 
-from tsuishi import archives, intake, oci, parallel, spec
+from tsuishi import archives, oci, parallel, spec
 from tsuishi.archives import Damaged
-from tsuishi.intake import MOST_LAYERS, Digest, M, Part, Text
+from tsuishi.repacking import MOST_LAYERS, Digest, M, Part, Received, Text, packed, typed
 
 # Folder, version, description and layer of each layer, as engines before Docker 25 write them.
 _LIMITS = archives.Limits(members=4 * MOST_LAYERS + 20)
@@ -20,7 +20,7 @@ _LIMITS = archives.Limits(members=4 * MOST_LAYERS + 20)
 _MOST_TEXT = 4 << 20
 
 
-class _Saved(intake.Received):
+class _Saved(Received):
     """The image of a manifest.json."""
 
     config: Text = Field(alias="Config")
@@ -31,11 +31,11 @@ class _SavedOne(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length
     """manifest.json."""
 
 
-class _Pointer(intake.Received):
+class _Pointer(Received):
     digest: Digest
 
 
-class _Manifest(intake.Received):
+class _Manifest(Received):
     """A manifest of OCI or of Docker, or an index of some."""
 
     media_type: Text = Field(alias="mediaType")
@@ -63,7 +63,7 @@ def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
         top = _read(file, manifests, name, _Manifest)
         texts |= oci.layout(manifests[name], top.media_type, {})
         image += [manifests[name], _of_this(file, manifests, name, top, image)]
-    return intake.packed(texts, image, file)
+    return packed(texts, image, file)
 
 
 def _of_this(file: IO[bytes], manifests: dict[str, Part], name: str, top: _Manifest, image: list[Part]) -> Part:
@@ -93,7 +93,7 @@ def _read(file: IO[bytes], parts: dict[str, Part], name: str, model: type[M]) ->
     if part.size > _MOST_TEXT:
         raise Damaged(f"{name} has {part.size:,} bytes, and {_MOST_TEXT:,} are the most")
     file.seek(part.offset)
-    return intake.typed(name, file.read(part.size), model)
+    return typed(name, file.read(part.size), model)
 
 
 def _parts(file: IO[bytes]) -> dict[str, Part]:
