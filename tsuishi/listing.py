@@ -10,6 +10,7 @@ from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.inventory import why_not_here
 from tsuishi.published import Source, read_sources
+from tsuishi.run_files import split_attempt
 from tsuishi.session import Session
 from tsuishi.suite import PROFILES, known_suites, read_suite
 
@@ -74,7 +75,7 @@ def run_row(path: Path) -> tuple[str, ...]:
     run = store.RunDirectory(path)
     try:
         recorded = run.run()
-        done = len({trial["trial_id"].rpartition(".a")[0] for _, trial in run.finished()})
+        done = len({split_attempt(trial["trial_id"])[0] for _, trial in run.finished()})
     except UserError as error:
         return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry["environment"] for entry in recorded["plan"]}))

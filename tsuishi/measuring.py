@@ -56,7 +56,7 @@ class Measuring:
             run = self._create(name, outlined, checked)
             with run.alone():
                 if work.clock.within_s is None:
-                    self._finish(run, ready, outlined.trials)
+                    self._finish(run, ready, outlined.trials, outlined.trials)
                 else:
                     self._deepen(run, ready, outlined.matrix, outlined.asked, outlined.others)
         return run
@@ -84,35 +84,39 @@ class Measuring:
             )
         recorded = run_files.check_run(run.path, then)
         self._as_in(run, recorded)
-        names = {entry.environment for entry in recorded.plan}
-        if not names:
+        if not recorded.plan:
             raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
         self._refuse_other_data(run, then)
-        files = named_environments(work.rooms.images, tuple(sorted(names)))
+        names = sorted({entry.environment for entry in recorded.plan})
+        files = named_environments(work.rooms.images, tuple(names))
         environments = {name: read_environment(path) for name, path in files.items()}
         data = work.data.record if work.data else None
         here = replan.Places(work.rooms, work.nvml, work.history, data)
         planned = replan.planned_again(run.path, recorded, environments, work.choice, here)
         run.settle()
-        runner.unfinished(run, planned)  # or it is refused before anything is built
-        ready = work.build([environments[name] for name in sorted(environments)])
+        left = runner.unfinished(run, planned)  # or it is refused before anything is built
+        ready = work.build(list(environments.values()))
         _refuse_other_environments(run, ready)
-        left = runner.unfinished(run, planned)
         self._refuse_other_gpus(ready, left or planned)
         with self._alone():
             self._await_gpus(left or planned)
             self._self_check(ready, left or planned)
             if work.clock.within_s is None:
-                self._finish(run, ready, planned)
+                self._finish(run, ready, planned, left)
             else:
                 matrix = work.matrix([as_found(one) for one in ready.values()], ready)
                 known = {one.id for one in recorded.questions}
                 others = [one for one in work.questions(matrix) if one.id not in known]
-                self._deepen(run, ready, matrix, recorded.questions, others, planned)
+                self._deepen(run, ready, matrix, recorded.questions, others, planned, left)
 
-    def _finish(self, run: RunDirectory, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]) -> None:
-        """Every trial of the plan that has no finding yet."""
-        left = runner.unfinished(run, planned)
+    def _finish(
+        self,
+        run: RunDirectory,
+        ready: Mapping[str, Ready],
+        planned: Sequence[PlannedTrial],
+        left: Sequence[PlannedTrial],
+    ) -> None:
+        """Every trial of the plan that has no finding yet: those `left`."""
         expected_s = sum(trial.expected_s for trial in left)
         say = self._work.screen.say
         say(f"run {run.id}: {len(left)} trials, about {duration(expected_s)}, in {run.path}")
@@ -127,8 +131,9 @@ class Measuring:
         asked: Sequence[Asked],
         others: Sequence[Asked],
         planned: Sequence[PlannedTrial] = (),
+        left: Sequence[PlannedTrial] = (),
     ) -> None:
-        """Rounds, as long as there is time."""
+        """Rounds, as long as there is time. `left`: those of the plan that have no finding yet."""
         work, ledger, findings = self._work, Ledger(run), Findings(run, lambda asked: self._is_judged(run, asked))
         ledger.begin(work)
         left_s = work.left_for_trials_s()
@@ -145,7 +150,7 @@ class Measuring:
             return these
 
         try:
-            self._measure(run, ready, planned, runner.unfinished(run, planned), rounds)
+            self._measure(run, ready, planned, left, rounds)
         finally:
             if kept:
                 ledger.end(kept[0], max(0.0, work.left_for_trials_s()))

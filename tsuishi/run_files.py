@@ -25,7 +25,7 @@ UNFINISHED = ("timeout", "failed", "interrupted")
 NAME = r"^[A-Za-z0-9]([.]?[A-Za-z0-9_-])*$"
 _MOST_NAME = 230
 _MOST_ATTEMPTS = 10_000
-_NAME = re.compile(NAME.strip("^$"))
+_NAME = re.compile(NAME)
 _ATTEMPT = re.compile(r"[1-9][0-9]{0,3}")
 
 Read = Callable[[Path | str], dict[str, Any]]
@@ -195,7 +195,7 @@ def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dic
             raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
         if seen.case_record != f"case-{seen.case_id}":
             raise UserError(f"{path}: its record is of another case; {REMEDY}")
-        name = folder.name.rpartition(".a")[0]
+        name, _ = split_attempt(folder.name)
         if names.setdefault((seen.case_id, seen.environment, seen.repetition), name) != name:
             raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
         yield folder, trial

@@ -311,7 +311,7 @@ def last_attempts(run: RunDirectory) -> dict[str, dict[str, Any]]:
     """The latest attempt of every trial, by trial id without the attempt."""
     latest: dict[str, dict[str, Any]] = {}
     for _, trial in run.finished():
-        base = trial["trial_id"].rpartition(".a")[0]
+        base, _ = split_attempt(trial["trial_id"])
         if base not in latest or trial["attempt"] > latest[base]["attempt"]:
             latest[base] = trial
     return latest

@@ -108,7 +108,7 @@ class VenvEngine(SubprocessEngine):
         mark = _mark(folder)
         if mark is None:  # made by an earlier tsuishi, and not used any more
             return ""
-        altered = contents.alteration(folder, whole=whole)
+        altered = contents.alteration(folder, whole=True) if whole else self._alteration(folder)
         if whole and not altered and contents.realised_id(folder, mark.python, mark.lock_sha256) != mark.realised_id:
             return f"{contents.MARK}: not the realised id of what is there"
         return altered
