@@ -259,6 +259,6 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
         runner.kill()
         runner.wait()
         supervisor.kill()
-    assert [process for process in running(token) if "while True" in process.cmdline()[2]]
+    assert [process for process in running(token) if "while True" in process.info["cmdline"][2]]
     SubprocessEngine().sweep()
     assert not running(token)
