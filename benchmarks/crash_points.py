@@ -33,7 +33,7 @@ from tsuishi.analysis.frames import read_runs
 from tsuishi.console import Screen
 from tsuishi.files import read_json
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
+from tsuishi.choice import Choice
 from tsuishi.report.drawing import Drawings
 from tsuishi.report.folder import make_report
 from tsuishi.session import Session

@@ -24,7 +24,7 @@ from tests.bench import link_rooms
 from tsuishi.analysis.estimates import EPOCHS
 from tsuishi.console import Screen
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
+from tsuishi.choice import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings

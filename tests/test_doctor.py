@@ -8,9 +8,9 @@ from rich.console import Console
 from tests.gpus.test_compatibility import Machine
 from tests.test_telemetry import NoGpus
 from tsuishi import doctor
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.gpus.nvml import Nvml
-from tsuishi.plan import Choice
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 

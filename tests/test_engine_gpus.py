@@ -19,12 +19,12 @@ import pytest
 from tests.gpus.test_nvml import V100, fake
 from tests.pinned import environment
 from tsuishi.builder import Builder
+from tsuishi.choice import Choice, choose
 from tsuishi.engines import gpus
 from tsuishi.engines.base import Built, Launch, Limits
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.errors import UserError
 from tsuishi.gpus.nvml import Nvml
-from tsuishi.plan import Choice, choose
 from tsuishi.rooms import Rooms
 from tsuishi.settings import Settings
 

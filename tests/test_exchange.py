@@ -16,11 +16,11 @@ import pytest
 
 from tsuishi import archives, exchange
 from tsuishi.archives import Damaged
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
 from tsuishi.intake import read_archive
 from tsuishi.oci import write_archive
-from tsuishi.plan import Choice
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 

@@ -23,7 +23,7 @@ from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.network import Network
 from tsuishi.fetching.pip_configuration import Sources
-from tsuishi.locking import Locked, Locker, write
+from tsuishi.locking import Locked, Locker
 from tsuishi.locking.debs import _lines
 from tsuishi.rooms import Rooms
 
@@ -363,7 +363,7 @@ def test_what_changed_is_told_and_a_lock_made_again_is_the_same(images: Images, 
         "newer 1.1 -> 1.2",
         f"hash of tiny: any of 2 -> {sha256[:12]}…",
     )
-    write(first)
+    first.write()
     assert images.lock.read_text().startswith("# Mine.\nadded==3.0 ")
     again = images.resolve(index.simple)
     assert again.difference == ()

@@ -13,10 +13,10 @@ import pytest
 
 from tests.bench import make_rooms
 from tsuishi.budget import Clock
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings

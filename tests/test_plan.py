@@ -18,7 +18,9 @@ from tests.synthetic_run import run_content
 from tests.test_telemetry import NoGpus
 from tsuishi import plan
 from tsuishi.builder import Builder
+from tsuishi.builds import disk_needed, plan_builds
 from tsuishi.case import Case
+from tsuishi.choice import Choice, choose
 from tsuishi.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import accelerator_for
@@ -26,7 +28,7 @@ from tsuishi.gpus.nvml import Gpu, Nvml
 from tsuishi.history import _CAUTION as CAUTION
 from tsuishi.history import History
 from tsuishi.lock import Pin
-from tsuishi.plan import Choice, PlannedTrial, history_name, matrix, plan_trials, trial_slug
+from tsuishi.plan import PlannedTrial, history_name, matrix, plan_trials, trial_slug
 from tsuishi.replan import Places, planned_again
 from tsuishi.rooms import Rooms
 from tsuishi.run_files import check_run
@@ -182,7 +184,7 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(rooms: Rooms) -
         )
 
     def chosen(nvml: Nvml, accelerator: str = "auto") -> list[str]:
-        made = plan.choose(builder(rooms, engine="host"), rooms, Choice(accelerator=accelerator), nvml)
+        made = choose(builder(rooms, engine="host"), rooms, Choice(accelerator=accelerator), nvml)
         return [one.name for one in made.environments]
 
     assert chosen(NoGpus()) == ["both", "mine"]
@@ -197,8 +199,8 @@ def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(rooms: Rooms) ->
         (rooms.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
     asked, made = Choice(("torch1.1-cu90",)), builder(rooms, engine="venv", pythons=(sys.executable,))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here: GPU 8\.9 is compute capability 8\.9"):
-        plan.choose(made, rooms, asked, Gpus("8.9"))
-    chosen = plan.choose(made, rooms, asked, Gpus("8.9"), to_run=False)
+        choose(made, rooms, asked, Gpus("8.9"))
+    chosen = choose(made, rooms, asked, Gpus("8.9"), to_run=False)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
 
 
@@ -278,9 +280,9 @@ def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_
         'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
+        choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
     assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
-    chosen = plan.choose(builder(rooms, engine="host"), rooms, Choice(), NoGpus())
+    chosen = choose(builder(rooms, engine="host"), rooms, Choice(), NoGpus())
     assert [one.name for one in chosen.environments] == ["host"]
     assert set(chosen.left_out) == {"never"}
 
@@ -290,30 +292,30 @@ def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(rooms: Rooms) -> None:
         'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     asked = Choice(accelerator="cuda")
-    chosen = plan.choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
+    chosen = choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
     assert [one.name for one in chosen.environments] == ["host"]
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="host"), rooms, asked, NoGpus())
+        choose(builder(rooms, engine="host"), rooms, asked, NoGpus())
     assert str(caught.value) == "no environment can be used here: host: no GPU here (none in this test)"
 
 
 def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
     assert str(caught.value) == "no environment can be used here: images/ marks none as default"
     write_environment(rooms, "never", "3.99")
     with pytest.raises(UserError) as caught:
-        plan.choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
     assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
 
 
 def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(rooms: Rooms) -> None:
     pins = (Pin("p", "1", ("1" * 64,), "p.whl", 1000),)
-    (build,) = plan.plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)], history(rooms))
+    (build,) = plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)], history(rooms))
     several = [replace(build, size_bytes=2000, disk_bytes=2000 + more) for more in (10, 300, 200)]
-    assert plan.disk_needed(several, jobs=2) == 6000 + 300 + 200
-    assert plan.disk_needed(several, jobs=4) == 6000 + 510
-    assert plan.disk_needed([], jobs=4) == 0
+    assert disk_needed(several, jobs=2) == 6000 + 300 + 200
+    assert disk_needed(several, jobs=4) == 6000 + 510
+    assert disk_needed([], jobs=4) == 0
 
 
 def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None:
@@ -322,7 +324,7 @@ def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None
     work = builder(rooms, engine="venv")
     (work.cache.root / there.sha256[0]).mkdir(parents=True)
     (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
-    (build,) = plan.plan_builds(work, [one], history(rooms))
+    (build,) = plan_builds(work, [one], history(rooms))
     assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
     assert build.size_bytes == build.disk_bytes == int(3000 * one.expect.unpacked)
     assert build.expected_s == 60.0

@@ -18,6 +18,7 @@ from tests.test_run_progress import lines, planned, screen
 from tsuishi import printable
 from tsuishi.console import Screen
 from tsuishi.rooms import Rooms
+from tsuishi.run_progress import running
 
 # Sets the title, clears the screen (twice), turns text around, makes a link, is markup, and forges lines of ours.
 EVIL = (
@@ -75,7 +76,7 @@ def test_no_place_of_the_screen_lets_it_through(*, terminal: bool) -> None:
         one.downloaded(2_000_000)
     with on.moving(EVIL, 2) as progress:
         progress(1)
-    with on.running(trials, 3) as run:
+    with running(on, trials, 3) as run:
         run.waits(EVIL)
         for status in ("failed", "unsupported", EVIL):
             run.trial_begins(trials[0], 1)

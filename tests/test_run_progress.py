@@ -7,10 +7,9 @@ import pytest
 from rich.console import Console
 
 from tsuishi.case import Case
-from tsuishi.console import Screen
-from tsuishi.fetching.artifacts import Momentary
+from tsuishi.console import Momentary, Screen
 from tsuishi.plan import PlannedTrial
-from tsuishi.run_progress import RunProgress
+from tsuishi.run_progress import RunProgress, running
 
 OLD = "torch1.1-cu90"
 NO_FP16 = "Unsupported: precision 'amp_fp16': PyTorch 1.1.0 has none (1.6 and newer do)"
@@ -51,7 +50,7 @@ def ends(progress: RunProgress, trial: PlannedTrial, status: str, reason: str = 
 def run_of_four(*, terminal: bool) -> list[str]:
     on, out = screen(terminal=terminal)
     trials = [planned(name) for name in ("good", "slow", "broken", "large")]
-    with on.running(trials, 4) as progress:
+    with running(on, trials, 4) as progress:
         ends(progress, trials[0], "ok")
         ends(progress, trials[1], "timeout", "stopped after 60 s; allow more with --timeout")
         ends(progress, trials[2], "failed", "KeyError: 'a bug'")
@@ -82,7 +81,7 @@ def test_unsupported_cases_are_a_line_for_each_environment_with_the_reasons_coun
     trials = [planned(f"c{number}", batch_size=number + 1) for number in range(3)]
     trials.append(planned("c0", repetition=2, batch_size=1))  # the same case once more
     other = planned("c1", environment="tf1.13-cpu")
-    with on.running([*trials, other], 5) as progress:
+    with running(on, [*trials, other], 5) as progress:
         for trial, reason in zip(trials, [*reasons, NO_FP16], strict=True):
             ends(progress, trial, "unsupported", reason, 0.0)
         ends(progress, other, "unsupported", "layout 'channels_first' on cpu: no kernels", 0.0)
@@ -98,7 +97,7 @@ def test_unsupported_cases_are_summed_up_when_the_run_is_interrupted() -> None:
     trial = planned("c0")
 
     def interrupted() -> None:
-        with on.running([trial], 1) as progress:
+        with running(on, [trial], 1) as progress:
             ends(progress, trial, "unsupported", NO_FP16, 0.0)
             raise KeyboardInterrupt
 
@@ -110,7 +109,7 @@ def test_unsupported_cases_are_summed_up_when_the_run_is_interrupted() -> None:
 def test_the_live_line_counts_down_to_the_report() -> None:
     on, _ = screen(terminal=False)
     trials = [planned("a"), planned("b")]
-    with on.running(trials, 2, after_s=15.0) as progress:
+    with running(on, trials, 2, after_s=15.0) as progress:
         assert progress.left() == "report in 1 min 15 s"
         ends(progress, trials[0], "ok")
         assert progress.left() == "report in 45 s"
@@ -121,7 +120,7 @@ def test_the_live_line_counts_down_to_the_report() -> None:
 def test_without_a_report_to_come_the_live_line_counts_down_to_the_end_of_the_trials() -> None:
     on, _ = screen(terminal=False)
     trial = planned("a")
-    with on.running([trial], 1) as progress:
+    with running(on, [trial], 1) as progress:
         assert progress.left() == "30 s left"
         ends(progress, trial, "ok")
         assert progress.left() == "0 s left"
@@ -130,7 +129,7 @@ def test_without_a_report_to_come_the_live_line_counts_down_to_the_end_of_the_tr
 def test_trials_that_a_round_adds_are_counted() -> None:
     on, out = screen(terminal=False)
     first, second = planned("a"), planned("a", repetition=2)
-    with on.running([first], 1, after_s=15.0) as progress:
+    with running(on, [first], 1, after_s=15.0) as progress:
         ends(progress, first, "ok")
         progress.more([second])
         assert progress.left() == "report in 45 s"
@@ -140,16 +139,16 @@ def test_trials_that_a_round_adds_are_counted() -> None:
 
 def test_where_time_is_limited_the_live_line_says_what_is_left_of_it() -> None:
     on, _ = screen(terminal=False)
-    with on.running([planned("a")], 1, 15.0, lambda: 240.0) as progress:
+    with running(on, [planned("a")], 1, 15.0, lambda: 240.0) as progress:
         assert progress.left() == "report in 4 min 0 s at most"
-    with on.running([planned("a")], 1, 15.0, lambda: -3.0) as progress:
+    with running(on, [planned("a")], 1, 15.0, lambda: -3.0) as progress:
         assert progress.left() == "report in 0 s at most"
 
 
 def test_a_narrow_terminal_has_one_line_in_which_only_the_id_is_cut_short() -> None:
     on, out = screen(terminal=True, width=60)
     trial = planned("multi_gpu_scaling-steady-vgg_small-distributed_data_parallel-d4-b128")
-    with on.running([trial], 224, after_s=600.0) as progress:
+    with running(on, [trial], 224, after_s=600.0) as progress:
         progress.trial_begins(trial, 2)
         progress.phase("measure")
     (live,) = {line for line in lines(out) if "measure" in line}

@@ -20,11 +20,12 @@ import pytest
 from tests.bench import BEHAVIOURS, REAL, make_rooms
 from tests.reports import make_report
 from tsuishi import store
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.datasets import DataSet
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice, PlannedTrial, plan_trials
+from tsuishi.plan import PlannedTrial, plan_trials
 from tsuishi.recording import LOG_BEGIN_BYTES, LOG_END_BYTES
 from tsuishi.rooms import Rooms
 from tsuishi.runner import Runner, RunStopped

@@ -9,12 +9,12 @@ import pytest
 from tests.tiny_venv import PYTHON, tiny_rooms
 from tsuishi import inventory
 from tsuishi.builder import Builder, Ready
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.engines.base import Kept
 from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
 from tsuishi.provenance import other_versions
 from tsuishi.session import Session
 

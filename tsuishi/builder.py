@@ -11,13 +11,14 @@ from pydantic import BaseModel, ConfigDict
 
 from tsuishi import files, provenance, spec
 from tsuishi.asking import ask
+from tsuishi.console import Progress, Say
 from tsuishi.engines.base import Built, Engine, Kept
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.environment import Environment, open_refusal
 from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.artifacts import Cache, Progress, Say
+from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.fetcher import Fetcher
 from tsuishi.fetching.network import Network
 from tsuishi.fetching.pip_configuration import Sources, pip_sources

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tsuishi import console, exclusion, parallel
+from tsuishi import console, exclusion, parallel, units
 from tsuishi.builder import Builder, Ready
+from tsuishi.builds import build_name
+from tsuishi.console import Progress, Say
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, EngineLost, UserError
-from tsuishi.fetching.artifacts import Progress, Say
 from tsuishi.history import DOWNLOAD, DOWNLOAD_BYTES, History
-from tsuishi.plan import build_name
 from tsuishi.settings import Settings
 
 Made = TypeVar("Made")
@@ -90,7 +90,7 @@ class Building:
         size = sum(outcome.downloaded for outcome in outcomes)
         if size > _LEAST_DOWNLOAD:
             took_s = sum(outcome.took_s for outcome in outcomes) / min(len(outcomes), jobs(self._settings))
-            self._screen.say(f"fetched {console.megabytes(size)} in {console.duration(took_s)}")
+            self._screen.say(f"fetched {units.megabytes(size)} in {units.duration(took_s)}")
             self._history.learn(DOWNLOAD, took_s / size * DOWNLOAD_BYTES)
             self._history.keep()
 
@@ -101,10 +101,10 @@ class Building:
             (
                 outcome.name,
                 fetched.files,
-                console.megabytes(fetched.file_bytes),
-                console.megabytes(fetched.base_bytes) if fetched.base_bytes else "none",
-                console.megabytes(outcome.downloaded),
-                console.duration(outcome.took_s),
+                units.megabytes(fetched.file_bytes),
+                units.megabytes(fetched.base_bytes) if fetched.base_bytes else "none",
+                units.megabytes(outcome.downloaded),
+                units.duration(outcome.took_s),
             )
             for outcome in outcomes
             if (fetched := outcome.made)
@@ -152,7 +152,7 @@ class Building:
         took = time.monotonic() - begun
         line.ends()
         if failure is not None and not alone:
-            self._screen.say(f"{environment.name}: failed after {console.duration(took)}; the others go on")
+            self._screen.say(f"{environment.name}: failed after {units.duration(took)}; the others go on")
         return Outcome(environment.name, took, line.bytes, made, failure)
 
     def _build(self, environment: Environment, say: Say, downloaded: Progress) -> Ready:
@@ -161,7 +161,7 @@ class Building:
         parallel.check()
         versions = {"Python": ready.record["python"], **dict(sorted(ready.record["versions"].items()))}
         told = ", ".join(f"{name} {version}" for name, version in versions.items())
-        self._screen.say(f"{environment.name}: ready in {console.duration(time.monotonic() - begun)}: {told}")
+        self._screen.say(f"{environment.name}: ready in {units.duration(time.monotonic() - begun)}: {told}")
         return ready
 
     def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> int:
@@ -201,9 +201,9 @@ class Building:
         rows = [
             (
                 outcome.name,
-                console.duration(outcome.took_s),
-                console.megabytes(size) if (size := _size(ready)) else "",
-                console.megabytes(outcome.downloaded),
+                units.duration(outcome.took_s),
+                units.megabytes(size) if (size := _size(ready)) else "",
+                units.megabytes(outcome.downloaded),
             )
             for outcome, ready in built
         ]
@@ -211,7 +211,7 @@ class Building:
         if len(outcomes) > 1:
             parts = sum(outcome.took_s for outcome in outcomes)
             self._screen.say(
-                f"{len(built)} built in {console.duration(took_s)}; their times add up to {console.duration(parts)}"
+                f"{len(built)} built in {units.duration(took_s)}; their times add up to {units.duration(parts)}"
             )
 
     def _tidy(self, environments: Sequence[Environment]) -> None:

@@ -27,6 +27,9 @@ from tsuishi.case import AXES, Case, Values
 from tsuishi.errors import unknown
 from tsuishi.quantities import QUANTITIES
 
+# What may be said of a claim, from what its checks come to.
+Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
 FRAMEWORKS = ("tensorflow", "torch")
 # Axes of cases, and the framework of the environment, which is no axis.

@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tsuishi import budget, console, datasets, store
+from tsuishi import budget, datasets, store, units
 from tsuishi.chain import ChainExecutor
-from tsuishi.console import Screen
+from tsuishi.choice import Choice
+from tsuishi.console import Say, Screen
 from tsuishi.environment import known_environments, named_environments
 from tsuishi.errors import EXIT_TRIAL_FAILED, EXIT_VERDICT, UserError, unknown
-from tsuishi.fetching.artifacts import Say
 from tsuishi.measuring import Measuring, failed
-from tsuishi.plan import Choice
 from tsuishi.report.language import languages
 from tsuishi.rooms import Rooms
 from tsuishi.runner import RunStopped
@@ -88,8 +87,6 @@ def build(work: Session, locked_only: bool) -> None:
 
 def lock(work: Session) -> None:
     """Resolve the locks of the named environments anew, say what changed, and write it, unless asked not to."""
-    from tsuishi.locking import write
-
     images, names = work.rooms.images, work.choice.environments
     if not names:
         known = known_environments(images)
@@ -104,7 +101,7 @@ def lock(work: Session) -> None:
         elif _plan_only():
             work.screen.say(f"{name}: would be written: {files}")
         else:
-            write(locked)
+            locked.write()
             work.screen.say(f"{name}: written: {files}")
 
 
@@ -191,8 +188,8 @@ def report(work: Session) -> None:
         made = make_report(runs, work.rooms.published, work.rooms.templates, out, drawings, read)
     _learn_report(work, runs, time.monotonic() - begun)
     if work.clock.within_s is not None and "run-suite" in ChainExecutor.tasks:
-        took, within = console.duration(work.clock.spent_s), console.duration(work.clock.within_s)
-        said = f"; the plan said {console.duration(work.expected_s)}" if work.expected_s else ""
+        took, within = units.duration(work.clock.spent_s), units.duration(work.clock.within_s)
+        said = f"; the plan said {units.duration(work.expected_s)}" if work.expected_s else ""
         work.screen.say(f"took {took} of {within}{said}")
     for line in (*made.closing, f"report: {made.index}", *_more(made.more)):
         work.screen.say(line)
@@ -228,7 +225,7 @@ def output_folder(settings: Settings, runs: Sequence[RunDirectory], name: str) -
 
 def _verdicts(options: Mapping[str, Any]) -> tuple[str, ...]:
     """The verdicts that --fail-on names. Raises UserError for one that there is none of."""
-    from tsuishi.analysis.verdicts import VERDICTS
+    from tsuishi.claims import VERDICTS
 
     names = _names(options.get("fail_on", ""))
     for name in names:

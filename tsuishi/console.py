@@ -3,23 +3,28 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from rich import progress as rich_progress
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from tsuishi.fetching.artifacts import Momentary
-from tsuishi.plan import PlannedBuild, PlannedTrial
 from tsuishi.printable import line
-from tsuishi.run_progress import LineColumn, RunProgress, run_progress
-from tsuishi.units import age as age
-from tsuishi.units import duration as duration
-from tsuishi.units import megabytes as megabytes
+from tsuishi.units import megabytes
 
 # Columns where output goes to a file or a pipe, so that tables do not fold at 80.
 _WIDTH_OF_A_FILE = 200
 # Of a line that a build prints, in a file; what else is on its line in a terminal.
 _LINE, _BESIDE_NOTE = 160, 36
+
+
+Say = Callable[[str], None]
+# Told the bytes that have arrived; fewer than none where some are given up again.
+Progress = Callable[[int], None]
+
+
+class Momentary(str):
+    """A line that matters only while what it tells goes on: live displays show it, logs leave it out."""
 
 
 class Screen:
@@ -65,30 +70,11 @@ class Screen:
             task = progress.add_task(doing, total=size, note="")
             yield lambda piece: progress.advance(task, piece)
 
-    @contextmanager
-    def running(
-        self,
-        left: Sequence[PlannedTrial],
-        total: int,
-        after_s: float = 0.0,
-        until_s: Callable[[], float] | None = None,
-    ) -> Iterator["RunProgress"]:
-        """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them.
-
-        until_s: where time is limited, the seconds that are left of it.
-        """
-        with run_progress(self.console) as progress:
-            shown = RunProgress(self.console, progress, left, total, after_s, until_s)
-            try:
-                yield shown
-            finally:
-                shown.sum_up()
-
 
 class WorkProgress:
     """One environment or file on its way: lines of the build, bytes of the downloads."""
 
-    def __init__(self, screen: Screen, progress: Progress, doing: str, name: str) -> None:
+    def __init__(self, screen: Screen, progress: rich_progress.Progress, doing: str, name: str) -> None:
         self._screen = screen
         self._progress = progress
         self._name = name
@@ -116,38 +102,15 @@ class WorkProgress:
         self._progress.update(self._task, note=f"{megabytes(self.bytes)} fetched")
 
 
-def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict[str, str]) -> None:
-    """The environments of a plan: what is there, what is to be fetched and built, what is left out and why."""
-    rows = [
-        (
-            build.environment.name,
-            build.engine,
-            "built" if build.built else "to build",
-            f"{build.downloads} files, {megabytes(build.download_bytes)}" if build.downloads else "nothing",
-            megabytes(build.size_bytes),
-            duration(build.expected_s),
-        )
-        for build in planned
-    ]
-    screen.table("Environments", ("environment", "engine", "state", "to fetch", "size", "time"), rows)
-    for name, reason in left_out.items():
-        screen.say(f"left out: {name}: {reason}")
+class LineColumn(TextColumn):
+    """Text that may be of others, on one line."""
+
+    def render(self, task: Task) -> Text:
+        return Text(line(self.text_format.format(task=task)))
 
 
-def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
-    """The trials of a plan, summed up per environment and suite."""
-    groups: dict[tuple[str, str, str], list[PlannedTrial]] = {}
-    for trial in planned:
-        groups.setdefault((trial.environment, trial.case.suite, trial.accelerator), []).append(trial)
-    rows = [
-        (*key, len({t.case.id for t in trials}), len(trials), duration(sum(t.expected_s for t in trials)))
-        for key, trials in sorted(groups.items())
-    ]
-    screen.table("Trials", ("environment", "suite", "on", "cases", "trials", "time"), rows)
-
-
-def _progress(console: Console) -> Progress:
-    return Progress(
+def _progress(console: Console) -> rich_progress.Progress:
+    return rich_progress.Progress(
         SpinnerColumn(),
         LineColumn("{task.description}"),
         BarColumn(bar_width=20),

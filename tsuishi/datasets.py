@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tsuishi.console import Progress, Say
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Progress, Say, sha256_of
+from tsuishi.fetching.artifacts import sha256_of
 from tsuishi.fetching.downloads import Download, SourceFailed, Wanted, held
 from tsuishi.fetching.network import Network, http_client
 

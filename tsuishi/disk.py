@@ -4,8 +4,8 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
-from tsuishi.console import megabytes
 from tsuishi.errors import UserError
+from tsuishi.units import megabytes
 
 
 def existing(place: Path) -> Path:

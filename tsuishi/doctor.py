@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tsuishi import console
+from tsuishi import units
 from tsuishi.disk import free_bytes
 from tsuishi.engines import sandbox
 from tsuishi.engines.pythons import find_python, full_version
@@ -85,4 +85,4 @@ def _gpus(work: Session) -> Iterator[Finding]:
 def _disk(work: Session) -> Finding:
     free = free_bytes(work.settings.cache)
     remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
-    return Finding("disk for the cache", f"{console.megabytes(free)} free at {work.settings.cache}", remedy)
+    return Finding("disk for the cache", f"{units.megabytes(free)} free at {work.settings.cache}", remedy)

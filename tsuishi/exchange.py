@@ -12,15 +12,16 @@ from typing import Annotated
 
 from pydantic import Field
 
-from tsuishi import console, disk, intake, oci, parallel, spec
+from tsuishi import disk, intake, oci, parallel, spec, units
 from tsuishi.archives import Damaged
 from tsuishi.builder import Ready
+from tsuishi.console import Progress
 from tsuishi.debian import apt_lock
 from tsuishi.engines.docker import DockerEngine
-from tsuishi.engines.labels import OCI, OURS
+from tsuishi.engines.labels import OURS
 from tsuishi.environment import Environment, known_environments, read_environment, select_environments
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Progress
+from tsuishi.oci import OCI
 from tsuishi.repacking import Digest, Received, Text
 from tsuishi.session import Session
 
@@ -107,7 +108,7 @@ def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path)
             image_id = oci.write_archive(path, engine.save(built), image["tag"], notes, progress)
         except Damaged as error:
             raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
-    work.screen.say(f"{name}: exported to {path}, {console.megabytes(path.stat().st_size)}, image {image_id}")
+    work.screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
     parts = ready.environment.redistribution
     work.screen.say(
         f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}"

@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
-from tsuishi import console, exclusion
+from tsuishi import exclusion, units
 from tsuishi.builder import broken_promises
 from tsuishi.engines.base import Engine, Kept
 from tsuishi.engines.venv import VenvEngine
@@ -30,7 +30,7 @@ def show(work: Session, verify: bool = False) -> None:
         _row(one, "of an environment that is not in images/", "") for one in kept if one.environment not in environments
     ]
     work.screen.table("Images", _HEADERS, rows)
-    work.screen.say(f"{console.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
+    work.screen.say(f"{units.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
     work.screen.say(f"what is in each image (CycloneDX): {work.settings.cache}/environments/*.cdx.json")
     if verify:
         _tell_altered(work, kept, altered)
@@ -61,7 +61,7 @@ def remove(work: Session) -> None:
 
 def _altered(work: Session, kept: Kept, *, whole: bool) -> str:
     if whole and kept.engine == VenvEngine.name and kept.realised_id:
-        work.screen.say(f"{kept.environment}: reading {console.megabytes(kept.size_bytes)} in {kept.name}")
+        work.screen.say(f"{kept.environment}: reading {units.megabytes(kept.size_bytes)} in {kept.name}")
     return work.builder.engines[kept.engine].altered(kept, whole=whole)
 
 
@@ -122,5 +122,5 @@ def _rows(
 
 def _row(kept: Kept, state: str, promises: str) -> tuple[str, ...]:
     base, lock = (text.removeprefix("sha256:")[:_SHORT] for text in (kept.base_digest, kept.lock_sha256))
-    age = console.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
-    return kept.environment, kept.engine, state, console.megabytes(kept.size_bytes), base, lock, age, promises
+    age = units.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
+    return kept.environment, kept.engine, state, units.megabytes(kept.size_bytes), base, lock, age, promises

@@ -9,21 +9,23 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tsuishi import __version__, exclusion, plan, provenance, replan, run_files, runner, spec, store
+from tsuishi import __version__, exclusion, plan, replan, run_files, runner, spec, store
 from tsuishi.builder import Builder, Ready
+from tsuishi.choice import Choice
 from tsuishi.environment import Environment, named_environments, read_environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.busy import await_idle
 from tsuishi.gpus.nvml import ALL
 from tsuishi.ledger import Learning, Ledger, recorded
 from tsuishi.outline import Outline
-from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.plan import PlannedTrial
 from tsuishi.plan_lines import print_questions
 from tsuishi.published import read_sources
 from tsuishi.questions import Asked
+from tsuishi.rooms import git_state
 from tsuishi.rounds import Findings, Rounds
 from tsuishi.run_files import RunFile
-from tsuishi.run_progress import RunProgress
+from tsuishi.run_progress import RunProgress, running
 from tsuishi.self_check import self_check
 from tsuishi.session import Session
 from tsuishi.settings import Settings
@@ -177,7 +179,7 @@ class Measuring:
         data = work.data.record if work.data else None
         try:
             until_s = None if work.clock.within_s is None else lambda: work.clock.left_s
-            with work.screen.running(left, len(planned), work.report_s, until_s) as progress:
+            with running(work.screen, left, len(planned), work.report_s, until_s) as progress:
                 audience = Learning(progress, work.history, data)
                 measured = runner.Runner(run, ready, work.settings, work.rooms, work.nvml, audience, work.data)
                 measured.run(planned, trials(progress))
@@ -266,7 +268,7 @@ class Measuring:
             {
                 "run_id": run_id,
                 "tsuishi_version": __version__,
-                "git": provenance.git_state(),
+                "git": git_state(),
                 "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
                 "profile": work.choice.profile,
                 "seed": work.choice.seed,

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tsuishi import archives, spec
-from tsuishi.engines.labels import OCI
-from tsuishi.fetching.artifacts import Progress, sha256_of
+from tsuishi.console import Progress
+from tsuishi.fetching.artifacts import sha256_of
 from tsuishi.files import temporary_folder
 
 NOTES = "tsuishi/"
@@ -40,6 +40,8 @@ _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 _CHUNK = 1 << 20
 # What is larger, of all that an engine saves, is a layer: descriptions have a few kilobytes.
 _DESCRIPTION = 1 << 20
+# Of annotations.
+OCI = "org.opencontainers.image."
 # Of zlib: header and checksum as gzip has them; and a level. Of the 1,254 MB of torch2-cpu level 4 left 373 MB in 18 s,
 # level 1 407 MB in 12 s, level 6 359 MB in 40 s (one core).
 _GZIP_FORMAT = 31

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tsuishi import plan
+from tsuishi.choice import Choice
 from tsuishi.environment import Environment
-from tsuishi.plan import Choice, Matrix, PlannedTrial
+from tsuishi.plan import Matrix, PlannedTrial
 from tsuishi.questions import Asked, Cell
-from tsuishi.rounds import BETWEEN_S
-from tsuishi.worth import LOOKS, MOST_MAIN, Chosen, Costs, More, choose, with_more_time
+from tsuishi.worth import BETWEEN_S, LOOKS, MOST_MAIN, Chosen, Costs, More, choose, with_more_time
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tsuishi import spec
-from tsuishi.builder import Builder
 from tsuishi.case import Case
-from tsuishi.environment import Accelerator, Environment, select_environments
-from tsuishi.errors import UserError
-from tsuishi.gpus.accelerators import accelerator_for, gpu_refusal, misfit
+from tsuishi.choice import Choice
+from tsuishi.environment import Accelerator, Environment
+from tsuishi.gpus.accelerators import accelerator_for, misfit
 from tsuishi.gpus.nvml import Gpu, Nvml
 from tsuishi.history import History
 from tsuishi.questions import Cell, Possible
 from tsuishi.rooms import Rooms
-from tsuishi.suite import Profile, Suite, select_suites
+from tsuishi.suite import Suite, select_suites
 
 # What a trial's name says of its case, where it is not the usual.
 _TELLING_AXES = (
@@ -23,9 +22,6 @@ _TELLING_AXES = (
     *("pipeline", "operation", "graph_optimizers", "search"),
 )
 _USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
-
-# An image is made in two stages, and until then the engine has its packages twice beside.
-_STAGES = 2
 
 
 @dataclass(frozen=True)
@@ -47,123 +43,6 @@ class PlannedTrial:
     unsupported: str = ""
     # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
     forced: str = ""
-
-
-@dataclass(frozen=True)
-class PlannedBuild:
-    """What is to be done for one environment."""
-
-    environment: Environment
-    engine: str
-    built: bool
-    downloads: int
-    download_bytes: int
-    # What it takes once it is there, and what building it takes, this included.
-    size_bytes: int
-    disk_bytes: int
-    expected_s: float
-
-
-@dataclass(frozen=True)
-class Choice:
-    """What a user asked for, names as given; empty means the default."""
-
-    environments: tuple[str, ...] = ()
-    suites: tuple[str, ...] = ()
-    profile: Profile = "quick"
-    repetitions: int | None = None
-    timeout_s: float | None = None
-    seed: int = 0
-    accelerator: str = "auto"
-    # Seconds from the command to the report; None: all that is chosen is run.
-    within_s: float | None = None
-    # Use environments on GPUs newer than their code, after a numerical self-check.
-    force: bool = False
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """The environments that can be made here, and why the others cannot."""
-
-    environments: tuple[Environment, ...]
-    left_out: dict[str, str]
-
-
-def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: bool = True) -> Chosen:
-    """The named environments, or every default one this machine can make and, if they are `to_run`, use as asked.
-
-    Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
-    """
-    chosen, left_out = [], {}
-    for environment in select_environments(rooms.images, choice.environments, computing(choice, nvml)):
-        refusal = builder.refusal(environment)
-        if to_run and not refusal:
-            refusal = why_not_run(builder, rooms, choice, nvml, environment)
-        if refusal and choice.environments:
-            raise UserError(f"{environment.name} cannot be used here: {refusal}")
-        if refusal:
-            left_out[environment.name] = refusal
-        else:
-            chosen.append(environment)
-    if not chosen:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UserError(f"no environment can be used here: {reasons or 'images/ marks none as default'}")
-    return Chosen(tuple(chosen), left_out)
-
-
-def why_not_run(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, environment: Environment) -> str:
-    """Why an environment that can be made cannot be run on the GPUs here as asked; empty where it can."""
-    refusal = gpu_refusal(environment, nvml, rooms.images, choice.accelerator, choice.force)
-    if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
-        return refusal
-    return builder.engine_for(environment).why_no_gpus(nvml.gpus)
-
-
-def computing(choice: Choice, nvml: Nvml) -> Accelerator:
-    """What this machine is taken to compute on, where environments are not chosen by name."""
-    return "cuda" if len(nvml) and choice.accelerator != "cpu" else "cpu"
-
-
-def plan_builds(builder: Builder, environments: Sequence[Environment], history: History) -> list[PlannedBuild]:
-    """What building each environment takes from where things stand now."""
-    planned = []
-    for environment in environments:
-        ready = not environment.pinned or builder.find(environment) is not None
-        engine = builder.engine_for(environment).name
-        pins = [(one.size_bytes or 0, builder.cache.find(one.sha256, environment.python)) for one in environment.pins]
-        debs = [(one.size_bytes or 0, builder.cache.find([one.sha256])) for one in environment.debs]
-        missing = [] if ready else [size for size, file in (*pins, *debs) if file is None]
-        packed = 0 if ready else sum(size for size, _ in (*pins, *debs))
-        size = int(packed * environment.expect.unpacked)
-        planned.append(
-            PlannedBuild(
-                environment=environment,
-                engine=engine,
-                built=ready,
-                downloads=len(missing),
-                download_bytes=sum(missing),
-                size_bytes=size,
-                disk_bytes=_STAGES * (packed + size) if engine == "docker" else size,
-                expected_s=0.0 if ready else build_s(history, environment, engine),
-            )
-        )
-    return planned
-
-
-def build_name(environment: str, engine: str) -> str:
-    """Under which name the history knows a build."""
-    return f"build {engine} {environment}"
-
-
-def build_s(history: History, environment: Environment, engine: str) -> float:
-    """Seconds that building an environment will take, once all it is made of is here."""
-    return history.expected_s(build_name(environment.name, engine), environment.expect.build_s, (f"build {engine}",))
-
-
-def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
-    """Bytes beside the downloads: for what stays, and for the `jobs` largest of the builds while they go on."""
-    meanwhile = sorted((build.disk_bytes - build.size_bytes for build in planned), reverse=True)
-    return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
 
 
 @dataclass(frozen=True)

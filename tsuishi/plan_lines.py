@@ -4,11 +4,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 from tsuishi.budget import Clock
-from tsuishi.console import Screen, duration, megabytes, print_trials
+from tsuishi.console import Screen
 from tsuishi.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.outline import Outline
-from tsuishi.plan import cell_of
+from tsuishi.plan import PlannedTrial, cell_of
 from tsuishi.questions import Asked
+from tsuishi.units import duration, megabytes
 from tsuishi.worth import More
 
 # What people are told of more time is told in whole minutes, rounded up.
@@ -109,3 +110,15 @@ def counted(number: int, noun: str) -> str:
     ('1 case', '41 cases')
     """
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
+    """The trials of a plan, summed up per environment and suite."""
+    groups: dict[tuple[str, str, str], list[PlannedTrial]] = {}
+    for trial in planned:
+        groups.setdefault((trial.environment, trial.case.suite, trial.accelerator), []).append(trial)
+    rows = [
+        (*key, len({t.case.id for t in trials}), len(trials), duration(sum(t.expected_s for t in trials)))
+        for key, trials in sorted(groups.items())
+    ]
+    screen.table("Trials", ("environment", "suite", "on", "cases", "trials", "time"), rows)

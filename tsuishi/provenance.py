@@ -3,9 +3,7 @@
 import hashlib
 import os
 import platform
-import subprocess
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import psutil
 
 from tsuishi.engines.base import Built
 from tsuishi.gpus.nvml import Nvml, wsl
-from tsuishi.rooms import Rooms
 
 _MIB = 1 << 20
 
@@ -87,22 +84,6 @@ def workload_record(workloads: Path, workload: str) -> dict[str, Any]:
         for path in sorted(workloads.rglob("*.py"))
     }
     return {"workload": workload, "files": files}
-
-
-@cache
-def git_state() -> dict[str, Any]:
-    """Commit of this checkout, and whether it has uncommitted changes; `unknown` outside git."""
-    root = Rooms().root
-    commit = _git(root, "rev-parse", "HEAD")
-    return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
-
-
-def _git(root: Path, *arguments: str) -> str:
-    try:
-        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)  # noqa: S607
-    except OSError:
-        return ""
-    return result.stdout.strip() if result.returncode == 0 else ""
 
 
 def _os_name() -> str:

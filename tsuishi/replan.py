@@ -12,12 +12,13 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from tsuishi import plan, spec
+from tsuishi.choice import Choice
 from tsuishi.environment import Accelerator, Environment
 from tsuishi.errors import UserError
 from tsuishi.gpus.accelerators import misfit
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.history import History
-from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.plan import PlannedTrial
 from tsuishi.rooms import Rooms
 from tsuishi.run_files import PlanEntry, RunFile
 from tsuishi.suite import Profile, select_suites

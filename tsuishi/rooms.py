@@ -1,7 +1,10 @@
 """Where things lie in a checkout."""
 
+import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -33,3 +36,19 @@ class Rooms:
     @property
     def dockerfile(self) -> Path:
         return self.templates / "Dockerfile.j2"
+
+
+@cache
+def git_state() -> dict[str, Any]:
+    """Commit of this checkout, and whether it has uncommitted changes; `unknown` outside git."""
+    root = Rooms().root
+    commit = _git(root, "rev-parse", "HEAD")
+    return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    try:
+        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)  # noqa: S607
+    except OSError:
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""

@@ -18,12 +18,10 @@ from tsuishi.plan import PlannedTrial, cell_of, repeated
 from tsuishi.questions import Asked, Cell
 from tsuishi.run_files import read_trials
 from tsuishi.store import RunDirectory
-from tsuishi.worth import LOOKS, Costs, next_ones
+from tsuishi.worth import BETWEEN_S, LOOKS, Costs, next_ones
 
 # An expected duration may be exceeded by so much before a trial no longer fits.
 _MARGIN = 1.1
-# What passes between two trials, in seconds: writing the last one down, starting the next one's telemetry.
-BETWEEN_S = 0.3
 _TABLES = ("samples", "metrics")
 
 

@@ -3,13 +3,15 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TaskID, TextColumn
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TaskID
 from rich.table import Column
 from rich.text import Text
 
+from tsuishi.console import LineColumn, Screen
 from tsuishi.plan import PlannedTrial
 from tsuishi.printable import line
 from tsuishi.units import duration
@@ -111,13 +113,6 @@ def _in_short(reason: str) -> str:
     return re.split("[:;] ", reason.removeprefix("Unsupported: "), maxsplit=1)[0]
 
 
-class LineColumn(TextColumn):
-    """Text that may be of others, on one line."""
-
-    def render(self, task: Task) -> Text:
-        return Text(line(self.text_format.format(task=task)))
-
-
 class _LeftColumn(ProgressColumn):
     """The time left, counted down."""
 
@@ -125,7 +120,27 @@ class _LeftColumn(ProgressColumn):
         return Text(task.fields["left"](), style="cyan")
 
 
-def run_progress(console: Console) -> Progress:
+@contextmanager
+def running(
+    screen: Screen,
+    left: Sequence[PlannedTrial],
+    total: int,
+    after_s: float = 0.0,
+    until_s: Callable[[], float] | None = None,
+) -> Iterator[RunProgress]:
+    """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them.
+
+    until_s: where time is limited, the seconds that are left of it.
+    """
+    with _progress(screen.console) as progress:
+        shown = RunProgress(screen.console, progress, left, total, after_s, until_s)
+        try:
+            yield shown
+        finally:
+            shown.sum_up()
+
+
+def _progress(console: Console) -> Progress:
     """One line as wide as the terminal, in which only the trial's id is cut short."""
     return Progress(
         SpinnerColumn(),

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from tsuishi.asking import ask
 from tsuishi.builder import Ready, framework_of
 from tsuishi.case import Case
+from tsuishi.console import Say
 from tsuishi.environment import Accelerator
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Say
 from tsuishi.gpus.nvml import Gpu
 from tsuishi.rooms import Rooms
 from tsuishi.suite import Settings

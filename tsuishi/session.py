@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tsuishi import console, datasets, disk, plan_lines, possible, provenance, spec
+from tsuishi import console, datasets, disk, plan_lines, possible, provenance, spec, units
 from tsuishi.budget import Clock
 from tsuishi.builder import Builder, Ready
 from tsuishi.building import Building, jobs
+from tsuishi.builds import PlannedBuild, disk_needed, plan_builds, print_builds
+from tsuishi.choice import Choice, choose, computing
 from tsuishi.datasets import DataFile, DataSet
 from tsuishi.environment import Environment, open_refusal, select_environments
 from tsuishi.errors import UserError
@@ -16,7 +18,7 @@ from tsuishi.gpus.busy import shared_with
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.history import History
 from tsuishi.outline import Outline, environments_in, outline
-from tsuishi.plan import Choice, Matrix, PlannedBuild, Refused, choose, computing, disk_needed, plan_builds
+from tsuishi.plan import Matrix, Refused
 from tsuishi.plan import matrix as matrix_of
 from tsuishi.published import read_sources
 from tsuishi.questions import Asked, candidates
@@ -108,17 +110,17 @@ class Session:
             self.screen.say(f"without containers: {why_not}")
         builds = plan_builds(self.builder, chosen.environments, self.history)
         if not with_trials:
-            console.print_builds(self.screen, builds, chosen.left_out)
+            print_builds(self.screen, builds, chosen.left_out)
             self._say_expected(builds, 0.0)
             return chosen.environments
         outlined = self.outline(chosen.environments)
         needed = chosen.environments if self.choice.environments else environments_in(outlined, chosen.environments)
         self.needed, self.asked = needed, [one.id for one in outlined.asked]
         wanted = [build for build in builds if build.environment in needed]
-        why = f"no question that needs it fits {console.duration(self.clock.within_s or 0)}"
+        why = f"no question that needs it fits {units.duration(self.clock.within_s or 0)}"
         later = {build.environment.name: why for build in builds if build.environment not in needed}
         self.left_out = {**chosen.left_out, **later}
-        console.print_builds(self.screen, wanted, self.left_out)
+        print_builds(self.screen, wanted, self.left_out)
         plan_lines.print_outline(self.screen, outlined, self.clock)
         for line in shared_with(self.nvml):
             self.screen.say(line)
@@ -126,7 +128,7 @@ class Session:
             f"data: {self.data.name}"
             if self.data
             else "data: made up; `invoke fetch-data` gets the real ones "
-            f"({console.megabytes(self.data_set.size_bytes)}), or give --data"
+            f"({units.megabytes(self.data_set.size_bytes)}), or give --data"
         )
         self._say_expected(wanted, outlined.measuring_s + self.report_s)
         return needed
@@ -197,10 +199,10 @@ class Session:
         costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(self.settings))
         spent_s = self.clock.spent_s if self.clock.within_s is not None else 0.0
         expected_s = spent_s + costs.building_s(costs.build_s) + then_s
-        of = f" of {console.duration(self.clock.within_s)}" if self.clock.within_s is not None and then_s else ""
+        of = f" of {units.duration(self.clock.within_s)}" if self.clock.within_s is not None and then_s else ""
         self.screen.say(
-            f"expected: {console.duration(expected_s)}{of}, {plan_lines.fetching(fetch, self.history)}, "
-            f"{console.megabytes(fetch + unpacked)} of disk"
+            f"expected: {units.duration(expected_s)}{of}, {plan_lines.fetching(fetch, self.history)}, "
+            f"{units.megabytes(fetch + unpacked)} of disk"
         )
         self.expected_s = expected_s
         self._check_disk(builds, fetch, unpacked)

@@ -222,6 +222,12 @@ def csv_value(value: Any) -> Any:
     return "" if value is None else value
 
 
+def exact(value: Any) -> Any:
+    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
+    value = value.item() if hasattr(value, "item") else value
+    return repr(float(value)) if isinstance(value, float) else csv_value(value)
+
+
 def _trial_row(trial: dict[str, Any]) -> dict[str, Any]:
     return {name: csv_value(trial.get(name)) for name in schema.names("trials")}
 

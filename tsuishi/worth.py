@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from tsuishi.questions import Asked, Cell
 
+# What passes between two trials, in seconds: writing the last one down, starting the next one's telemetry.
+BETWEEN_S = 0.3
 # Numbers of trials at which a comparison is looked at; the first is the fewest that anything rests on.
 LOOKS = (3, 6, 12, 24)
 # A plan should leave room for an open comparison to get here, or its questions are too many (2-method.md).

@@ -24,10 +24,10 @@ from tests.job import invoke
 from tests.test_runner import wait_for
 from tsuishi import inventory
 from tsuishi.builder import Builder
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import UserError
-from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings

@@ -21,6 +21,7 @@ from tests.job import REAL
 from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
 from tsuishi import store
 from tsuishi.builder import Builder
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.engines.base import Limits
 from tsuishi.engines.containers import hardening
@@ -30,7 +31,6 @@ from tsuishi.environment import read_environment
 from tsuishi.errors import BuildError, UserError
 from tsuishi.fetching.artifacts import sha256_of
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings, mirrored

@@ -21,11 +21,11 @@ from tests.engine.test_docker import session
 from tests.test_exchange import damaged, end_of, entry
 from tests.test_runner import trials
 from tsuishi import exchange, intake
+from tsuishi.choice import Choice
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import read_environment
 from tsuishi.errors import UserError
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice
 from tsuishi.settings import Settings
 from tsuishi.store import RunDirectory
 

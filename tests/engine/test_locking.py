@@ -14,12 +14,12 @@ from tests.engine.registries import push, registry
 from tests.job import REAL
 from tsuishi import commands
 from tsuishi.builder import Builder
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.environment import read_environment
 from tsuishi.errors import UserError
 from tsuishi.fetching.artifacts import sha256_of
-from tsuishi.locking import Locked, write
-from tsuishi.plan import Choice
+from tsuishi.locking import Locked
 from tsuishi.rooms import Rooms
 from tsuishi.session import Session
 from tsuishi.settings import Settings
@@ -100,7 +100,7 @@ def test_debian_packages_are_locked_with_all_the_base_lacks_and_built_without_a_
         "deb jq open -> " + tools.version("jq"),
         *(f"+ deb {name} {tools.version(name)}" for name in PACKAGES[1:]),
     )
-    write(locked)
+    locked.write()
     lines = (rooms.images / "tiny.apt.lock").read_text().splitlines()
     assert lines[2:] == [
         f"{name}={tools.version(name)} --hash=sha256:{sha256_of(deb)} "
@@ -127,7 +127,7 @@ def test_the_base_is_locked_by_the_digest_its_registry_has_and_apt_asks_that_bas
         locked = resolve(rooms, settings, said)
         assert locked.difference[-1] == f"base digest: unpinned -> {digest}"
         assert f"pulling {address}/python@{digest}" in said
-        write(locked)
+        locked.write()
         table = f'[base]\nreference = "{reference}"\ndigest = "{digest}"\n\n# the end\n'
         assert (rooms.images / "tiny.toml").read_text().endswith(table)
         assert resolve(rooms, settings, said).files == {}
@@ -211,7 +211,7 @@ def test_the_next_uri_is_asked_where_one_is_out_of_reach_and_the_mirror_map_hold
     uris = '["http://127.0.0.1:9/gone", "http://apt.invalid/tools"]'
     rooms = rooms_with(tmp_path, tools, uris=uris, key_url="http://apt.invalid/tools/right.asc")
     mirrors = settings.mirrors | {"http://apt.invalid/tools": tools.uri}
-    write(resolve(rooms, Settings(**{**settings.model_dump(), "mirrors": mirrors}), []))
+    resolve(rooms, Settings(**{**settings.model_dump(), "mirrors": mirrors}), []).write()
     jq = read_environment(rooms.images / "tiny.toml").debs[0]
     assert jq.urls == (f"http://127.0.0.1:9/gone/pool/{jq.file}", f"http://apt.invalid/tools/pool/{jq.file}")
 
@@ -231,7 +231,7 @@ def test_a_repository_of_which_no_uri_answers_is_told_with_all_of_them(
 
 def test_a_flat_repository_is_read_as_well(tmp_path: Path, settings: Settings, tools: AptRepository) -> None:
     rooms = rooms_with(tmp_path, tools, uris=f'["{tools.uri}/flat"]', layout="")
-    write(resolve(rooms, settings, []))
+    resolve(rooms, settings, []).write()
     jq = read_environment(rooms.images / "tiny.toml").debs[0]
     assert jq.urls == (f"{tools.uri}/flat/{jq.file}",)
     assert jq.sha256 == sha256_of(tools.folder / "flat" / jq.file)

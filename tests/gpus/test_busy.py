@@ -24,6 +24,7 @@ from tsuishi.gpus.busy import await_idle, shared_with, used_by_others
 from tsuishi.gpus.nvml import Nvml
 from tsuishi.measuring import Measuring
 from tsuishi.plan import plan_trials
+from tsuishi.run_progress import running
 from tsuishi.runner import Runner, RunStopped
 from tsuishi.store import RunDirectory
 
@@ -148,7 +149,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     planned = [replace(trial, accelerator="cuda") for trial in plan_trials(work.matrix([environment], {}), 0)]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", {"run_id": "r"})
-    with Screen().running(planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
+    with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
         Runner(run, ready, work.settings, rooms, nvml, audience, None).run(planned)
     assert str(caught.value) == (
         f"{BY_INIT}: free it, choose others with --gpus, or give --busy-gpu use, then go on with "

@@ -9,13 +9,14 @@ from tests.gpus.test_compatibility import KNOWN, Machine
 from tsuishi import measuring
 from tsuishi.builder import Ready
 from tsuishi.case import Case
+from tsuishi.choice import Choice
 from tsuishi.console import Screen
 from tsuishi.engines.base import Built
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.errors import UserError
 from tsuishi.gpus.nvml import Gpu
 from tsuishi.measuring import Measuring
-from tsuishi.plan import Choice, PlannedTrial
+from tsuishi.plan import PlannedTrial
 from tsuishi.session import Session
 from tsuishi.settings import Settings
 

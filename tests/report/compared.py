@@ -8,9 +8,9 @@ from tests.synthetic_run import SyntheticRun, steady_samples
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.case import Case
 from tsuishi.published import read_sources
-from tsuishi.report.blocks import View
+from tsuishi.report.blocks import Page, View
 from tsuishi.report.comparison import Comparison
-from tsuishi.report.page import Page
+from tsuishi.report.page import make_page
 from tsuishi.report.tables import Table
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
@@ -42,7 +42,7 @@ def add_trials(
 
 def page_of(evidence: Evidence) -> Page:
     """The page, of which nothing is drawn."""
-    return Page(evidence, lambda section: None)
+    return make_page(evidence, lambda section: None)
 
 
 def tables(view: View) -> dict[str, Table]:

@@ -11,10 +11,9 @@ from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import SyntheticRun, write_example
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.published import read_sources
-from tsuishi.report.blocks import Chart
+from tsuishi.report.blocks import Chart, Page
 from tsuishi.report.data import report_json, report_schema
 from tsuishi.report.language import languages, speaking
-from tsuishi.report.page import Page
 from tsuishi.report.tables import Table
 from tsuishi.rooms import Rooms
 

@@ -9,8 +9,7 @@ from tsuishi.analysis.elements import Missing
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.findings import Finding, measured, published
 from tsuishi.analysis.outcomes import Outcome, evaluate
-from tsuishi.analysis.verdicts import Verdict
-from tsuishi.claims import Check, Claim
+from tsuishi.claims import Check, Claim, Verdict
 from tsuishi.published import Source
 
 # Why a claim was not tested, or what leaves it inconclusive.

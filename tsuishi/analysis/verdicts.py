@@ -5,13 +5,11 @@ scatter too much or are too few, and says nothing for or against a claim.
 """
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from tsuishi.analysis.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.analysis.outcomes import Outcome
-
-Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
-VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
+from tsuishi.claims import Verdict
 
 
 class Evidence(NamedTuple):

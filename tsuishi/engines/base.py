@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
+from tsuishi.console import Progress, Say
 from tsuishi.environment import Environment
-from tsuishi.fetching.artifacts import Progress, Say
 from tsuishi.fetching.fetcher import Fetcher
 from tsuishi.gpus.nvml import Gpu
 

@@ -18,12 +18,12 @@ from pydantic import Field, ValidationError
 
 from tsuishi import files, parallel, spec
 from tsuishi.archives import Damaged
+from tsuishi.console import Progress, Say
 from tsuishi.engines import saved
 from tsuishi.engines.daemon import image_or_none
 from tsuishi.engines.interruptible import interruptible
 from tsuishi.environment import Base, Environment
 from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.artifacts import Progress, Say
 from tsuishi.repacking import Digest, Received, Text
 from tsuishi.settings import mirrored
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from tsuishi import parallel
+from tsuishi.console import Progress, Say
 from tsuishi.engines import labels, recipe
 from tsuishi.engines.base import Availability, Built, Kept, Launch, Process
 from tsuishi.engines.bases import Bases, patient
@@ -19,7 +20,6 @@ from tsuishi.engines.labels import OURS
 from tsuishi.engines.layers import Layers, remove_unnamed
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, EngineLost, UserError
-from tsuishi.fetching.artifacts import Progress, Say
 from tsuishi.fetching.fetcher import Fetcher
 from tsuishi.gpus.nvml import Gpu
 

@@ -4,12 +4,12 @@ import shutil
 import site
 from pathlib import Path
 
+from tsuishi.console import Say
 from tsuishi.engines.base import Availability, Built
 from tsuishi.engines.pythons import full_version, real_executable
 from tsuishi.engines.subprocesses import SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError
-from tsuishi.fetching.artifacts import Say
 from tsuishi.fetching.fetcher import Fetcher
 
 

@@ -2,21 +2,22 @@
 
 from typing import TYPE_CHECKING, Any
 
-from tsuishi import __version__, provenance
+from tsuishi import __version__
 from tsuishi.engines.base import Kept
 from tsuishi.environment import Environment
+from tsuishi.oci import OCI
+from tsuishi.rooms import git_state
 
 if TYPE_CHECKING:
     from docker.models.images import Image
 
 OURS = "io.tsuishi."
-OCI = "org.opencontainers.image."
 
 
 def labels(environment: Environment, spec_id: str, base: "Image", base_used: str) -> dict[str, str]:
     """Of an environment's image, built on this base by that reference."""
     assert environment.base is not None
-    revision = provenance.git_state()
+    revision = git_state()
     return {
         f"{OCI}title": f"tsuishi {environment.name}: {environment.title}",
         f"{OCI}version": __version__,

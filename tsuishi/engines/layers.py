@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from tsuishi.console import Say
 from tsuishi.engines import recipe
 from tsuishi.errors import BuildError
-from tsuishi.fetching.artifacts import Say
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 
 from tsuishi import owner
+from tsuishi.console import Progress, Say
 from tsuishi.engines import environ, sandbox, supervisor
 from tsuishi.engines.base import Built, Ended, Kept, Launch, Process, Stream
 from tsuishi.environment import Environment
-from tsuishi.fetching.artifacts import Progress, Say
 from tsuishi.gpus.nvml import Gpu
 
 _CHUNK = 1 << 16

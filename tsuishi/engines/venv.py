@@ -12,13 +12,13 @@ from typing import Any
 from pydantic import BaseModel
 
 from tsuishi import files, parallel
+from tsuishi.console import Say
 from tsuishi.engines import contents, environ, wheelhouse
 from tsuishi.engines.base import Availability, Built, Kept
 from tsuishi.engines.pythons import find_python, full_version
 from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.artifacts import Say
 from tsuishi.fetching.fetcher import Fetcher
 
 # What decides how a venv is made, in place of a template's text.

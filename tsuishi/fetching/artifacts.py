@@ -9,22 +9,15 @@ one cache at once: a file gets its name whole and verified, or not at all.
 import hashlib
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tsuishi.console import Say
 from tsuishi.errors import UserError
 
 # Wheels, sdists and Debian packages have such names, and nothing reads them as anything but a name.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~%-]*")
-
-Say = Callable[[str], None]
-# Told the bytes that have arrived; fewer than none where some are given up again.
-Progress = Callable[[int], None]
-
-
-class Momentary(str):
-    """A line that matters only while what it tells goes on: live displays show it, logs leave it out."""
 
 
 class Cache:

@@ -18,8 +18,9 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tsuishi import files, parallel
+from tsuishi.console import Momentary, Progress, Say
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Momentary, Progress, Say, sha256_of
+from tsuishi.fetching.artifacts import sha256_of
 from tsuishi.fetching.network import Network, failures, paced, shown, why
 
 if TYPE_CHECKING:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
+from tsuishi.console import Progress, Say
 from tsuishi.environment import Environment, open_refusal
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache, Progress, Say, usable
+from tsuishi.fetching.artifacts import Cache, usable
 from tsuishi.fetching.downloads import Download, SourceFailed, Wanted, held
 from tsuishi.fetching.network import (
     IndexReader,

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsuishi import spec
+from tsuishi.console import Say
 from tsuishi.debian import apt_lock, read_apt_lock
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import Environment, read_environment
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache, Say
+from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.network import Network, trusted_certificates
 from tsuishi.fetching.pip_configuration import Sources
 from tsuishi.files import temporary_folder
@@ -43,6 +44,14 @@ class Locked:
 
     files: Mapping[Path, str]
     difference: tuple[str, ...]
+
+    def write(self) -> None:
+        """Write every file that changed, each at once."""
+        with temporary_folder(next(iter(self.files)).parent, ".locking-") as folder:
+            for path, text in self.files.items():
+                (folder / path.name).write_text(text, encoding="utf-8")
+            for path in self.files:
+                (folder / path.name).replace(path)
 
 
 class Locker:
@@ -98,15 +107,6 @@ class Locker:
         after = _read(files, path)
         changed = {file: text for file, text in files.items() if not file.exists() or file.read_text("utf-8") != text}
         return Locked(changed, tuple(_difference(before, after)))
-
-
-def write(locked: Locked) -> None:
-    """Write every file that changed, each at once."""
-    with temporary_folder(next(iter(locked.files)).parent, ".locking-") as folder:
-        for path, text in locked.files.items():
-            (folder / path.name).write_text(text, encoding="utf-8")
-        for path in locked.files:
-            (folder / path.name).replace(path)
 
 
 def _before(path: Path) -> Environment:

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from tsuishi.console import Say
 from tsuishi.engines.daemon import image_or_none
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Say
 from tsuishi.settings import mirrored
 
 if TYPE_CHECKING:

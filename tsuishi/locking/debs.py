@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from urllib.request import getproxies
 
+from tsuishi.console import Say
 from tsuishi.debian import Repository
 from tsuishi.engines.docker import DockerEngine
 from tsuishi.environment import Environment
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Say
 
 if TYPE_CHECKING:
     from docker.models.containers import Container

@@ -15,9 +15,10 @@ from urllib.parse import unquote, urlsplit
 
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
+from tsuishi.console import Say
 from tsuishi.environment import Environment
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache, Say
+from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.network import file_of, shown, trusted_certificates
 from tsuishi.fetching.pip_configuration import Sources, pip_options
 from tsuishi.lock import Pin, wrong_name

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
+from tsuishi.console import Say
 from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache, Say
+from tsuishi.fetching.artifacts import Cache
 from tsuishi.fetching.network import Network, failures, file_of, http_client, paced, shown, why
 from tsuishi.files import temporary_folder
 from tsuishi.settings import mirrored_url

@@ -1,10 +1,13 @@
 """Blocks: what a page is made of, in the order in which it is read. Templates set them; nothing else knows HTML."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tsuishi.report.tables import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -89,3 +92,18 @@ class Section:
     @property
     def charts(self) -> Iterator[Chart]:
         return (block for block in self.blocks if isinstance(block, Chart))
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report in the order in which it is read: headline, environments compared, suites, and all it takes to redo it.
+
+    `sections` hold everything a reader sees; `tables` the same as data, exact values, by file name without .csv.
+    `closing` are the lines the command ends with; `more` what more time would bring.
+    """
+
+    title: str
+    sections: Sequence[Section]
+    tables: Mapping[str, "pd.DataFrame"]
+    closing: tuple[str, ...]
+    more: tuple[str, ...]

@@ -9,8 +9,7 @@ from tsuishi.analysis.elements import Missing
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.analysis.judging import Judgement, SelfConsistency, judge, self_consistency
 from tsuishi.analysis.outcomes import Outcome
-from tsuishi.analysis.verdicts import VERDICTS
-from tsuishi.claims import Check, Claim
+from tsuishi.claims import VERDICTS, Check, Claim
 from tsuishi.report.blocks import Bullets, Heading, View
 from tsuishi.report.claim_words import (
     TONES,

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from tsuishi import workers
-from tsuishi.store import csv_value
+from tsuishi.store import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
@@ -71,12 +71,6 @@ def text(columns: Columns) -> str:
     """A table as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
     cells = [[_cell(name), *_cells(values)] for name, values in columns.items()]
     return "\n".join([*map(",".join, zip(*cells, strict=True)), ""])
-
-
-def exact(value: Any) -> Any:
-    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
-    value = value.item() if hasattr(value, "item") else value
-    return repr(float(value)) if isinstance(value, float) else csv_value(value)
 
 
 def _cells(values: Sequence[Any]) -> list[str]:

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 
 from tsuishi.analysis.evidence import Evidence
 from tsuishi.report import blocks
+from tsuishi.report.blocks import Page
 from tsuishi.report.language import active
-from tsuishi.report.page import Page
 from tsuishi.report.tables import Cell, Table
 
 SCHEMA_FILE = "report.schema.json"

@@ -21,7 +21,7 @@ from tsuishi.published import read_sources
 from tsuishi.report import columns, data
 from tsuishi.report.csv_files import CsvFiles
 from tsuishi.report.drawing import Drawings
-from tsuishi.report.page import Page, estimated
+from tsuishi.report.page import estimated, make_page
 from tsuishi.report.typeset import as_html, as_markdown
 from tsuishi.store import RunDirectory
 
@@ -45,8 +45,8 @@ class Report:
     """
 
     index: Path
-    closing: list[str]
-    more: list[str]
+    closing: tuple[str, ...]
+    more: tuple[str, ...]
     verdicts: list[Verdict]
 
 
@@ -78,7 +78,7 @@ def make_report(
         early = estimated(evidence)
         for name, frame in early.items():
             tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
-        page = Page(evidence, drawn.begin)
+        page = make_page(evidence, drawn.begin)
         for name, frame in page.tables.items():
             if name not in early:
                 tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
@@ -91,7 +91,7 @@ def make_report(
             _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
         _write(fresh / "index.html", as_html(page, svg, templates, drawn.runtime))
     verdicts = [Verdict(*row) for row in page.tables["verdicts"][list(Verdict._fields)].itertuples(index=False)]
-    return Report(out / "index.html", page.questions.closing(), page.questions.more(), verdicts)
+    return Report(out / "index.html", page.closing, page.more, verdicts)
 
 
 def _standalone(svg: str) -> str:

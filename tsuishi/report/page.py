@@ -11,7 +11,7 @@ from tsuishi.analysis.evidence import Evidence
 from tsuishi.case import AXES
 from tsuishi.published import Source
 from tsuishi.report import again, columns, fits, side_by_side, summary, telemetry
-from tsuishi.report.blocks import Rows, Section
+from tsuishi.report.blocks import Page, Rows, Section
 from tsuishi.report.claims import Verdicts
 from tsuishi.report.comparison import comparisons
 from tsuishi.report.language import t
@@ -20,22 +20,20 @@ from tsuishi.report.sections import suite_section
 from tsuishi.report.shortening import shortened
 
 
-class Page:
-    """A report in the order in which it is read: headline, environments compared, suites, and all it takes to redo it.
-
-    `sections` hold everything a reader sees; `tables` the same as data, exact values, by file name without .csv.
-    `begin` gets each section as soon as it is made, before the next one is.
-    """
-
-    def __init__(self, evidence: Evidence, begin: Callable[[Section], None]) -> None:
-        self.title = summary.title(evidence)
-        self.sections: list[Section] = []
-        self.questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements)
-        for section in _sections(evidence, verdicts, self.questions):
-            begin(section)
-            self.sections.append(section)
-        self.tables = {**_tables(evidence, self.sections), **estimated(evidence)}
-        self.sections = shortened(self.sections)
+def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
+    """The page; `begin` gets each section as soon as it is made, before the next one is."""
+    sections = []
+    questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements)
+    for section in _sections(evidence, verdicts, questions):
+        begin(section)
+        sections.append(section)
+    return Page(
+        title=summary.title(evidence),
+        sections=shortened(sections),
+        tables={**_tables(evidence, sections), **estimated(evidence)},
+        closing=tuple(questions.closing()),
+        more=tuple(questions.more()),
+    )
 
 
 def _sections(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[Section]:

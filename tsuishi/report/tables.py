@@ -8,8 +8,8 @@ from typing import Any
 from tsuishi.analysis.estimates import unit_of
 from tsuishi.case import AXES
 from tsuishi.quantities import QUANTITIES
-from tsuishi.report.csv_files import exact
 from tsuishi.report.language import mark, t
+from tsuishi.store import exact
 
 NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")

@@ -11,9 +11,8 @@ import jinja2
 from markupsafe import Markup
 
 from tsuishi.report import live
-from tsuishi.report.blocks import Block
+from tsuishi.report.blocks import Block, Page
 from tsuishi.report.language import active, t
-from tsuishi.report.page import Page
 
 
 def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str) -> str:
