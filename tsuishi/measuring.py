@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tsuishi import __version__, exclusion, plan, replan, run_files, runner, spec, store
+from tsuishi import __version__, choice, exclusion, plan, replan, run_files, runner, spec, store
 from tsuishi.builder import Builder, Ready
 from tsuishi.choice import Choice
 from tsuishi.environment import Environment, named_environments, read_environment
@@ -220,7 +220,7 @@ class Measuring:
         work = self._work
         for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
             environment = as_found(ready[name])
-            if refusal := plan.why_not_run(work.builder, work.rooms, _ON_GPUS, work.nvml, environment):
+            if refusal := choice.why_not_run(work.builder, work.rooms, _ON_GPUS, work.nvml, environment):
                 raise UserError(f"{name} cannot be used here any more: {refusal}")
 
     def _refuse_other_data(self, run: RunDirectory, recorded: Mapping[str, Any]) -> None:
