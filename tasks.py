@@ -4,7 +4,7 @@ from typing import Any
 
 from invoke import Collection, Context, task
 
-from tsuishi.command_line import read_chains
+from tsuishi.commands.command_line import read_chains
 
 ENV = "environments, separated by commas; without it every default one this machine can make (see `invoke list`)"
 SUITE = "suites, separated by commas; without it all"
@@ -22,9 +22,9 @@ COMMON = {
 
 
 def _session(ctx: Context) -> Any:
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    return commands.session(ctx.config)
+    return tasks.session(ctx.config)
 
 
 @task(
@@ -52,9 +52,9 @@ def build(
     Several are built at the same time. What is built already is left alone. Options given to any task of a chain hold
     for all of it.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.build(_session(ctx), locked_only)
+    tasks.build(_session(ctx), locked_only)
 
 
 @task(
@@ -70,9 +70,9 @@ def lock(ctx: Context, env: str = "", mirrors: str = "", plan: bool = False) -> 
 
     It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.lock(_session(ctx))
+    tasks.lock(_session(ctx))
 
 
 @task(
@@ -87,9 +87,9 @@ def fetch(ctx: Context, env: str = "", engine: str = "", jobs: str = "", mirrors
 
     Carried to a machine without a network, it is what `invoke build --offline` needs.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.fetch(_session(ctx))
+    tasks.fetch(_session(ctx))
 
 
 @task(
@@ -101,9 +101,9 @@ def images(ctx: Context, verify: bool = False) -> None:
 
     Without --verify, sizes and times of files tell whether a virtual environment is as it was built.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.images(_session(ctx), verify)
+    tasks.images(_session(ctx), verify)
 
 
 @task(
@@ -115,9 +115,9 @@ def export(ctx: Context, env: str = "", to: str = "") -> None:
 
     They hold software of others: docs/redistribution.md says what of it may be passed on.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.export(_session(ctx))
+    tasks.export(_session(ctx))
 
 
 @task(
@@ -127,9 +127,9 @@ def export(ctx: Context, env: str = "", to: str = "") -> None:
 )
 def import_(ctx: Context, archive: str = "") -> None:
     """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.import_(_session(ctx))
+    tasks.import_(_session(ctx))
 
 
 @task(
@@ -142,9 +142,9 @@ def fetch_data(ctx: Context, url: str = "") -> None:
 
     Without it training runs on made-up images of the same shape, and says so in every row.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.fetch_data(_session(ctx))
+    tasks.fetch_data(_session(ctx))
 
 
 @task(
@@ -196,9 +196,9 @@ def run_suite(
     Each trial is a fresh process or container, in a shuffled and recorded order. Out of memory, unsupported, timeouts
     and failures are rows with reasons. Ctrl-C keeps what was measured; --resume goes on. Exit code 3: a trial failed.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.run_suite(_session(ctx))
+    tasks.run_suite(_session(ctx))
 
 
 @task(
@@ -216,9 +216,9 @@ def report(ctx: Context, run: str = "", out: str = "", lang: str = "", fail_on: 
 
     Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names.
     """
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.report(_session(ctx))
+    tasks.report(_session(ctx))
 
 
 @task(
@@ -228,17 +228,17 @@ def report(ctx: Context, run: str = "", out: str = "", lang: str = "", fail_on: 
 )
 def list_(ctx: Context, sources: bool = False) -> None:
     """Show environments, suites and runs, and what this machine can run or why it cannot."""
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.list_everything(_session(ctx), sources=sources)
+    tasks.list_everything(_session(ctx), sources=sources)
 
 
 @task(auto_shortflags=False)
 def doctor(ctx: Context) -> None:
     """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy."""
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.doctor(_session(ctx))
+    tasks.doctor(_session(ctx))
 
 
 @task(
@@ -251,15 +251,15 @@ def doctor(ctx: Context) -> None:
 )
 def clean(ctx: Context, images: bool = False, cache: bool = False, results: bool = False) -> None:
     """Remove what tsuishi made, and only that; without options, what can be made again at no cost."""
-    from tsuishi import commands
+    from tsuishi.commands import tasks
 
-    commands.clean(_session(ctx), images=images, cache=cache, results=results)
+    tasks.clean(_session(ctx), images=images, cache=cache, results=results)
 
 
 @task(auto_shortflags=False)
 def lint(ctx: Context) -> None:
     """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint)."""
-    from tsuishi import development
+    from tsuishi.commands import development
 
     development.lint()
 
@@ -273,7 +273,7 @@ def lint(ctx: Context) -> None:
 )
 def test(ctx: Context, select: str = "", all: bool = False) -> None:
     """Run the tests; what they need beside is installed into .venv first, from requirements-test.lock."""
-    from tsuishi import development
+    from tsuishi.commands import development
 
     development.test(select=select, everything=all)
 

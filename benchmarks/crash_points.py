@@ -28,17 +28,19 @@ from typing import Any, NoReturn
 
 from tests.bench import REAL, make_rooms
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi import files, history, store
-from tsuishi.analysis.frames import read_runs
-from tsuishi.console import Screen
-from tsuishi.files import read_json
-from tsuishi.measuring import Measuring
-from tsuishi.choice import Choice
-from tsuishi.report.drawing import Drawings
-from tsuishi.report.folder import make_report
-from tsuishi.session import Session
-from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
+from tsuishi.base import files
+from tsuishi.base.files import read_json
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.machine import history
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.report.output.folder import make_report
+from tsuishi.report.output.vega import Drawings
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import read_runs
+from tsuishi.run.measuring import Measuring
 
 FAULTS = ("lost", "repeated", "unreadable", "left over")
 _CHANGES = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.link", "os.symlink", "os.truncate"}
@@ -134,18 +136,18 @@ class Run(Scenario):
         """A new run, or the one that is there resumed."""
         settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
         measuring = Measuring(Session(settings, Choice(environments=("host",)), Screen(), self.rooms))
-        if store.known_runs(folder / "results"):
+        if directory.known_runs(folder / "results"):
             measuring.resume("")
         else:
             measuring.run_suite("")
 
     def faults(self, killed: Path, again: Path) -> Iterator[str]:
-        read_runs([RunDirectory(path) for path in store.known_runs(killed / "results").values()])
+        read_runs([RunDirectory(path) for path in directory.known_runs(killed / "results").values()])
         before = {str(read_json(path)["trial_id"]): path.parent for path in killed.rglob("trial.json")}
         run = the_run(again)
         trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
         for name, folder in before.items():
-            if read_json(folder / "trial.json")["status"] in store.FINDINGS and next_attempt(name) in trials:
+            if read_json(folder / "trial.json")["status"] in directory.FINDINGS and next_attempt(name) in trials:
                 yield "repeated"
             elif name not in trials or contents(run.trials / name) != contents(folder):
                 yield "lost"
@@ -192,7 +194,7 @@ SCENARIOS = (Run, Resumption, Report)
 
 
 def the_run(folder: Path) -> RunDirectory:
-    return store.open_run(folder / "results")
+    return directory.open_run(folder / "results")
 
 
 def next_attempt(trial_id: str) -> str:
@@ -208,7 +210,7 @@ def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
     return [
         (trial["trial_id"].rpartition(".a")[0], trial["status"], *(count[trial["trial_id"]] for count in counts))
         for _, trial in run.finished()
-        if trial["status"] in store.FINDINGS
+        if trial["status"] in directory.FINDINGS
     ]
 
 

@@ -37,15 +37,17 @@ import psutil
 from tests.bench import make_rooms
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
 from tests.test_runner import session
-from tsuishi import listing, spec, store
-from tsuishi.console import Screen
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
-from tsuishi.report.folder import make_report
-from tsuishi.rooms import Rooms
-from tsuishi.rounds import Findings
-from tsuishi.session import Session
-from tsuishi.store import RunDirectory
+from tsuishi.base import toml
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.commands import listing
+from tsuishi.plan.session import Session
+from tsuishi.report.output.folder import make_report
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.rounds import Findings
 
 ENTRIES = ("list", "report", "resume")
 LIMIT_S = 60.0
@@ -302,11 +304,11 @@ def _change(path: Path, keys: Sequence[str | int], value: Any) -> None:
         place[keys[-1]] = copy.deepcopy(value)
     if path.name == "run.json":
         with suppress(ValueError):
-            content = store.sealed(content)
+            content = directory.sealed(content)
     path.write_text(json.dumps(content))
     if path.parent.name == "records":
         with suppress(ValueError):
-            _rename(path, f"{path.stem.partition('-')[0]}-{spec.digest(content)}")
+            _rename(path, f"{path.stem.partition('-')[0]}-{toml.digest(content)}")
 
 
 def _rename(record: Path, record_id: str) -> None:

@@ -19,10 +19,10 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tsuishi.environment import read_environment
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.rooms import Rooms
-from tsuishi.settings import read_settings
+from tsuishi.artifacts.cache import Cache
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import read_settings
+from tsuishi.specs.environment import read_environment
 
 _MAGIC = struct.pack("<IHH", 0xBA55ED50, 1, 16)
 _HEADER = struct.Struct("<IHHQ")

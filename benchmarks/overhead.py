@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tsuishi.events import EventParser
-from tsuishi.gpus.nvml import Nvml
-from tsuishi.telemetry import Sampler
+from tsuishi.machine.gpus import Nvml
+from tsuishi.run.sampler import Sampler
+from tsuishi.stream.events import EventParser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = 6

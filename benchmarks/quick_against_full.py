@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.bench import link_rooms
-from tsuishi.analysis.estimates import EPOCHS
-from tsuishi.console import Screen
-from tsuishi.measuring import Measuring
-from tsuishi.choice import Choice
-from tsuishi.rooms import Rooms
-from tsuishi.session import Session
-from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
-from tsuishi.suite import Profile
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.estimates.samples import EPOCHS
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.suite import Profile
 
 ROUNDS = 1
 # However unsteady the machine, start-up and these must stay within a tenth of a full trial.

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.large_run import write_large_run
-from tsuishi.settings import read_settings
-from tsuishi.store import open_run
+from tsuishi.base.settings import read_settings
+from tsuishi.results.directory import open_run
 
 ROOT = Path(__file__).resolve().parent.parent
 TRIALS = (1_250, 2_500, 5_000, 10_000)
@@ -30,12 +30,12 @@ TELEMETRY_ROWS = 100
 MAKE = """
 import sys
 from pathlib import Path
-from tsuishi.analysis.recorded import ahead
-from tsuishi.report.drawing import Drawings
-from tsuishi.store import RunDirectory
+from tsuishi.results.reader import ahead
+from tsuishi.report.output.vega import Drawings
+from tsuishi.results.directory import RunDirectory
 run, out, cache = map(Path, sys.argv[1:])
 with ahead([RunDirectory(run)]) as read, Drawings(cache) as drawings:
-    from tsuishi.report.folder import make_report
+    from tsuishi.report.output.folder import make_report
     make_report([RunDirectory(run)], Path("reports/published"), Path("templates"), out, drawings, read)
 """
 

@@ -13,12 +13,12 @@ from collections import defaultdict
 from datetime import datetime
 from typing import Any
 
-from tsuishi import store
-from tsuishi.settings import read_settings
+from tsuishi.base.settings import read_settings
+from tsuishi.results import directory
 
 
 def main() -> None:
-    run = store.open_run(read_settings({}, os.environ, {}).results, *sys.argv[1:2])
+    run = directory.open_run(read_settings({}, os.environ, {}).results, *sys.argv[1:2])
     trials = [trial for _, trial in run.finished() if trial["duration_s"] and trial["startup_s"]]
     suites: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for trial in trials:

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from tsuishi import store
-from tsuishi.store import RunDirectory
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_CODE = shutil.ignore_patterns(".git", ".venv", "results", "out", "exports", ".*_cache", ".hypothesis")
@@ -115,7 +115,7 @@ def run_nothing(checkout: Path, engine: str, environment: str, trials: int) -> R
     )
     if done.returncode:
         sys.exit(f"{checkout.name}, {engine}, {environment}: {done.stdout}{done.stderr}")
-    return store.open_run(results)
+    return directory.open_run(results)
 
 
 def figures(run: RunDirectory) -> Iterator[Figures]:

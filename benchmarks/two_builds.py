@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from tsuishi.builder import Builder
-from tsuishi.engines import recipe
-from tsuishi.engines.bases import Bases
-from tsuishi.engines.layers import Layers
-from tsuishi.environment import Environment, known_environments, read_environment
-from tsuishi.errors import UserError, unknown
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings, read_settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.settings import Settings, read_settings
+from tsuishi.engines.docker import recipe
+from tsuishi.engines.docker.base_images import Bases
+from tsuishi.engines.docker.layers import Layers
+from tsuishi.environments.builder import Builder
+from tsuishi.specs.environment import Environment, known_environments, read_environment
 
 if TYPE_CHECKING:
     from docker import DockerClient

@@ -4,8 +4,8 @@ import ast
 import shutil
 from pathlib import Path
 
-from tsuishi.environment import COMPATIBILITY
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.specs.environment import COMPATIBILITY
 
 HERE = Path(__file__).parent
 REAL = Rooms()

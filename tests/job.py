@@ -8,9 +8,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from tsuishi import store
-from tsuishi.environment import select_environments
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.results import directory
+from tsuishi.specs.environment import select_environments
 
 REAL = Rooms()
 PINNED = select_environments(REAL.images, (), "cpu")
@@ -39,7 +39,7 @@ def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
 def rows(folder: Path, table: str) -> list[dict[str, str]]:
     """The rows of a table, of all runs."""
     found = []
-    for run in store.known_runs(folder / "results").values():
+    for run in directory.known_runs(folder / "results").values():
         with (run / f"{table}.csv").open(encoding="utf-8", newline="") as file:
             found += list(csv.DictReader(file))
     return found

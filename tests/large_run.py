@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from tests import synthetic_run
-from tsuishi import schema
-from tsuishi.case import Case
-from tsuishi.environment import Accelerator
-from tsuishi.plan import trial_slug
-from tsuishi.store import RunDirectory
-from tsuishi.suite import select_suites
+from tsuishi.plan.trials import trial_slug
+from tsuishi.results import schema
+from tsuishi.results.directory import RunDirectory
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.suite import select_suites
 
 SUITES = Path(__file__).resolve().parent.parent / "suites"
 GPUS = 2

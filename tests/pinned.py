@@ -2,9 +2,9 @@
 
 import hashlib
 
-from tsuishi.debian import Deb
-from tsuishi.environment import Base, Environment
-from tsuishi.lock import Pin
+from tsuishi.specs.debian import Deb
+from tsuishi.specs.environment import Base, Environment
+from tsuishi.specs.lock import Pin
 
 WHEEL = "tiny-1.0-py3-none-any.whl"
 CONTENT = bytes(range(256)) * 20_000

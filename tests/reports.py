@@ -4,9 +4,9 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tsuishi.report import folder
-from tsuishi.report.drawing import Drawings
-from tsuishi.store import RunDirectory
+from tsuishi.report.output import folder
+from tsuishi.report.output.vega import Drawings
+from tsuishi.results.directory import RunDirectory
 
 # The variable that names the folder of these tests' drawings; conftest.py sets it.
 KEPT_IN = "TSUISHI_TESTS_DRAWINGS"

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from tests.test_runner import session
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
+from tsuishi.base.errors import UserError
+from tsuishi.run.measuring import Measuring
 
 if __name__ == "__main__":
     print("ready", file=sys.stderr)

@@ -4,8 +4,8 @@ import sys
 from pathlib import Path
 
 from tests.test_runner import session
-from tsuishi.errors import EXIT_INTERRUPTED
-from tsuishi.measuring import Measuring
+from tsuishi.base.errors import EXIT_INTERRUPTED
+from tsuishi.run.measuring import Measuring
 
 if __name__ == "__main__":
     try:

@@ -5,10 +5,10 @@ import gzip
 from pathlib import Path
 from typing import Any
 
-from tsuishi import schema
-from tsuishi.case import Case
-from tsuishi.plan import trial_slug
-from tsuishi.store import RunDirectory, csv_writer
+from tsuishi.plan.trials import trial_slug
+from tsuishi.results import schema
+from tsuishi.results.directory import RunDirectory, csv_writer
+from tsuishi.specs.case import Case
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
 FRAMEWORKS = {TF: "tensorflow 1.13.1", TORCH: "torch 2.13.0"}

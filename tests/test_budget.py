@@ -6,9 +6,9 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 
-from tsuishi import budget
-from tsuishi.budget import Clock
-from tsuishi.errors import UserError
+from tsuishi.base import budget
+from tsuishi.base.budget import Clock
+from tsuishi.base.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from tests.pinned import environment as pinned
-from tsuishi.builder import Builder, broken_promises, framework_of
-from tsuishi.debian import Deb
-from tsuishi.engines.base import Built
-from tsuishi.environment import read_environment
-from tsuishi.errors import BuildError, UserError
-from tsuishi.lock import Pin
-from tsuishi.provenance import environment_record
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.settings import Settings
+from tsuishi.engines.interface import Built
+from tsuishi.environments.builder import Builder, broken_promises, framework_of
+from tsuishi.environments.provenance import environment_record
+from tsuishi.specs.debian import Deb
+from tsuishi.specs.environment import read_environment
+from tsuishi.specs.lock import Pin
 
 HASH = "a" * 64
 PINS = (Pin("torch", "1.1.0", (HASH,)), Pin("numpy", "1.16.6", (HASH,)))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.engine.test_cached_bases import Files, packed, unpacked
-from tsuishi.archives import Damaged
-from tsuishi.engines import saved
-from tsuishi.engines.bases import Bases
-from tsuishi.environment import Base
-from tsuishi.errors import UserError
+from tsuishi.artifacts.strict_tar import Damaged
+from tsuishi.base.errors import UserError
+from tsuishi.engines.docker import saved_images
+from tsuishi.engines.docker.base_images import Bases
+from tsuishi.specs.environment import Base
 
 BASE = Base(reference="a/base:1")
 NOTE: dict[str, Any] = {
@@ -97,7 +97,7 @@ def by_manifest(layer: bytes = b"layer") -> tuple[Files, str, str]:
 
 def given(files: Files, image_id: str) -> Files:
     """What an engine is given of these files."""
-    return unpacked(b"".join(saved.repacked(io.BytesIO(packed(files)), image_id)))
+    return unpacked(b"".join(saved_images.repacked(io.BytesIO(packed(files)), image_id)))
 
 
 @pytest.mark.parametrize("by_index", [False, True])

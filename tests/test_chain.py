@@ -12,9 +12,9 @@ ROOT = Path(__file__).parents[1]
 TASKS = """
 import os, signal
 from invoke import task
-from tsuishi.chain import ChainExecutor
-from tsuishi.command_line import read_chains
-from tsuishi.errors import BuildError, UserError
+from tsuishi.commands.chain import ChainExecutor
+from tsuishi.commands.command_line import read_chains
+from tsuishi.base.errors import BuildError, UserError
 
 read_chains()
 
@@ -53,7 +53,7 @@ def lock(ctx, env=""):
 
 @task
 def settings(ctx):
-    from tsuishi.settings import read_settings
+    from tsuishi.base.settings import read_settings
     found = read_settings(dict(ctx.config.tsuishi), ChainExecutor.variables, {})
     print(found.indexes, found.telemetry_interval, found.engine)
 """
@@ -62,7 +62,8 @@ def settings(ctx):
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "tasks.py").write_text(TASKS)
-    (tmp_path / "invoke.yaml").write_text("tasks:\n  executor_class: tsuishi.chain.ChainExecutor\ntsuishi: {}\n")
+    configuration = "tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\ntsuishi: {}\n"
+    (tmp_path / "invoke.yaml").write_text(configuration)
     return tmp_path
 
 
@@ -260,7 +261,7 @@ def test_a_bug_keeps_its_traceback(folder: Path) -> None:
 def test_variables_are_cast_by_tsuishi_and_not_by_invoke(folder: Path) -> None:
     """Invoke would refuse a variable in place of a list, and take int("0.5") where the file says 1."""
     with (folder / "invoke.yaml").open("w") as file:
-        file.write("tasks:\n  executor_class: tsuishi.chain.ChainExecutor\n")
+        file.write("tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\n")
         file.write("tsuishi:\n  indexes: [https://a]\n  telemetry_interval: 1\n  engine: venv\n")
     result = invoke(folder, "settings")
     assert (result.stdout, result.stderr) == ("('https://a',) 1.0 venv\n", "")

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pytest
 
-from tsuishi.case import AXES
-from tsuishi.claims import Check, Claim, Kind, Scope, Selection
-from tsuishi.errors import UserError
-from tsuishi.published import Hardware, Numbers, Source, read_source, read_sources
-from tsuishi.rooms import Rooms
-from tsuishi.suite import known_suites, read_suite
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.specs.case import AXES
+from tsuishi.specs.claims import Check, Claim, Kind, Scope, Selection
+from tsuishi.specs.source import Hardware, Numbers, Source, read_source, read_sources
+from tsuishi.specs.suite import known_suites, read_suite
 
 VALID = """
 title = "A title"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tsuishi.base.errors import BuildError
 from tsuishi.engines import contents
-from tsuishi.errors import BuildError
 
 SITE = f"lib/python3.{sys.version_info.minor}/site-packages"
 SOURCE = f"{SITE}/tiny/__init__.py"

@@ -17,9 +17,9 @@ import pytest
 
 from tests import cifar10_file
 from tests.test_runner import wait_for
-from tsuishi import datasets
-from tsuishi.datasets import CIFAR10, DataSet, at_hand, fetch
-from tsuishi.errors import UserError
+from tsuishi.artifacts import datasets
+from tsuishi.artifacts.datasets import CIFAR10, DataSet, at_hand, fetch
+from tsuishi.base.errors import UserError
 
 ROOT = Path(__file__).parents[1]
 FILE = "cifar-10-python.tar.gz"
@@ -312,7 +312,7 @@ def test_an_altered_file_is_fetched_again(host: Host, site: Site) -> None:
 FETCH = """
 import sys
 from pathlib import Path
-from tsuishi.datasets import DataSet, fetch
+from tsuishi.artifacts.datasets import DataSet, fetch
 cache, url, size, sha256 = sys.argv[1:]
 data_set = DataSet("CIFAR-10", "cifar-10-python.tar.gz", (), int(size), sha256)
 fetch(Path(cache), [url], print, lambda size: None, data_set)

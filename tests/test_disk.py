@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tsuishi import disk
-from tsuishi.errors import UserError
+from tsuishi.base.errors import UserError
+from tsuishi.machine import disk
 
 
 def test_what_goes_to_one_file_system_is_added_up_and_refused_where_it_does_not_fit(tmp_path: Path) -> None:

@@ -7,12 +7,12 @@ from rich.console import Console
 
 from tests.gpus.test_compatibility import Machine
 from tests.test_telemetry import NoGpus
-from tsuishi import doctor
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.gpus.nvml import Nvml
-from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.commands import doctor
+from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
 
 
 def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:

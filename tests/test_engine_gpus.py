@@ -18,15 +18,15 @@ import pytest
 
 from tests.gpus.test_nvml import V100, fake
 from tests.pinned import environment
-from tsuishi.builder import Builder
-from tsuishi.choice import Choice, choose
-from tsuishi.engines import gpus
-from tsuishi.engines.base import Built, Launch, Limits
-from tsuishi.engines.docker import DockerEngine
-from tsuishi.errors import UserError
-from tsuishi.gpus.nvml import Nvml
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.engines.docker import devices as gpus
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.engines.interface import Built, Launch, Limits
+from tsuishi.environments.builder import Builder
+from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.choice import Choice, choose
 
 UUIDS = [f"GPU-{number}{number}{number}{number}" for number in range(3)]
 

@@ -6,15 +6,10 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tsuishi.debian import apt_lock
-from tsuishi.environment import (
-    Environment,
-    known_environments,
-    read_environment,
-    select_environments,
-)
-from tsuishi.errors import UserError
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.specs.debian import apt_lock
+from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
 IMAGES = Rooms().images
 A, B = "a" * 64, "b" * 64

@@ -7,7 +7,7 @@ import pkgutil
 import pytest
 
 import tsuishi
-from tsuishi.errors import BuildError, UserError, unknown
+from tsuishi.base.errors import BuildError, UserError, unknown
 
 MODULES = sorted(module.name for module in pkgutil.walk_packages(tsuishi.__path__, "tsuishi."))
 
@@ -20,7 +20,7 @@ def test_the_examples_in_docstrings_are_true(name: str) -> None:
 def test_there_are_examples_to_check() -> None:
     finder = doctest.DocTestFinder()
     found = {name for name in MODULES for test in finder.find(importlib.import_module(name)) if test.examples}
-    assert {"tsuishi.errors", "tsuishi.settings", "tsuishi.listen", "tsuishi.units"} <= found
+    assert {"tsuishi.base.errors", "tsuishi.base.settings", "tsuishi.stream.listener", "tsuishi.base.units"} <= found
 
 
 @pytest.mark.parametrize(

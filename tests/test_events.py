@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 
 from tests.counting import lines_run
 from tests.wrong_events import WRONG_EVENTS
-from tsuishi.errors import UserError
-from tsuishi.events import MAX_EVENT_BYTES, MOST_EVENTS, Environment, Event, EventParser, Failed, Sample, parse_event
-from tsuishi.listen import Transcript
+from tsuishi.base.errors import UserError
+from tsuishi.stream.events import (
+    MAX_EVENT_BYTES,
+    MOST_EVENTS,
+    Environment,
+    Event,
+    EventParser,
+    Failed,
+    Sample,
+    parse_event,
+)
+from tsuishi.stream.listener import Transcript
 
 SEPARATOR = b"\x1e"
 SAMPLE = {"phase": "measure", "index": 0, "steps": 1, "images": 2, "seconds": 0.5}

@@ -14,15 +14,16 @@ from typing import Any
 
 import pytest
 
-from tsuishi import archives, exchange
-from tsuishi.archives import Damaged
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.errors import UserError
-from tsuishi.intake import read_archive
-from tsuishi.oci import write_archive
-from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.artifacts import strict_tar
+from tsuishi.artifacts.image_archive import write_archive
+from tsuishi.artifacts.intake import read_archive
+from tsuishi.artifacts.strict_tar import Damaged
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.commands import exchange
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
 
 TAG = "tsuishi/tiny:0123456789abcdef"
 # As Docker writes an empty one: two blocks of zeros; and one that is larger than any description.
@@ -195,7 +196,7 @@ def test_a_layer_that_changes_once_it_was_checked_does_not_get_its_end(archive: 
         f"{layer.name} has changed since it was checked: do not use the archive, and copy it again"
     )
     with pytest.raises(Damaged):
-        list(archives.members(io.BytesIO(b"".join(given))))
+        list(strict_tar.members(io.BytesIO(b"".join(given))))
 
 
 def test_an_interrupt_leaves_nothing_and_does_not_touch_what_is_there(archive: Path) -> None:

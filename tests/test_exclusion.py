@@ -14,9 +14,9 @@ import pytest
 from tests.bench import make_rooms
 from tests.conftest import missing
 from tests.test_runner import runner_process, samples_written, session, trials, wait_for
-from tsuishi import exclusion
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
+from tsuishi.base import exclusion
+from tsuishi.base.errors import UserError
+from tsuishi.run.measuring import Measuring
 
 ROOT = Path(__file__).parents[1]
 NOBODY = 65534
@@ -24,7 +24,7 @@ NOBODY = 65534
 HOLD = """
 import os, subprocess, sys
 from pathlib import Path
-from tsuishi import exclusion
+from tsuishi.base import exclusion
 kind, name, user = sys.argv[1:]
 os.setuid(int(user))
 with exclusion.machine(name) if kind == "machine" else exclusion.file(Path(name), "measuring"):

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tsuishi.history import _CAUTION as CAUTION
-from tsuishi.history import History, calibration_s
+from tsuishi.machine.history import _CAUTION as CAUTION
+from tsuishi.machine.history import History, calibration_s
 
 
 def history(path: Path, slowness: float = 2.0, machine: str = "m") -> History:

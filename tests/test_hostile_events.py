@@ -18,16 +18,16 @@ from tests.reports import make_report
 from tests.synthetic_run import run_content
 from tests.test_runner import Nobody, log_of, session, trials
 from tests.wrong_events import WRONG_EVENTS
-from tsuishi import recording, runner
-from tsuishi.analysis.frames import read_runs
-from tsuishi.builder import Ready
-from tsuishi.errors import UserError
-from tsuishi.events import MOST_EVENTS, Event
-from tsuishi.measuring import Measuring
-from tsuishi.plan import PlannedTrial, plan_trials
-from tsuishi.runner import Runner
-from tsuishi.session import Session
-from tsuishi.store import RunDirectory
+from tsuishi.base.errors import UserError
+from tsuishi.environments.builder import Ready
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial, plan_trials
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import read_runs
+from tsuishi.run import runner, trial_files
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.runner import Runner
+from tsuishi.stream.events import MOST_EVENTS, Event
 
 
 def event(kind: str, /, **values: Any) -> bytes:
@@ -148,7 +148,7 @@ def test_events_without_end_end_the_trial(
 
 def test_a_log_without_end_is_kept_from_its_begin_and_to_its_end(tmp_path: Path) -> None:
     path, count = tmp_path / "log.txt.gz", 0
-    with recording.Log(path) as log:
+    with trial_files.Log(path) as log:
         for number in range(80):
             piece = b"%07d\n" % number * (1 << 17)
             log.write(piece)
@@ -156,7 +156,7 @@ def test_a_log_without_end_is_kept_from_its_begin_and_to_its_end(tmp_path: Path)
     text = gzip.decompress(path.read_bytes())
     begin, end = text.split(b"\n[tsuishi: ")
     left_out, _, end = end.partition(b" bytes are left out here]\n")
-    assert (len(begin), len(end)) == (recording.LOG_BEGIN_BYTES, recording.LOG_END_BYTES)
+    assert (len(begin), len(end)) == (trial_files.LOG_BEGIN_BYTES, trial_files.LOG_END_BYTES)
     assert int(left_out) == count - len(begin) - len(end)
     assert begin.startswith(b"0000000\n")
     assert end == b"0000079\n" * (1 << 17)
@@ -166,9 +166,9 @@ def test_a_log_without_end_is_kept_from_its_begin_and_to_its_end(tmp_path: Path)
 def test_a_log_that_fits_is_kept_whole(tmp_path_factory: pytest.TempPathFactory, sizes: list[int]) -> None:
     path, pieces = tmp_path_factory.mktemp("log") / "log.txt.gz", [bytes([65 + size]) * size for size in sizes]
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(recording, "LOG_BEGIN_BYTES", 10)
-        changed.setattr(recording, "LOG_END_BYTES", 200)
-        with recording.Log(path) as log:
+        changed.setattr(trial_files, "LOG_BEGIN_BYTES", 10)
+        changed.setattr(trial_files, "LOG_END_BYTES", 200)
+        with trial_files.Log(path) as log:
             for piece in pieces:
                 log.write(piece)
     assert gzip.decompress(path.read_bytes()) == b"".join(pieces)

@@ -13,15 +13,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tsuishi import files
-from tsuishi.errors import UserError
-from tsuishi.store import RunDirectory, known_runs, open_run
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.results.directory import RunDirectory, known_runs, open_run
 
 ROOT = Path(__file__).parents[1]
 GIVEN = """
 import sys
 from pathlib import Path
-from tsuishi import files
+from tsuishi.base import files
 def ready():
     print(flush=True)
     sys.stdin.read()
@@ -43,7 +43,7 @@ venv._run("tiny", [sys.executable, "-c", f"open({sys.argv[1]!r} + '/pid', 'w').w
     "__import__('time').sleep(60)"], Path(sys.argv[1]))
 """
 CREATES_A_RUN = """
-from tsuishi.store import RunDirectory
+from tsuishi.results.directory import RunDirectory
 files.sync = lambda path: ready()
 RunDirectory.create(Path(sys.argv[1]) / "20260101-000000-quick", {"plan": []})
 """

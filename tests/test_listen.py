@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.engines.base import Ended
+from tsuishi.base.errors import EngineLost
+from tsuishi.engines.interface import Ended
 from tsuishi.engines.subprocesses import ChildProcess
-from tsuishi.errors import EngineLost
-from tsuishi.events import Event, PhaseBegin, PhaseEnd
-from tsuishi.listen import Timeout, Transcript, listen, why_it_ended
+from tsuishi.stream.events import Event, PhaseBegin, PhaseEnd
+from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
 PRELUDE = """
 import json, os, signal, subprocess, sys, time

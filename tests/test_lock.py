@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tsuishi.base.errors import UserError
 from tsuishi.engines.wheelhouse import requirements
-from tsuishi.errors import UserError
-from tsuishi.lock import Pin, read_lock, wrong_name
+from tsuishi.specs.lock import Pin, read_lock, wrong_name
 
 A, B = "a" * 64, "b" * 64
 

@@ -18,14 +18,14 @@ import pytest
 
 from tests.fetching.servers import Handler, Site, served
 from tests.test_tasks import checkout, invoke
-from tsuishi.engines.docker import DockerEngine
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.network import Network
-from tsuishi.fetching.pip_configuration import Sources
-from tsuishi.locking import Locked, Locker
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.network import Network
+from tsuishi.artifacts.pip_configuration import Sources
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.debs import _lines
-from tsuishi.rooms import Rooms
+from tsuishi.locking.resolve import Locked, Locker
 
 NO_ENGINE = "unix:///nonexistent/docker.sock"
 

@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from tests.bench import make_rooms
-from tsuishi.budget import Clock
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
-from tsuishi.rooms import Rooms
-from tsuishi.session import Session
-from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory, open_run
+from tsuishi.base.budget import Clock
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.run.measuring import Measuring
 
 SUITE = """
 title = "SciPy on one core and on all"
@@ -137,8 +137,8 @@ def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(rooms: Rooms, afte
     code = f"""
 from pathlib import Path
 from tests.test_measuring import session
-from tsuishi.measuring import Measuring
-from tsuishi.rooms import Rooms
+from tsuishi.run.measuring import Measuring
+from tsuishi.base.checkout import Rooms
 Measuring(session(Rooms(Path({str(rooms.root)!r})), 120.0)).run_suite("")
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)

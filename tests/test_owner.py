@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tsuishi import owner
+from tsuishi.base import owner
 
 ROOT = Path(__file__).parents[1]
-TELL = "from tsuishi import owner; print(owner.me(), flush=True); input()"
+TELL = "from tsuishi.base import owner; print(owner.me(), flush=True); input()"
 # /proc as some clusters mount it; then another user looks.
 ASK_HIDDEN = """
 import os, sys
-from tsuishi import owner
+from tsuishi.base import owner
 os.setgroups([])
 os.setgid(65534)
 os.setuid(65534)

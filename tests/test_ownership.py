@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tsuishi import ownership
-from tsuishi.errors import UserError
+from tsuishi.base import seals as ownership
+from tsuishi.base.errors import UserError
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +49,7 @@ def test_the_key_is_for_its_user_alone_whatever_the_umask(home: Path) -> None:
 
 
 def test_processes_that_begin_at_once_have_one_key() -> None:
-    program = "from tsuishi import ownership; input(); print(ownership.seal(b'', 'run'))"
+    program = "from tsuishi.base import seals as ownership; input(); print(ownership.seal(b'', 'run'))"
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     started = [subprocess.Popen([sys.executable, "-c", program], **pipes, text=True) for _ in range(4)]
     for process in started:

@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from tests.pinned import environment
-from tsuishi import parallel
-from tsuishi.asking import ask
-from tsuishi.engines.base import Built, Launch, Process
+from tsuishi.base import threads
+from tsuishi.base.checkout import Rooms
+from tsuishi.engines.interface import Built, Launch, Process
 from tsuishi.engines.venv import VenvEngine
-from tsuishi.rooms import Rooms
+from tsuishi.environments.probe import ask
 
 
 class Noting(VenvEngine):
@@ -30,9 +30,9 @@ class Noting(VenvEngine):
 
 
 def wait_until_halted() -> None:
-    with suppress(parallel.Halted):
+    with suppress(threads.Halted):
         while True:
-            parallel.check()
+            threads.check()
             time.sleep(0.01)
 
 
@@ -46,8 +46,8 @@ def test_results_are_in_the_order_of_the_items_whichever_ends_first() -> None:
             gates[index - 1].set()
         return index * 10
 
-    assert parallel.each([0, 1, 2], work, jobs=3) == [0, 10, 20]
-    assert parallel.each([], work, jobs=3) == []
+    assert threads.each([0, 1, 2], work, jobs=3) == [0, 10, 20]
+    assert threads.each([], work, jobs=3) == []
 
 
 def test_no_more_than_so_many_are_done_at_a_time() -> None:
@@ -62,7 +62,7 @@ def test_no_more_than_so_many_are_done_at_a_time() -> None:
         with lock:
             at_once -= 1
 
-    parallel.each(range(8), work, jobs=2)
+    threads.each(range(8), work, jobs=2)
     assert most == 2
 
 
@@ -76,15 +76,15 @@ def test_an_exception_ends_the_others_and_is_raised_once_they_have_ended() -> No
             assert reading.wait(10)
             raise ZeroDivisionError("a bug")
         try:
-            with parallel.closing(lambda: ours.shutdown(socket.SHUT_RDWR)):
+            with threads.closing(lambda: ours.shutdown(socket.SHUT_RDWR)):
                 reading.set()
                 ours.recv(1)
-            parallel.check()
+            threads.check()
         finally:
             ended.set()
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        parallel.each([0, 1], work, jobs=2)
+        threads.each([0, 1], work, jobs=2)
     assert ended.is_set()
     theirs.close()
 
@@ -99,7 +99,7 @@ def test_what_waits_is_not_begun_after_an_exception() -> None:
         time.sleep(0.05)
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        parallel.each(range(50), work, jobs=1)
+        threads.each(range(50), work, jobs=1)
     assert len(begun) < 50
 
 
@@ -112,18 +112,18 @@ def test_what_another_thread_ends_is_over_at_the_next_step() -> None:
             raise ZeroDivisionError("a bug")
         try:
             while True:
-                parallel.check()
+                threads.check()
                 time.sleep(0.01)
-        except parallel.Halted as error:
+        except threads.Halted as error:
             seen.append(type(error))
             halted.set()
             raise
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        parallel.each([1, 0], work, jobs=2)
+        threads.each([1, 0], work, jobs=2)
     assert halted.is_set()
-    assert seen == [parallel.Halted]
-    parallel.check()  # the thread that called goes on
+    assert seen == [threads.Halted]
+    threads.check()  # the thread that called goes on
 
 
 def test_what_is_begun_too_late_is_ended_at_once() -> None:
@@ -135,11 +135,11 @@ def test_what_is_begun_too_late_is_ended_at_once() -> None:
         wait_until_halted()
         with subprocess.Popen(["sleep", "30"]) as process:
             begun.append(process)
-            with parallel.closing(process.kill):
+            with threads.closing(process.kill):
                 process.wait()
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        parallel.each([1, 0], work, jobs=2)
+        threads.each([1, 0], work, jobs=2)
     assert [process.returncode for process in begun] == [-signal.SIGKILL]
 
 
@@ -157,14 +157,14 @@ def test_a_question_asked_too_late_leaves_nothing_running(tmp_path: Path) -> Non
         ask(engine, built, rooms, "sleeps", {}, timeout_s=20)
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
-        parallel.each([1, 0], work, jobs=2)
+        threads.each([1, 0], work, jobs=2)
     assert [psutil.pid_exists(pid) for pid in engine.pids] == [False]
 
 
 def test_ctrl_c_ends_a_process_that_others_wait_for() -> None:
     code = """
 import os, signal, subprocess, sys
-from tsuishi import parallel
+from tsuishi.base import threads as parallel
 
 def work(index):
     with subprocess.Popen(["sleep", "600"]) as process, parallel.closing(process.kill):

@@ -16,23 +16,23 @@ from hypothesis import strategies as st
 from tests.pinned import environment as pinned
 from tests.synthetic_run import run_content
 from tests.test_telemetry import NoGpus
-from tsuishi import plan
-from tsuishi.builder import Builder
-from tsuishi.builds import disk_needed, plan_builds
-from tsuishi.case import Case
-from tsuishi.choice import Choice, choose
-from tsuishi.environment import COMPATIBILITY, Cuda, Environment
-from tsuishi.errors import UserError
-from tsuishi.gpus.accelerators import accelerator_for
-from tsuishi.gpus.nvml import Gpu, Nvml
-from tsuishi.history import _CAUTION as CAUTION
-from tsuishi.history import History
-from tsuishi.lock import Pin
-from tsuishi.plan import PlannedTrial, history_name, matrix, plan_trials, trial_slug
-from tsuishi.replan import Places, planned_again
-from tsuishi.rooms import Rooms
-from tsuishi.run_files import check_run
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.environments.build_plan import disk_needed, plan_builds
+from tsuishi.environments.builder import Builder
+from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.history import _CAUTION as CAUTION
+from tsuishi.machine.history import History
+from tsuishi.plan import trials as plan
+from tsuishi.plan.choice import Choice, choose
+from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
+from tsuishi.results.run_files import check_run
+from tsuishi.run.replan import Places, planned_again
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
+from tsuishi.specs.lock import Pin
 
 SUITE = """
 title = "A suite"

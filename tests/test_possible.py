@@ -13,18 +13,20 @@ import pytest
 from tests.bench import make_rooms
 from tests.synthetic_run import run_content
 from tests.test_runner import Nobody, session
-from tsuishi import plan, possible, runner
-from tsuishi.builder import Ready
-from tsuishi.case import Case
-from tsuishi.engines.base import Built, Launch, Process
-from tsuishi.plan import PlannedTrial
-from tsuishi.possible import Question
-from tsuishi.replan import Places, planned_again
-from tsuishi.rooms import Rooms
-from tsuishi.run_files import check_run
-from tsuishi.runner import Runner
-from tsuishi.session import Session
-from tsuishi.store import RunDirectory
+from tsuishi.base.checkout import Rooms
+from tsuishi.engines.interface import Built, Launch, Process
+from tsuishi.environments import possible
+from tsuishi.environments.builder import Ready
+from tsuishi.environments.possible import Question
+from tsuishi.plan import trials
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_files import check_run
+from tsuishi.run import runner
+from tsuishi.run.replan import Places, planned_again
+from tsuishi.run.runner import Runner
+from tsuishi.specs.case import Case
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
 WORKLOAD = """
@@ -90,12 +92,12 @@ class Bench:
     def planned(self, asked: bool) -> list[PlannedTrial]:
         """Every trial, with the reasons of the environment where it is `asked`."""
         environments = [one.environment for one in self.ready.values()]
-        return plan.plan_trials(self.work.matrix(environments, self.ready if asked else {}), 0)
+        return trials.plan_trials(self.work.matrix(environments, self.ready if asked else {}), 0)
 
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
         directory = RunDirectory.create(
-            work.settings.results / name, run_content(name, plan=plan.describe_plan(planned))
+            work.settings.results / name, run_content(name, plan=trials.describe_plan(planned))
         )
         Runner(directory, self.ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
         return directory

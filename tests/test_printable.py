@@ -15,10 +15,10 @@ from rich.console import Console
 
 from tests.synthetic_run import TF, SyntheticRun, conv2d_case
 from tests.test_run_progress import lines, planned, screen
-from tsuishi import printable
-from tsuishi.console import Screen
-from tsuishi.rooms import Rooms
-from tsuishi.run_progress import running
+from tsuishi.base import printable
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.screen import Screen
+from tsuishi.run.progress import running
 
 # Sets the title, clears the screen (twice), turns text around, makes a link, is markup, and forges lines of ours.
 EVIL = (
@@ -90,7 +90,7 @@ def test_no_place_of_the_screen_lets_it_through(*, terminal: bool) -> None:
 
 
 def test_warnings_logs_and_tracebacks_of_a_task_are_visible(tmp_path: Path) -> None:
-    (tmp_path / "invoke.yaml").write_text("tasks:\n  executor_class: tsuishi.chain.ChainExecutor\n")
+    (tmp_path / "invoke.yaml").write_text("tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\n")
     (tmp_path / "tasks.py").write_text(
         "import logging, warnings\nfrom invoke import task\n\n@task\ndef build(ctx):\n"
         f"    warnings.warn({EVIL!r})\n    logging.warning({EVIL!r})\n    raise ValueError({EVIL!r})\n"

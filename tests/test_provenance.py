@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.test_telemetry import NoGpus
-from tsuishi.provenance import machine_record, workload_record
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.environments.provenance import machine_record, workload_record
 
 
 def test_a_machine_is_described_without_naming_it_or_its_user() -> None:

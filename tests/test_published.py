@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.synthetic_run import conv2d_case, training_case
-from tsuishi.errors import UserError
-from tsuishi.published import Number, read_source, read_sources
+from tsuishi.base.errors import UserError
+from tsuishi.specs.source import Number, read_source, read_sources
 
 PUBLISHED = Path(__file__).parent.parent / "reports" / "published"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tsuishi.engines import pythons
-from tsuishi.engines.pythons import find_python, full_version
+from tsuishi.machine import interpreters
+from tsuishi.machine.interpreters import find_python, full_version
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -16,7 +16,7 @@ HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 @pytest.fixture
 def nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """No interpreter but those in folders named to find_python."""
-    monkeypatch.setattr(pythons, "_FOLDERS", ())
+    monkeypatch.setattr(interpreters, "_FOLDERS", ())
     monkeypatch.setenv("PATH", os.devnull)
 
 
@@ -81,7 +81,7 @@ def test_an_interpreter_of_another_version_under_that_name_is_not_taken(tmp_path
 
 @pytest.mark.usefixtures("nowhere")
 def test_version_managers_are_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pythons, "_FOLDERS", ("~/.pyenv/versions/*/bin", "$PYENV_ROOT/versions/*/bin"))
+    monkeypatch.setattr(interpreters, "_FOLDERS", ("~/.pyenv/versions/*/bin", "$PYENV_ROOT/versions/*/bin"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PYENV_ROOT", raising=False)
     assert find_python("3.6") is None
@@ -93,7 +93,7 @@ def test_version_managers_are_looked_into(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_this_machines_own_cpython_is_found_through_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(pythons, "_FOLDERS", ())
+    monkeypatch.setattr(interpreters, "_FOLDERS", ())
     (tmp_path / f"python{HERE}").symlink_to(sys.executable)
     monkeypatch.setenv("PATH", str(tmp_path))
     found = find_python(HERE)

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from tests.pinned import environment as pinned
-from tsuishi.case import Case
-from tsuishi.environment import Environment
-from tsuishi.errors import UserError
-from tsuishi.published import read_sources
-from tsuishi.questions import Possible, Question, candidates
-from tsuishi.rooms import Rooms
-from tsuishi.suite import read_suite, select_suites
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.questions import Possible, Question, candidates
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.suite import read_suite, select_suites
 
 
 def environment(name: str, framework: str, release: str) -> Environment:

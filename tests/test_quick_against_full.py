@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from benchmarks.quick_against_full import SUBJECTS, Trial, compared, make_rooms, predicted_s
-from tsuishi.suite import select_suites
+from tsuishi.specs.suite import select_suites
 
 
 def test_a_prediction_is_the_first_epoch_and_99_times_the_mean_of_the_later_ones() -> None:

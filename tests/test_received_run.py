@@ -12,13 +12,14 @@ import pytest
 from benchmarks import mutations
 from tests.bench import make_rooms
 from tests.test_runner import session
-from tsuishi import listing, spec
-from tsuishi.analysis.recorded import recorded
-from tsuishi.console import Screen
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
-from tsuishi.rounds import Findings
-from tsuishi.store import RunDirectory, known_runs, open_run
+from tsuishi.base import toml
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.commands import listing
+from tsuishi.results.directory import RunDirectory, known_runs, open_run
+from tsuishi.results.reader import recorded
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.rounds import Findings
 
 PAYLOAD = """
 import pathlib
@@ -278,7 +279,7 @@ def test_what_a_record_says_of_another_type_is_refused(root: Path, wrong: Any) -
     run = run_of(root)
     record = next(path for path in run.record_files() if path.name.startswith("environment"))
     said = {**json.loads(record.read_text()), "variables": wrong}
-    altered = record.with_name(f"environment-{spec.digest(said)}.json")
+    altered = record.with_name(f"environment-{toml.digest(said)}.json")
     altered.write_text(json.dumps(said))
     with pytest.raises(UserError, match=rf"^{altered}: key 'variables.*; copy the run again, or remove what is wrong$"):
         recorded([run])

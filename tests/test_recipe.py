@@ -12,10 +12,10 @@ import jinja2
 import pytest
 
 from tests.bench import REAL
-from tsuishi.development import HADOLINT, write_dockerfiles
-from tsuishi.engines import recipe
-from tsuishi.environment import Environment, known_environments, read_environment
-from tsuishi.errors import BuildError
+from tsuishi.base.errors import BuildError
+from tsuishi.commands.development import HADOLINT, write_dockerfiles
+from tsuishi.engines.docker import recipe
+from tsuishi.specs.environment import Environment, known_environments, read_environment
 
 TEMPLATE = REAL.dockerfile.read_text(encoding="utf-8")
 PINNED = [one for path in known_environments(REAL.images).values() if (one := read_environment(path)).pinned]

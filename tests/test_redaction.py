@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.redaction import redacted, redacted_values
+from tsuishi.base.redaction import redacted, redacted_values
 
 A = "aZ09" * 10
 

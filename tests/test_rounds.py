@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.synthetic_run import run_content
-from tsuishi import store
-from tsuishi.case import Case
-from tsuishi.plan import PlannedTrial
-from tsuishi.questions import Asked, Cell
-from tsuishi.rounds import Findings, Rounds
-from tsuishi.store import RunDirectory
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.rounds import Findings, Rounds
+from tsuishi.specs.case import Case
+from tsuishi.specs.questions import Asked, Cell
 
 ENVIRONMENT = "env"
 
@@ -73,7 +73,7 @@ class Bench:
         partial = self.run.partial(f"{trial.id}.a1")
         step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)
         with (partial / "samples.csv").open("w", newline="") as file:
-            rows = store.csv_writer("samples", file)
+            rows = directory.csv_writer("samples", file)
             rows.writerow({"phase": "measure", "index": 0, "steps": 1, "images": 1, "seconds": step_s})
         record = self.run.add_record("case", trial.case.axes)
         self.run.commit(

@@ -6,10 +6,10 @@ import re
 import pytest
 from rich.console import Console
 
-from tsuishi.case import Case
-from tsuishi.console import Momentary, Screen
-from tsuishi.plan import PlannedTrial
-from tsuishi.run_progress import RunProgress, running
+from tsuishi.base.screen import Momentary, Screen
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.run.progress import RunProgress, running
+from tsuishi.specs.case import Case
 
 OLD = "torch1.1-cu90"
 NO_FP16 = "Unsupported: precision 'amp_fp16': PyTorch 1.1.0 has none (1.6 and newer do)"

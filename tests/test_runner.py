@@ -19,19 +19,19 @@ import pytest
 
 from tests.bench import BEHAVIOURS, REAL, make_rooms
 from tests.reports import make_report
-from tsuishi import store
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.datasets import DataSet
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
-from tsuishi.plan import PlannedTrial, plan_trials
-from tsuishi.recording import LOG_BEGIN_BYTES, LOG_END_BYTES
-from tsuishi.rooms import Rooms
-from tsuishi.runner import Runner, RunStopped
-from tsuishi.session import Session
-from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
+from tsuishi.artifacts.datasets import DataSet
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial, plan_trials
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.runner import Runner, RunStopped
+from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
 
 SMALL = b"not really images"
 DATA_SET = DataSet("a small set", "small.tar.gz", (), len(SMALL), hashlib.sha256(SMALL).hexdigest())
@@ -186,7 +186,7 @@ def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Pa
         time.sleep(0.05)
     assert child.wait() == 0, child.stdout and child.stdout.read()
     assert peak < 200 << 20
-    run = store.open_run(tmp_path / "results")
+    run = directory.open_run(tmp_path / "results")
     trial = trials(run)["flood"]
     assert trial["status"] == "ok"
     size = 0
@@ -223,7 +223,7 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     child.wait()
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive, "an orphan would disturb every later trial"
-    run = store.open_run(tmp_path / "results")
+    run = directory.open_run(tmp_path / "results")
     finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
     resumed = Measuring(session(tmp_path)).resume("")
     assert resumed.id == run.id
@@ -303,7 +303,7 @@ KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
 import os, signal, sys
 from pathlib import Path
 from tests.test_runner import session
-from tsuishi.measuring import Measuring
+from tsuishi.run.measuring import Measuring
 rename = Path.rename
 def killed(self, target):
     if self.name.startswith(".partial-"):
@@ -328,7 +328,7 @@ def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_aga
 
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
-    failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in store.UNFINISHED}
+    failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in directory.UNFINISHED}
     count = len(list(run.finished()))
     Measuring(session(root)).resume(run.id)
     assert len(list(run.finished())) == count + len(failed)
@@ -428,7 +428,7 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
     child.send_signal(signal.SIGINT)
     output, _ = child.communicate(timeout=30)
     assert child.returncode == 130, output
-    run = store.open_run(tmp_path / "results")
+    run = directory.open_run(tmp_path / "results")
     trial = trials(run)["sleeps"]
     assert (trial["status"], trial["reason"]) == (
         "interrupted",
@@ -449,7 +449,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
             RunStopped, match="No space left on device: free some room, then go on with `invoke run-suite --resume "
         ):
             Measuring(session(tmp_path)).run_suite("")
-        run = store.open_run(results)
+        run = directory.open_run(results)
         kept = [trial["status"] for _, trial in run.finished()]
         assert kept.count("ok") == len(kept)
         subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)

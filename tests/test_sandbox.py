@@ -13,8 +13,8 @@ from tests.conftest import missing
 from tests.pinned import environment
 from tests.test_subprocesses import said, started, without_bwrap
 from tsuishi.engines import sandbox
-from tsuishi.engines.base import Built, Launch
 from tsuishi.engines.host import HostEngine
+from tsuishi.engines.interface import Built, Launch
 
 PYTHON = sys.executable
 ATTACKS = """

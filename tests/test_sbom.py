@@ -10,10 +10,10 @@ from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
 
 from tests.bench import REAL
-from tsuishi.debian import Deb
-from tsuishi.engines.base import Built
-from tsuishi.environment import Environment, read_environment
-from tsuishi.sbom import bill_of_materials
+from tsuishi.engines.interface import Built
+from tsuishi.environments.sbom import bill_of_materials
+from tsuishi.specs.debian import Deb
+from tsuishi.specs.environment import Environment, read_environment
 
 IMAGE_ID = "sha256:" + "1" * 64
 DIGEST = "sha256:" + "2" * 64

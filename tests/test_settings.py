@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.errors import UserError
-from tsuishi.settings import Settings, mirrored, mirrored_url, read_settings
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
 KEYS = ", ".join(sorted(Settings.model_fields))
 

@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi import spec
-from tsuishi.errors import UserError
+from tsuishi.base import toml
+from tsuishi.base.errors import UserError
 
 
-class Inner(spec.Spec):
+class Inner(toml.Spec):
     depth: int = 1
     width: float = 1.0
 
 
-class Outer(spec.Spec):
+class Outer(toml.Spec):
     prose = frozenset({"named"})
 
     name: str
@@ -36,7 +36,7 @@ def message(file: Path, text: str | bytes) -> str:
     """What loading a file with this text complains about, without the file's name."""
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(UserError) as caught:
-        spec.load(file, Outer, name=file.stem)
+        toml.load(file, Outer, name=file.stem)
     said = str(caught.value)
     assert said.startswith(f"{file}: ")
     assert "\n" not in said
@@ -78,13 +78,13 @@ def test_bytes_that_are_no_text_and_a_file_that_is_not_there_are_said(file: Path
     assert said == "cannot be read: 'utf-8' codec can't decode byte 0xff in position 9: invalid start byte"
     missing = file.with_name("other.toml")
     with pytest.raises(UserError) as caught:
-        spec.load(missing, Outer, name="other")
+        toml.load(missing, Outer, name="other")
     assert str(caught.value) == f"{missing}: cannot be read: [Errno 2] No such file or directory: '{missing}'"
 
 
 def test_specs_do_not_change_once_read(file: Path) -> None:
     file.write_text('title = "t"')
-    outer = spec.load(file, Outer, name="thing")
+    outer = toml.load(file, Outer, name="thing")
     with pytest.raises(ValueError, match="frozen"):
         outer.title = "u"
 
@@ -98,16 +98,16 @@ JSON = st.recursive(
 
 @given(JSON)
 def test_canonical_json_is_ascii_in_one_line_and_says_the_same(value: object) -> None:
-    text = spec.canonical_json(value)
+    text = toml.canonical_json(value)
     assert text.isascii()
     assert "\n" not in text
     assert json.loads(text) == value
 
 
 def test_a_digest_is_stable_over_releases() -> None:
-    assert spec.digest({"a": [1, "ü"]}) == "eadfa0001c9e"
-    assert spec.digest({"a": [1, "ü"]}, 64).startswith("eadfa0001c9e")
-    assert spec.digest({"a": 1, "b": 2}) != spec.digest({"b": 2, "a": 1})
+    assert toml.digest({"a": [1, "ü"]}) == "eadfa0001c9e"
+    assert toml.digest({"a": [1, "ü"]}, 64).startswith("eadfa0001c9e")
+    assert toml.digest({"a": 1, "b": 2}) != toml.digest({"b": 2, "a": 1})
 
 
 @pytest.mark.parametrize(

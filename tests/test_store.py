@@ -17,11 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import run_content
-from tsuishi import schema, spec, store
-from tsuishi.case import AXES, Case
-from tsuishi.errors import UserError
-from tsuishi.files import read_json, write_json
-from tsuishi.store import RunDirectory, csv_value, csv_writer, known_runs, open_run
+from tsuishi.base import toml
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import read_json, write_json
+from tsuishi.results import directory, schema
+from tsuishi.results.directory import RunDirectory, csv_value, csv_writer, known_runs, open_run
+from tsuishi.specs.case import AXES, Case
 
 CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
 HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'
@@ -172,7 +173,7 @@ def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirector
     written = path.stat().st_mtime_ns, path.stat().st_ino
     assert run.add_record("machine", {"os": "x"}) == first
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == written
-    assert first == f"machine-{spec.digest({'os': 'x'})}"
+    assert first == f"machine-{toml.digest({'os': 'x'})}"
     assert run.add_record("machine", {"os": "y"}) != first
     assert run.record(first) == {"os": "x"}
 
@@ -354,7 +355,7 @@ def test_runs_are_found_by_id_by_path_and_as_the_latest(tmp_path: Path) -> None:
 
 
 def test_statuses_are_either_final_or_run_again() -> None:
-    assert not set(store.FINDINGS) & set(store.UNFINISHED)
+    assert not set(directory.FINDINGS) & set(directory.UNFINISHED)
     (status,) = [column for column in schema.TRIALS if column.name == "status"]
-    assert all(name in status.description for name in (*store.FINDINGS, *store.UNFINISHED))
+    assert all(name in status.description for name in (*directory.FINDINGS, *directory.UNFINISHED))
     assert json.dumps(schema.data_package("x"))

@@ -14,10 +14,10 @@ import pytest
 from tests.conftest import missing
 from tests.pinned import environment
 from tsuishi.engines import sandbox
-from tsuishi.engines.base import Built, Launch, Limits
+from tsuishi.engines.interface import Built, Launch, Limits
 from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
-from tsuishi.gpus.nvml import Gpu
-from tsuishi.listen import Timeout, Transcript, listen
+from tsuishi.machine.gpus import Gpu
+from tsuishi.stream.listener import Timeout, Transcript, listen
 
 PYTHON = sys.executable
 BUILT = Built(environment(()), "host", "", "", "", (PYTHON,))
@@ -148,7 +148,7 @@ except BlockingIOError:
 RUNNER = """
 import sys
 from tests.pinned import environment
-from tsuishi.engines.base import Built, Launch
+from tsuishi.engines.interface import Built, Launch
 from tsuishi.engines.subprocesses import SubprocessEngine
 built = Built(environment(()), "host", "", "", "", (sys.executable,))
 process = SubprocessEngine().start(built, Launch(tuple(sys.argv[1:]), {}, "name", {}))

@@ -8,10 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.case import AXES, Case
-from tsuishi.errors import UserError
-from tsuishi.rooms import Rooms
-from tsuishi.suite import PROFILES, Suite, known_suites, profile_name, read_suite, select_suites
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.suite import (
+    PROFILES,
+    Suite,
+    known_suites,
+    profile_name,
+    read_suite,
+    select_suites,
+)
 
 SUITES = Rooms().suites
 HEAD = 'title = "A title"\nworkload = "w"\n'

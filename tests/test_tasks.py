@@ -13,8 +13,8 @@ import pytest
 from tests.bench import BEHAVIOURS, least_environment, make_rooms
 from tests.conftest import missing
 from tests.reports import keep_drawings
-from tsuishi.command_line import MAIN_JOB
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.commands.command_line import MAIN_JOB
 
 REAL = Rooms()
 

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from tests.counting import lines_run
 from tests.test_runner import wait_for
-from tsuishi import schema
-from tsuishi.gpus.nvml import Nvml
-from tsuishi.telemetry import Sampler, energy_j, process_memory_mib
+from tsuishi.machine.gpus import Nvml
+from tsuishi.results import schema
+from tsuishi.run.sampler import Sampler, energy_j, process_memory_mib
 
 
 class NoGpus(Nvml):

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from tests.tiny_venv import PYTHON, tiny_rooms
-from tsuishi import inventory
-from tsuishi.builder import Builder, Ready
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.engines.base import Kept
-from tsuishi.environment import Environment, read_environment
-from tsuishi.errors import BuildError, UserError
-from tsuishi.measuring import Measuring
-from tsuishi.provenance import other_versions
-from tsuishi.session import Session
+from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.screen import Screen
+from tsuishi.commands import inventory
+from tsuishi.engines.interface import Kept
+from tsuishi.environments.builder import Builder, Ready
+from tsuishi.environments.provenance import other_versions
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.environment import Environment, read_environment
 
 pytestmark = pytest.mark.long
 

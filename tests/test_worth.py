@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.questions import Asked, Cell
-from tsuishi.worth import Costs, choose, next_ones, with_more_time
+from tsuishi.plan.worth import Costs, choose, next_ones, with_more_time
+from tsuishi.specs.questions import Asked, Cell
 
 
 def comparison(name: str, worth: float = 1.0, environments: tuple[str, ...] = ("a",), stem: str = "") -> Asked:

@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.bench import least_environment, make_rooms
 from tests.conftest import missing
 from tests.engine.conftest import add_to_cache
-from tsuishi.fetching.artifacts import sha256_of
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import Settings
 
 PYTHON = f"3.{sys.version_info.minor}"
 # Reports the version of the package, as workloads report those of a framework.

@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tsuishi.analysis.findings import Finding
-from tsuishi.analysis.intervals import Pool, Term, pool
-from tsuishi.claims import Check
+from tsuishi.estimates.intervals import Pool, Term, pool
+from tsuishi.specs.claims import Check
+from tsuishi.verdicts.findings import Finding
 
 CASE = {"suite": "multi_gpu_scaling", "protocol": "steady", "model": "cnn10", "batch_size": 128}
 

@@ -3,7 +3,7 @@
 import math
 import random
 
-from tsuishi.analysis.answers import is_alike, is_decided, ratio_of
+from tsuishi.verdicts.answers import is_alike, is_decided, ratio_of
 
 REPEATS = 2000
 

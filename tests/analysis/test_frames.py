@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
-from tsuishi import printable, schema
-from tsuishi.analysis.estimates import Block, case_estimates, phase_estimates, trial_estimates
-from tsuishi.analysis.frames import outcomes, read_runs
-from tsuishi.errors import UserError
+from tsuishi.base import printable
+from tsuishi.base.errors import UserError
+from tsuishi.estimates.samples import Block, case_estimates, phase_estimates, trial_estimates
+from tsuishi.results import schema
+from tsuishi.results.frames import outcomes, read_runs
 
 
 def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:

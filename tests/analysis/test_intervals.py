@@ -8,7 +8,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tsuishi.analysis.intervals import Contrast, Pool, Region, Term, case_terms, contrast, pool, ratio, trial_values
+from tsuishi.estimates.intervals import (
+    Contrast,
+    Pool,
+    Region,
+    Term,
+    case_terms,
+    contrast,
+    pool,
+    ratio,
+    trial_values,
+)
 
 # 5 % of 4,000 has a standard error of 0.34 %: a rate that is 5 % is seen between 3.9 and 6.1 %.
 RUNS = 4000

@@ -7,11 +7,11 @@ import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, training_case
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.judging import Judgement, judge, self_consistency
-from tsuishi.analysis.outcomes import Outcome
-from tsuishi.claims import Check, Claim
-from tsuishi.published import Source, read_sources
+from tsuishi.specs.claims import Check, Claim
+from tsuishi.specs.source import Source, read_sources
+from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement, judge, self_consistency
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -145,7 +145,7 @@ def test_what_fits_is_judged_on_gpus_of_that_memory_only(tmp_path: Path) -> None
 
 
 def _scope(above: float, below: float) -> Any:
-    from tsuishi.claims import Bounds, Scope
+    from tsuishi.specs.claims import Bounds, Scope
 
     return Scope(gpu_memory_gib=Bounds(above=above, below=below))
 

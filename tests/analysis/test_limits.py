@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, limits_case, steady_samples, training_case, work
-from tsuishi.analysis import limits
-from tsuishi.analysis.estimates import Block, work_estimates
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.limits import Device, Limits, roofline
-from tsuishi.report.comparison import Comparison
+from tsuishi.estimates import roofline as limits
+from tsuishi.estimates.roofline import Device, Limits, roofline
+from tsuishi.estimates.samples import Block, work_estimates
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.verdicts.evidence import Evidence
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
 DEVICE = Limits({"fp32": 100.0, "fp16": 1000.0}, 10.0)

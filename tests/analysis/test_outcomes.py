@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from tests.analysis.claim_checks import check, finding, steps
-from tsuishi.analysis.elements import Missing
-from tsuishi.analysis.findings import Finding
-from tsuishi.analysis.intervals import Pool
-from tsuishi.analysis.outcomes import Outcome, evaluate
-from tsuishi.claims import Selection
+from tsuishi.estimates.intervals import Pool
+from tsuishi.specs.claims import Selection
+from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.hypotheses import Missing
 
 TWO_TO_ONE = {"of": {"devices": [2]}, "to": {"devices": [1]}}
 LESS = {"hold": {"below": 0.95}, "direction": {"below": 1.0}}

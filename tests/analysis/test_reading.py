@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case, write_example
-from tsuishi.analysis import recorded as reading
-from tsuishi.analysis.frames import read_runs
-from tsuishi.analysis.reading import frame
-from tsuishi.analysis.recorded import Parts, ahead, read_visible, recorded
-from tsuishi.errors import UserError
-from tsuishi.printable import visible
-from tsuishi.store import RunDirectory
+from tsuishi.base.errors import UserError
+from tsuishi.base.printable import visible
+from tsuishi.results import reader as reading
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import read_runs
+from tsuishi.results.reader import Parts, ahead, read_visible, recorded
+from tsuishi.results.tables import frame
 
 HEAD = "phase,index,steps,images,seconds\n"
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples, training_case
-from tsuishi.analysis import drift
-from tsuishi.analysis.estimates import trial_estimates
-from tsuishi.analysis.frames import Results, read_runs
-from tsuishi.analysis.telemetry import LEAST_BINS, MOST_BINS, overview
+from tsuishi.estimates import drift
+from tsuishi.estimates.samples import trial_estimates
+from tsuishi.estimates.thinning import LEAST_BINS, MOST_BINS, overview
+from tsuishi.results.frames import Results, read_runs
 
 TWO_GPUS = [{"index": 0, "name": "A", "memory_mib": 4000.0}, {"index": 3, "name": "B", "memory_mib": 8000.0}]
 

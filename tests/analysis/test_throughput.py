@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
-from tsuishi.analysis import throughput
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.throughput import Fit, fit
-from tsuishi.published import read_sources
-from tsuishi.report.comparison import Comparison
-from tsuishi.report.fits import fitted_lines, published_section
-from tsuishi.report.tables import Table
+from tsuishi.estimates import throughput
+from tsuishi.estimates.throughput import Fit, fit
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import Table
+from tsuishi.report.sections.fits import fitted_lines, published_section
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tests.analysis.claim_checks import check, finding, steps
-from tsuishi.analysis.findings import Finding
-from tsuishi.analysis.intervals import pool
-from tsuishi.analysis.outcomes import Outcome, evaluate
-from tsuishi.analysis.verdicts import Evidence, decide, on_values, together, too_few
-from tsuishi.claims import Check
+from tsuishi.estimates.intervals import pool
+from tsuishi.specs.claims import Check
+from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.decision import Evidence, decide, on_values, together, too_few
+from tsuishi.verdicts.findings import Finding
 
 RUNS = 2000
 # What 5 % may be seen as in so many runs, three standard errors away.

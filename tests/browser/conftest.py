@@ -12,7 +12,7 @@ from tests.conftest import missing
 from tests.hostile_run import hostile_run
 from tests.reports import make_report
 from tests.synthetic_run import write_example
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page, Request

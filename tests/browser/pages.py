@@ -4,12 +4,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tsuishi.report.blocks import Bullets, Chart, Code, Explorer, Heading, Section, Text, View
-from tsuishi.report.charts import specification
-from tsuishi.report.drawing import runtime, to_svg
-from tsuishi.report.tables import Cell, Table
-from tsuishi.report.typeset import as_html
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.report.charts.figures import specification
+from tsuishi.report.output.typesetting import as_html
+from tsuishi.report.output.vega import runtime, to_svg
+from tsuishi.report.parts.blocks import (
+    Bullets,
+    Chart,
+    Code,
+    Explorer,
+    Heading,
+    Section,
+    Text,
+    View,
+)
+from tsuishi.report.parts.wording import Cell, Table
 
 # What ends scripts, comments, attributes and strings, turns text around, or is too long for any place.
 HOSTILE = (

@@ -13,11 +13,11 @@ from tests.bench import make_rooms
 from tests.conftest import missing, shared_folder
 from tests.engine import podman as podman_service
 from tests.job import JOB, REAL, invoke
-from tsuishi.builder import Builder
-from tsuishi.environment import read_environment
-from tsuishi.fetching.artifacts import Cache, sha256_of
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings, mirrored, read_settings
+from tsuishi.artifacts.cache import Cache, sha256_of
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import Settings, mirrored, read_settings
+from tsuishi.environments.builder import Builder
+from tsuishi.specs.environment import read_environment
 
 
 @pytest.fixture(scope="session")

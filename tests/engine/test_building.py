@@ -22,15 +22,15 @@ from tests.engine.conftest import tiny_rooms
 from tests.fetching.servers import Site, served
 from tests.job import invoke
 from tests.test_runner import wait_for
-from tsuishi import inventory
-from tsuishi.builder import Builder
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.environment import Environment, read_environment
-from tsuishi.errors import UserError
-from tsuishi.rooms import Rooms
-from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.commands import inventory
+from tsuishi.environments.builder import Builder
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.specs.environment import Environment, read_environment
 
 pytestmark = pytest.mark.engine
 
@@ -440,8 +440,8 @@ def building(rooms: Rooms, settings: Settings, *names: str) -> "subprocess.Popen
 import sys
 from pathlib import Path
 from tests.engine.test_building import session, tiny
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import Settings
 rooms = Rooms(Path({str(rooms.root)!r}))
 work, _ = session(rooms, Settings(**{settings.model_dump(mode="json")!r}))
 try:

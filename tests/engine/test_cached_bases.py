@@ -13,11 +13,11 @@ import docker
 import pytest
 
 from tests.engine.conftest import tiny_rooms
-from tsuishi.engines.bases import Bases
-from tsuishi.engines.daemon import image_or_none
-from tsuishi.environment import Base, Environment, read_environment
-from tsuishi.errors import UserError
-from tsuishi.settings import Settings
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.engines.docker.base_images import Bases
+from tsuishi.engines.docker.daemon import image_or_none
+from tsuishi.specs.environment import Base, Environment, read_environment
 
 pytestmark = pytest.mark.engine
 

@@ -13,10 +13,10 @@ from tests.engine import local_bases
 from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
 from tests.test_runner import samples_written, trials, wait_for
-from tsuishi import store
-from tsuishi.measuring import Measuring
-from tsuishi.runner import RunStopped
-from tsuishi.settings import Settings
+from tsuishi.base.settings import Settings
+from tsuishi.results import directory
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.runner import RunStopped
 
 pytestmark = pytest.mark.engine
 
@@ -49,7 +49,7 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     with pytest.raises(RunStopped, match=told):
         Measuring(session(rooms, settings)).run_suite("")
     killer.join()
-    run = store.open_run(tmp_path / "results")
+    run = directory.open_run(tmp_path / "results")
     before = {name: trial["status"] for name, trial in trials(run).items()}
     assert before["sleeps"] == "failed"
     assert trials(run)["sleeps"]["reason"].startswith("docker stopped answering: ")

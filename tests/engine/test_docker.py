@@ -19,21 +19,21 @@ import pytest
 from tests.engine.conftest import linked_cache, tiny_rooms
 from tests.job import REAL
 from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
-from tsuishi import store
-from tsuishi.builder import Builder
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.engines.base import Limits
-from tsuishi.engines.containers import hardening
-from tsuishi.engines.daemon import identify
-from tsuishi.engines.docker import DockerEngine
-from tsuishi.environment import read_environment
-from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.artifacts import sha256_of
-from tsuishi.measuring import Measuring
-from tsuishi.rooms import Rooms
-from tsuishi.session import Session
-from tsuishi.settings import Settings, mirrored
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings, mirrored
+from tsuishi.engines.docker.containers import hardening
+from tsuishi.engines.docker.daemon import identify
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.engines.interface import Limits
+from tsuishi.environments.builder import Builder
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.results import directory
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.environment import read_environment
 
 if TYPE_CHECKING:
     from docker.models.containers import Container
@@ -72,7 +72,7 @@ def containers(client: "docker.DockerClient", root: Path) -> list[tuple["Contain
     return [(one, one.status) for one in found]
 
 
-def metrics(run: store.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
+def metrics(run: directory.RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
     with (run.trials / trial["trial_id"] / "metrics.csv").open() as file:
         return {row["name"]: float(row["value"]) for row in csv.DictReader(file)}
 
@@ -197,7 +197,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
     def with_a_device(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
-    monkeypatch.setattr("tsuishi.engines.docker.hardening", with_a_device)
+    monkeypatch.setattr("tsuishi.engines.docker.engine.hardening", with_a_device)
     run = Measuring(session(tiny_rooms(tmp_path, "ok"), settings)).run_suite("")
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
@@ -332,9 +332,9 @@ def runner_process(rooms: Rooms, settings: Settings, first: str = "") -> "subpro
 import sys
 from pathlib import Path
 from tests.engine.test_docker import session
-from tsuishi.rooms import Rooms
-from tsuishi.measuring import Measuring
-from tsuishi.settings import Settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.run.measuring import Measuring
+from tsuishi.base.settings import Settings
 try:
     work = session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r}))
     Measuring(work).run_suite("")
@@ -347,10 +347,10 @@ except KeyboardInterrupt:
 LOCK = """
 import sys
 from pathlib import Path
-from tsuishi.builder import Builder
-from tsuishi.environment import read_environment
-from tsuishi.rooms import Rooms
-from tsuishi.settings import Settings
+from tsuishi.environments.builder import Builder
+from tsuishi.specs.environment import read_environment
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import Settings
 engine = Builder(Settings(**{settings!r}), Rooms(Path({root!r}))).engines["docker"]
 with engine.base_container(read_environment(Path({root!r}) / "images" / "tiny.toml"), print) as container:
     print("container", container.id, flush=True)
@@ -427,7 +427,7 @@ def test_what_a_killed_runner_left_burning_ends_by_itself(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
     rooms = tiny_rooms(tmp_path, "burns", profile="timeout_s = 3.0")
-    child = runner_process(rooms, settings, "from tsuishi.engines import containers; containers.GRACE_S = 1.0")
+    child = runner_process(rooms, settings, "from tsuishi.engines.docker import containers; containers.GRACE_S = 1.0")
     container = burning(tmp_path, client)
     child.kill()
     child.wait()

@@ -20,14 +20,15 @@ from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
 from tests.test_exchange import damaged, end_of, entry
 from tests.test_runner import trials
-from tsuishi import exchange, intake
-from tsuishi.choice import Choice
-from tsuishi.engines.docker import DockerEngine
-from tsuishi.environment import read_environment
-from tsuishi.errors import UserError
-from tsuishi.measuring import Measuring
-from tsuishi.settings import Settings
-from tsuishi.store import RunDirectory
+from tsuishi.artifacts import intake
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.commands import exchange
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.plan.choice import Choice
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.environment import read_environment
 
 pytestmark = pytest.mark.engine
 

@@ -12,17 +12,17 @@ from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository,
 from tests.engine.conftest import tiny_rooms
 from tests.engine.registries import push, registry
 from tests.job import REAL
-from tsuishi import commands
-from tsuishi.builder import Builder
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.environment import read_environment
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import sha256_of
-from tsuishi.locking import Locked
-from tsuishi.rooms import Rooms
-from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.commands import tasks
+from tsuishi.environments.builder import Builder
+from tsuishi.locking.resolve import Locked
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.specs.environment import read_environment
 
 pytestmark = pytest.mark.engine
 
@@ -261,6 +261,6 @@ def test_building_locks_first_where_it_is_asked_to(tmp_path: Path, settings: Set
         return Session(settings, Choice(environments=("tiny",)), Screen(), rooms)
 
     with pytest.raises(UserError, match="not known yet: pip"):
-        commands.build(session(), locked_only=True)
-    commands.build(session(), locked_only=False)
+        tasks.build(session(), locked_only=True)
+    tasks.build(session(), locked_only=False)
     assert session().builder.find(read_environment(rooms.images / "tiny.toml"))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.job import EVERYWHERE, JOB, PINNED, REAL, TENSORFLOW, TORCH, Trial, invoke, rows, trials
-from tsuishi import store
-from tsuishi.suite import read_suite
+from tsuishi.results import directory
+from tsuishi.specs.suite import read_suite
 
 pytestmark = pytest.mark.engine
 
@@ -73,7 +73,7 @@ def is_expected(trial: Trial) -> bool:
 
 
 def test_every_environment_reports_what_it_promises(done: tuple[Path, str]) -> None:
-    run = store.open_run(done[0] / "results")
+    run = directory.open_run(done[0] / "results")
     records = {run.record(trial["environment_record"])["name"]: trial for _, trial in run.finished()}
     for environment in PINNED:
         trial = records[environment.name]

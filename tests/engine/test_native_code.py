@@ -6,9 +6,9 @@ import pytest
 
 from benchmarks.native_code import code_in, code_in_wheel
 from tests.job import REAL
-from tsuishi.builder import Builder
-from tsuishi.environment import read_environment
-from tsuishi.settings import Settings
+from tsuishi.base.settings import Settings
+from tsuishi.environments.builder import Builder
+from tsuishi.specs.environment import read_environment
 
 pytestmark = pytest.mark.engine
 

@@ -19,10 +19,10 @@ from benchmarks.two_builds import build, compare, image_content
 from tests.bench import least_environment
 from tests.engine.conftest import tiny_rooms
 from tests.job import REAL
-from tsuishi.builder import Builder, Ready
-from tsuishi.environment import Environment, read_environment
-from tsuishi.fetching.artifacts import sha256_of
-from tsuishi.settings import Settings
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base.settings import Settings
+from tsuishi.environments.builder import Builder, Ready
+from tsuishi.specs.environment import Environment, read_environment
 
 pytestmark = pytest.mark.engine
 

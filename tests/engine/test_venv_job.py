@@ -7,9 +7,9 @@ import pytest
 from tests.conftest import missing
 from tests.engine.conftest import linked_cache
 from tests.job import invoke, rows
-from tsuishi import store
-from tsuishi.engines.pythons import find_python
-from tsuishi.settings import read_settings
+from tsuishi.base.settings import read_settings
+from tsuishi.machine.interpreters import find_python
+from tsuishi.results import directory
 
 pytestmark = pytest.mark.pythons
 
@@ -27,7 +27,7 @@ def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: 
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr
     assert "tf1.13-cpu   venv" in result.stdout
     assert {row["status"] for row in rows(tmp_path, "trials")} == {"ok"}
-    run = store.open_run(tmp_path / "results")
+    run = directory.open_run(tmp_path / "results")
     record = run.record(rows(tmp_path, "trials")[0]["environment_record"])
     assert record["engine"] == "venv"
     assert record["substitutions"][0]["used"].startswith("CPython 3.6.")

@@ -13,10 +13,10 @@ import pytest
 from tests.fetching.servers import Site, dripping
 from tests.pinned import CONTENT, OTHER, SHA256, WHEEL, environment, pin
 from tests.test_runner import wait_for
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.fetcher import Fetcher
-from tsuishi.fetching.pip_configuration import Sources
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.fetcher import Fetcher
+from tsuishi.artifacts.pip_configuration import Sources
+from tsuishi.base.errors import UserError
 
 ROOT = Path(__file__).parents[2]
 
@@ -112,9 +112,9 @@ FETCH = """
 import sys
 from pathlib import Path
 from tests.pinned import environment, pin
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.fetcher import Fetcher
-from tsuishi.fetching.pip_configuration import Sources
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.fetcher import Fetcher
+from tsuishi.artifacts.pip_configuration import Sources
 cache, index = sys.argv[1:]
 said = lambda line: print(line, flush=True)
 print(*Fetcher(Cache(Path(cache)), Sources(indexes=(index,)), said).fetch(environment((pin(),))))

@@ -11,12 +11,12 @@ from unearth import Link
 
 from tests.fetching.servers import Site, cut_at, redirected, status
 from tests.pinned import CONTENT, OTHER, SHA256, WHEEL, environment, pin
-from tsuishi.debian import Deb
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.fetcher import Fetcher, _may_be
-from tsuishi.fetching.pip_configuration import Sources
-from tsuishi.lock import Pin
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.fetcher import Fetcher, _may_be
+from tsuishi.artifacts.pip_configuration import Sources
+from tsuishi.base.errors import UserError
+from tsuishi.specs.debian import Deb
+from tsuishi.specs.lock import Pin
 
 CLOSED = "http://127.0.0.1:9"
 ADVICE = "correct the lock, or name another source: docs/sites.md says how"

@@ -12,10 +12,10 @@ from tests.fetching import servers
 from tests.fetching.servers import Fault, Site
 from tests.fetching.test_fetcher import Host
 from tests.pinned import CONTENT, OTHER, SHA256, WHEEL, environment, pin
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.network import Network
-from tsuishi.fetching.pip_configuration import Sources
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.network import Network
+from tsuishi.artifacts.pip_configuration import Sources
+from tsuishi.base.errors import UserError
 
 SIZE = len(CONTENT)
 HALF = SIZE // 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from unearth import PackageFinder
 
-from tsuishi.fetching.pip_configuration import Sources, pip_options, pip_sources
+from tsuishi.artifacts.pip_configuration import Sources, pip_options, pip_sources
 
 
 @pytest.fixture

@@ -21,17 +21,17 @@ from tests.fetching.servers import Site, cut_at, redirected, served, status, tin
 from tests.fetching.test_fetcher import Host
 from tests.pinned import CONTENT, SHA256, WHEEL, environment, pin
 from tests.test_runner import SMALL, session, wait_for
-from tsuishi import datasets
-from tsuishi.builder import Builder
-from tsuishi.datasets import DataSet
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.network import Network, trusted_certificates
-from tsuishi.fetching.pip_configuration import Sources, pip_options
+from tsuishi.artifacts import datasets
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.datasets import DataSet
+from tsuishi.artifacts.network import Network, trusted_certificates
+from tsuishi.artifacts.pip_configuration import Sources, pip_options
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import read_settings
+from tsuishi.environments.builder import Builder
 from tsuishi.locking.servers import Servers
-from tsuishi.measuring import Measuring
-from tsuishi.rooms import Rooms
-from tsuishi.settings import read_settings
+from tsuishi.run.measuring import Measuring
 
 TOKEN = "s3cr3t-t0ken"
 _OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")

@@ -16,17 +16,17 @@ import pytest
 from tests.bench import make_rooms
 from tests.gpus.test_nvml import MIB, V100, fake
 from tests.test_runner import session
-from tsuishi.console import Screen
-from tsuishi.environment import read_environment
-from tsuishi.errors import UserError
-from tsuishi.gpus import busy
-from tsuishi.gpus.busy import await_idle, shared_with, used_by_others
-from tsuishi.gpus.nvml import Nvml
-from tsuishi.measuring import Measuring
-from tsuishi.plan import plan_trials
-from tsuishi.run_progress import running
-from tsuishi.runner import Runner, RunStopped
-from tsuishi.store import RunDirectory
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.machine import busy
+from tsuishi.machine.busy import await_idle, shared_with, used_by_others
+from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.trials import plan_trials
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.progress import running
+from tsuishi.run.runner import Runner, RunStopped
+from tsuishi.specs.environment import read_environment
 
 # Nobody of ours, on any machine.
 INIT = psutil.Process(1)

@@ -7,11 +7,11 @@ import pytest
 from packaging.version import Version
 
 from tests.test_telemetry import NoGpus
-from tsuishi.environment import Cuda, Environment, known_environments, read_environment
-from tsuishi.errors import UserError
-from tsuishi.gpus.accelerators import gpu_refusal
-from tsuishi.gpus.compatibility import read_table, refusal, runs_natively
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.machine.accelerators import gpu_refusal
+from tsuishi.machine.compatibility import read_table, refusal, runs_natively
+from tsuishi.specs.environment import Cuda, Environment, known_environments, read_environment
 
 IMAGES = Rooms().images
 TABLE = read_table(IMAGES)

@@ -8,8 +8,8 @@ from typing import Any
 import pynvml
 import pytest
 
-from tsuishi.errors import UserError
-from tsuishi.gpus.nvml import Nvml, throttle_reasons
+from tsuishi.base.errors import UserError
+from tsuishi.machine.gpus import Nvml, throttle_reasons
 
 MIB = 1 << 20
 

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from tests.gpus.test_compatibility import KNOWN, Machine
-from tsuishi import measuring
-from tsuishi.builder import Ready
-from tsuishi.case import Case
-from tsuishi.choice import Choice
-from tsuishi.console import Screen
-from tsuishi.engines.base import Built
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.engines.interface import Built
 from tsuishi.engines.venv import VenvEngine
-from tsuishi.errors import UserError
-from tsuishi.gpus.nvml import Gpu
-from tsuishi.measuring import Measuring
-from tsuishi.plan import PlannedTrial
-from tsuishi.session import Session
-from tsuishi.settings import Settings
+from tsuishi.environments.builder import Ready
+from tsuishi.machine.gpus import Gpu
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.run import measuring
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.case import Case
 
 NAME = "torch1.1-cu90"
 

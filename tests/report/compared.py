@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from tests.synthetic_run import SyntheticRun, steady_samples
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.case import Case
-from tsuishi.published import read_sources
-from tsuishi.report.blocks import Page, View
-from tsuishi.report.comparison import Comparison
-from tsuishi.report.page import make_page
-from tsuishi.report.tables import Table
+from tsuishi.report.parts.blocks import Page, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import Table
+from tsuishi.report.sections.page import make_page
+from tsuishi.specs.case import Case
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 

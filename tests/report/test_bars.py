@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.report.compared import compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, limits_case, steady_samples, training_case, work
-from tsuishi.report.bars import energies, limit_fractions, step_parts
-from tsuishi.report.blocks import Chart, View
+from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
+from tsuishi.report.parts.blocks import Chart, View
 
 
 def drawn(view: View) -> tuple[Chart, list[dict[str, Any]]]:

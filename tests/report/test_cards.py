@@ -8,8 +8,8 @@ import pytest
 
 from tests.report.compared import evidence_of, factors, tables
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, limits_case, training_case, work
-from tsuishi.report.blocks import Bullets, Text, View
-from tsuishi.report.cards import cards, cards_view
+from tsuishi.report.parts.blocks import Bullets, Text, View
+from tsuishi.report.sections.beside_published import cards, cards_view
 
 # Published median epochs of cnn10 on one RTX 2080 Ti, in s, by batch size.
 PUBLISHED_S = {128: 13.90, 256: 12.29}

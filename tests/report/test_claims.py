@@ -9,12 +9,12 @@ import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.published import read_sources
-from tsuishi.report.blocks import Bullets
-from tsuishi.report.claims import Verdicts
-from tsuishi.report.language import speaking
-from tsuishi.report.tables import Table
+from tsuishi.base.language import speaking
+from tsuishi.report.parts.blocks import Bullets
+from tsuishi.report.parts.wording import Table
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED) for claim in source.claims}

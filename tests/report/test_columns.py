@@ -10,8 +10,8 @@ import pytest
 
 from tests.reports import make_report
 from tests.synthetic_run import TF, SyntheticRun, conv2d_case, write_example
-from tsuishi.report import columns
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.report.parts import columns
 
 PARSED: dict[str, Callable[[str], object]] = {
     "string": str,
@@ -74,7 +74,7 @@ def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run
 
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/columns\.py"):
+    with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/parts/columns\.py"):
         columns.frame(columns.TABLES["parity"], [{"suite": "parity", "colour": "red"}])
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.errors import UserError
-from tsuishi.report.csv_files import _FORMULA, CsvFiles, text
+from tsuishi.base.errors import UserError
+from tsuishi.report.output.csv_files import _FORMULA, CsvFiles, text
 
 COLUMNS: dict[str, list[Any]] = {
     "name": ["a", 'b, "c"'],

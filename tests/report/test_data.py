@@ -9,13 +9,13 @@ import pytest
 
 from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import SyntheticRun, write_example
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.published import read_sources
-from tsuishi.report.blocks import Chart, Page
-from tsuishi.report.data import report_json, report_schema
-from tsuishi.report.language import languages, speaking
-from tsuishi.report.tables import Table
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.language import languages, speaking
+from tsuishi.report.output.json_data import report_json, report_schema
+from tsuishi.report.parts.blocks import Chart, Page
+from tsuishi.report.parts.wording import Table
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 
 @pytest.fixture(scope="module")

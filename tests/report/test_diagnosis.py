@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.report.diagnosis import ONE_TRIAL, diagnose
+from tsuishi.report.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
+from tsuishi.verdicts.evidence import Evidence
 
 # Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
 Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]

@@ -8,8 +8,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tsuishi.report.blocks import Chart, Section, View
-from tsuishi.report.drawing import Drawings, Hands, here, kept, runtime, to_svg
+from tsuishi.report.output.vega import (
+    Drawings,
+    Hands,
+    here,
+    kept,
+    runtime,
+    to_svg,
+)
+from tsuishi.report.parts.blocks import Chart, Section, View
 
 BARS = {"data": {"values": [{"x": 1}]}, "mark": "bar", "encoding": {"x": {"field": "x", "type": "quantitative"}}}
 

@@ -16,16 +16,16 @@ import pytest
 from tests.hostile_run import hostile_run
 from tests.reports import make_report
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.errors import UserError
-from tsuishi.published import Source, read_sources
-from tsuishi.report import folder
-from tsuishi.report.comparison import Comparison
-from tsuishi.report.drawing import Drawings
-from tsuishi.report.records import command_line
-from tsuishi.report.tables import digits
-from tsuishi.report.towers import Lines, Towers
-from tsuishi.report.typeset import markdown
+from tsuishi.base.errors import UserError
+from tsuishi.report.explanations.conv2d.towers import Lines, Towers
+from tsuishi.report.output import folder
+from tsuishi.report.output.typesetting import markdown
+from tsuishi.report.output.vega import Drawings
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import digits
+from tsuishi.report.sections.descriptions import command_line
+from tsuishi.specs.source import Source, read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED, TEMPLATES = ROOT / "reports" / "published", ROOT / "templates"

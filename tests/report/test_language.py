@@ -14,16 +14,24 @@ from babel.messages.pofile import read_po
 
 from tests.reports import make_report
 from tests.synthetic_run import write_example
-from tsuishi.analysis.frames import STATUSES
-from tsuishi.errors import UserError
-from tsuishi.files import read_json
-from tsuishi.published import read_sources
-from tsuishi.quantities import QUANTITIES
-from tsuishi.report.catalogues import messages, update
-from tsuishi.report.language import CATALOGUES, ENGLISH, in_words, languages, prose, speaking, t
-from tsuishi.report.live import live
-from tsuishi.report.tables import header, status_text
-from tsuishi.store import RunDirectory
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import read_json
+from tsuishi.base.language import (
+    CATALOGUES,
+    ENGLISH,
+    in_words,
+    languages,
+    prose,
+    speaking,
+    t,
+)
+from tsuishi.report.output.catalogues import messages, update
+from tsuishi.report.output.interactive import live
+from tsuishi.report.parts.wording import header, status_text
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import STATUSES
+from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.source import read_sources
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"

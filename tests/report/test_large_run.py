@@ -7,11 +7,11 @@ from contextlib import contextmanager
 import pytest
 
 from tests.large_run import write_large_run
-from tsuishi import schema
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.analysis.frames import read_runs
-from tsuishi.report.telemetry import telemetry_section, telemetry_warnings
-from tsuishi.store import RunDirectory
+from tsuishi.report.sections.load import telemetry_section, telemetry_warnings
+from tsuishi.results import schema
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import read_runs
+from tsuishi.verdicts.evidence import Evidence
 
 SMALL, LARGE = 300, 1_200
 TELEMETRY_ROWS = 60

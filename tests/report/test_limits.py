@@ -1,19 +1,19 @@
 """What a reader of fractions of limits is told."""
 
-from tsuishi.analysis.limits import Device, Limits
-from tsuishi.report import limits
+from tsuishi.estimates.roofline import Device, Limits
+from tsuishi.report.sections import limit_words
 
 
 def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
-    about, *others = limits.notes([0.5], {})
+    about, *others = limit_words.notes([0.5], {})
     assert about.startswith("Fraction of the limit: the least time")
     assert others == []
-    assert [note.split(":")[0] for note in limits.notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
+    assert [note.split(":")[0] for note in limit_words.notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
 
 
 def test_notes_say_what_the_limits_are() -> None:
     found = {Device("m", "A"): Limits({"fp32": 2e11, "bf16": 1.5e13}, 3e12), Device("n", "B"): Limits({}, None)}
-    assert limits.notes([0.5], found)[1] == (
+    assert limit_words.notes([0.5], found)[1] == (
         "The best rates: A: 15.00\u00a0TFLOP/s in bf16, 200.0\u00a0GFLOP/s in fp32, 3.000\u00a0TB/s; "
         "B: memory not measured."
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tsuishi.report.live import digest, embedded, explorer, live, packed
+from tsuishi.report.output.interactive import digest, embedded, explorer, live, packed
 
 SERIES = {"field": "series", "type": "nominal", "legend": {"orient": "bottom"}}
 LINE: dict[str, Any] = {

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.report.compared import compared, tables
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
-from tsuishi.report.measurements import measured
+from tsuishi.report.sections.quantity_tables import measured
 
 
 def shown(run: SyntheticRun, published: bool = False) -> dict[str, list[tuple[str, ...]]]:

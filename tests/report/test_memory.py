@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.report.blocks import Chart, View
-from tsuishi.report.memory import memory
+from tsuishi.report.parts.blocks import Chart, View
+from tsuishi.report.sections.memory import memory
 
 TITLE = "What fits in memory"
 

@@ -6,10 +6,10 @@ import pytest
 
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun
-from tsuishi.analysis import parity
-from tsuishi.case import Case
-from tsuishi.report.blocks import View
-from tsuishi.report.parity import parities
+from tsuishi.estimates import parity
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.sections.loss_distance import parities
+from tsuishi.specs.case import Case
 
 CASE = Case.model_validate(
     {"suite": "parity", "protocol": "steady", "model": "cnn10", "strategy": "none", "devices": 1}

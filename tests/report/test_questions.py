@@ -4,11 +4,11 @@ from pathlib import Path
 from typing import Any
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.published import read_sources
-from tsuishi.report.claims import Verdicts
-from tsuishi.report.questions import Questions
-from tsuishi.rooms import Rooms
+from tsuishi.base.checkout import Rooms
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 SOURCES = read_sources(Rooms().published)
 

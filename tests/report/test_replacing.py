@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tsuishi import files
-from tsuishi.report import folder
+from tsuishi.base import files
+from tsuishi.report.output import folder
 
 LOOKS = """
 import os, sys

@@ -7,9 +7,9 @@ import pytest
 
 from tests.report.compared import compared, tables
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
-from tsuishi.analysis.scaling import Measured, scalings
-from tsuishi.report import scaling
-from tsuishi.report.blocks import Chart, View
+from tsuishi.estimates.scaling import Measured, scalings
+from tsuishi.report.parts.blocks import Chart, View
+from tsuishi.report.sections import speed_up
 
 
 def measured(devices: int, batch_size: int, images_per_s: float, simulated: bool = False, **axes: Any) -> Measured:
@@ -44,7 +44,7 @@ def on_two(tmp_path: Path, *batch_sizes: int) -> View:
         run.add(training_case(batch_size), TF, steady_samples(batch_size, [1.0] * 4))
         both = training_case(batch_size, strategy="mirrored", devices=2)
         run.add(both, TF, steady_samples(batch_size, [0.8] * 4), simulated=True)
-    return scaling.scalings(compared(run, published=True))
+    return speed_up.scalings(compared(run, published=True))
 
 
 def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_path: Path) -> None:
@@ -74,4 +74,4 @@ def test_efficiency_is_drawn_for_each_network_with_the_published_one(tmp_path: P
 def test_one_device_has_no_scaling(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
-    assert scaling.scalings(compared(run, published=True)) == View((), {"scaling": []})
+    assert speed_up.scalings(compared(run, published=True)) == View((), {"scaling": []})

@@ -1,8 +1,8 @@
 """Pages of very large runs are shortened, and say so."""
 
-from tsuishi.report.blocks import Section, Text, View
-from tsuishi.report.shortening import shortened
-from tsuishi.report.tables import Table, text_cell
+from tsuishi.report.parts.blocks import Section, Text, View
+from tsuishi.report.parts.shortening import shortened
+from tsuishi.report.parts.wording import Table, text_cell
 
 
 def table(rows: int, columns: int, title: str) -> Table:

@@ -8,11 +8,11 @@ from scipy import stats
 
 from tests.report.compared import add_trials, evidence_of, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun, limits_case, machine, training_case, work
-from tsuishi.report.blocks import Chart, Section, Text
-from tsuishi.report.comparison import comparisons
-from tsuishi.report.sections import suite_section
-from tsuishi.report.side_by_side import section
-from tsuishi.report.tables import Cell, Table
+from tsuishi.report.parts.blocks import Chart, Section, Text
+from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.wording import Cell, Table
+from tsuishi.report.sections.side_by_side import section
+from tsuishi.report.sections.suite_views import suite_section
 
 STEPS = "multi_gpu_scaling, steady: step, median,\u00a0s"
 MEANS = "Times the reference, on average"

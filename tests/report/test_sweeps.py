@@ -9,14 +9,14 @@ import pytest
 
 from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
-from tsuishi.analysis import throughput
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.published import read_sources
-from tsuishi.report.blocks import Chart
-from tsuishi.report.charts import PALETTE, series_colour, shape_of, sweep_chart, telemetry_chart
-from tsuishi.report.curves import MOST_CHARTS, curves
-from tsuishi.report.drawing import to_svg
-from tsuishi.report.sweeps import MOST_VARIANTS, SWEEPS, sweep_charts, sweep_points
+from tsuishi.estimates import throughput
+from tsuishi.report.charts.curves import MOST_CHARTS, curves
+from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart, telemetry_chart
+from tsuishi.report.charts.sweeps import MOST_VARIANTS, SWEEPS, sweep_charts, sweep_points
+from tsuishi.report.output.vega import to_svg
+from tsuishi.report.parts.blocks import Chart
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
 
 STEP, THROUGHPUT, EPOCH = SWEEPS[2:]
 

@@ -7,12 +7,12 @@ import pytest
 
 from tests.large_run import write_large_run
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, steady_samples, training_case, write_example
-from tsuishi.analysis import telemetry as analysed
-from tsuishi.analysis.evidence import Evidence
-from tsuishi.report import telemetry
-from tsuishi.report.blocks import Chart, Explorer, Section, Text
-from tsuishi.report.tables import Table
-from tsuishi.report.telemetry import gpu_loads, telemetry_section, telemetry_warnings
+from tsuishi.estimates import thinning as analysed
+from tsuishi.report.parts.blocks import Chart, Explorer, Section, Text
+from tsuishi.report.parts.wording import Table
+from tsuishi.report.sections import load
+from tsuishi.report.sections.load import gpu_loads, telemetry_section, telemetry_warnings
+from tsuishi.verdicts.evidence import Evidence
 
 SUITE = "multi_gpu_scaling"
 
@@ -74,7 +74,7 @@ def test_a_phase_that_never_ended_ends_with_the_trial(tmp_path: Path) -> None:
 
 
 def test_where_not_all_fit_the_caption_says_how_many_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(telemetry, "overview", lambda results: analysed.overview(results, 500))
+    monkeypatch.setattr(load, "overview", lambda results: analysed.overview(results, 500))
     section = telemetry_section(Evidence([write_large_run(tmp_path / "run", trials=40, telemetry_rows=30)], ()))
     block = explorer(section)
     count = len(block.data["trials"])
@@ -130,7 +130,7 @@ def test_the_load_over_two_gpus_is_a_table_with_the_mean_over_trials(two_gpus: E
 
 
 def test_clocks_have_a_panel_where_there_are_any(two_gpus: Evidence) -> None:
-    (block,) = telemetry.longest_trial(two_gpus, SUITE).blocks
+    (block,) = load.longest_trial(two_gpus, SUITE).blocks
     assert isinstance(block, Chart)
     titles = [panel["layer"][-1]["encoding"]["y"]["title"] for panel in block.specification["vconcat"]]
     assert titles == ["utilisation, %", "memory, GiB", "GPU clock, MHz"]

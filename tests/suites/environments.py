@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import missing
-from tsuishi.builder import Builder
-from tsuishi.engines.base import Built, Engine, Launch
-from tsuishi.environment import Environment, select_environments
-from tsuishi.rooms import Rooms
-from tsuishi.settings import read_settings
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.settings import read_settings
+from tsuishi.engines.interface import Built, Engine, Launch
+from tsuishi.environments.builder import Builder
+from tsuishi.specs.environment import Environment, select_environments
 
 REAL = Rooms()
 PINNED = select_environments(REAL.images, (), "cpu")

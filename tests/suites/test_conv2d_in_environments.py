@@ -3,7 +3,7 @@
 import pytest
 
 from tests.suites.environments import PINNED, inside, run_inside
-from tsuishi.environment import Environment
+from tsuishi.specs.environment import Environment
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)

@@ -8,7 +8,7 @@ import pytest
 import data
 from tests import cifar10_file
 from tests.suites.environments import PINNED, inside, run_inside
-from tsuishi.environment import Environment
+from tsuishi.specs.environment import Environment
 
 
 def digest(sets: object) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import job
-from tsuishi.gpus.nvml import Nvml
+from tsuishi.machine.gpus import Nvml
 
 pytestmark = pytest.mark.gpus
 

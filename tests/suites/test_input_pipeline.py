@@ -7,9 +7,9 @@ import input_pipeline
 from events import Unsupported
 from request import Fields
 from tests.suites.environments import PINNED, REAL, inside, run_inside
-from tsuishi.environment import Environment
-from tsuishi.published import read_source
-from tsuishi.suite import read_suite
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.source import read_source
+from tsuishi.specs.suite import read_suite
 
 TENSORFLOW = [environment for environment in PINNED if environment.framework == "tensorflow"]
 CASE = {

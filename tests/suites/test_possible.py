@@ -22,15 +22,15 @@ from request import Request
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
-from tsuishi import possible as asking
-from tsuishi.asking import ask
-from tsuishi.builder import Ready
-from tsuishi.case import AXES, Case
-from tsuishi.environment import Environment
-from tsuishi.events import EventParser
-from tsuishi.listen import Transcript
-from tsuishi.possible import Question
-from tsuishi.suite import PROFILES, Profile, known_suites, read_suite
+from tsuishi.environments import possible as asking
+from tsuishi.environments.builder import Ready
+from tsuishi.environments.possible import Question
+from tsuishi.environments.probe import ask
+from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
+from tsuishi.stream.events import EventParser
+from tsuishi.stream.listener import Transcript
 
 HERE = pathlib.Path(possible.__file__)
 # As UNSUPPORTED, for what only the longer profiles ask.

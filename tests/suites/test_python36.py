@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tests.conftest import missing
-from tsuishi.engines.pythons import find_python
+from tsuishi.machine.interpreters import find_python
 
 FILES = sorted((pathlib.Path(__file__).resolve().parents[2] / "suites" / "workloads").glob("*.py"))
 

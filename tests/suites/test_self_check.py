@@ -7,11 +7,11 @@ import pytest
 
 from tests.bench import link_rooms
 from tests.suites.environments import PINNED, REAL, built, inside
-from tsuishi.builder import Ready
-from tsuishi.environment import Environment
-from tsuishi.errors import UserError
-from tsuishi.rooms import Rooms
-from tsuishi.self_check import self_check
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.environments.builder import Ready
+from tsuishi.environments.self_check import self_check
+from tsuishi.specs.environment import Environment
 
 CHECKED = {
     *("matmul", "convolution", "convolution_input_gradient", "convolution_filter_gradient"),

@@ -9,7 +9,7 @@ import pytest
 import data
 import networks
 from tests.suites.environments import PINNED, inside, run_inside
-from tsuishi.environment import Environment
+from tsuishi.specs.environment import Environment
 
 BATCH = 4
 

@@ -1,1 +1,1 @@
-"""Engines: how an environment is made and entered. One file each, the same verbs in all (see base.py)."""
+"""How an environment is made and entered: the interface, virtual environments and the host."""

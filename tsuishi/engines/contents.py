@@ -16,9 +16,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict
 
-from tsuishi import files, spec
-from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.artifacts import sha256_of
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base import files, toml
+from tsuishi.base.errors import BuildError, UserError
 
 # Written last: a virtual environment without it was never finished.
 MARK = "tsuishi.json"
@@ -77,7 +77,7 @@ def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
         for path, (_, _, _, digest) in sorted(recorded.files.items())
         if path not in recorded.made and not path.endswith(_NOT_PORTABLE)
     }
-    return "venv:" + spec.digest([python, recorded.files["bin/python"][-1], lock_sha256, portable], 16)
+    return "venv:" + toml.digest([python, recorded.files["bin/python"][-1], lock_sha256, portable], 16)
 
 
 def alteration(venv: Path, *, whole: bool) -> str:

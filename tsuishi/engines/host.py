@@ -4,13 +4,13 @@ import shutil
 import site
 from pathlib import Path
 
-from tsuishi.console import Say
-from tsuishi.engines.base import Availability, Built
-from tsuishi.engines.pythons import full_version, real_executable
+from tsuishi.artifacts.fetcher import Fetcher
+from tsuishi.base.errors import BuildError
+from tsuishi.base.screen import Say
+from tsuishi.engines.interface import Availability, Built
 from tsuishi.engines.subprocesses import SubprocessEngine
-from tsuishi.environment import Environment
-from tsuishi.errors import BuildError
-from tsuishi.fetching.fetcher import Fetcher
+from tsuishi.machine.interpreters import full_version, real_executable
+from tsuishi.specs.environment import Environment
 
 
 class HostEngine(SubprocessEngine):

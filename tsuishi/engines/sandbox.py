@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from tsuishi.engines import environ
+from tsuishi.machine import environ
 
 HOME = "/tmp"  # noqa: S108  inside, where it is the trial's own
 _PATIENCE_S = 20

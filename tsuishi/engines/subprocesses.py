@@ -16,12 +16,20 @@ from typing import Any
 
 import psutil
 
-from tsuishi import owner
-from tsuishi.console import Progress, Say
-from tsuishi.engines import environ, sandbox, supervisor
-from tsuishi.engines.base import Built, Ended, Kept, Launch, Process, Stream
-from tsuishi.environment import Environment
-from tsuishi.gpus.nvml import Gpu
+from tsuishi.base import owner
+from tsuishi.base.screen import Progress, Say
+from tsuishi.engines import sandbox, supervisor
+from tsuishi.engines.interface import (
+    Built,
+    Ended,
+    Kept,
+    Launch,
+    Process,
+    Stream,
+)
+from tsuishi.machine import environ
+from tsuishi.machine.gpus import Gpu
+from tsuishi.specs.environment import Environment
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2

@@ -11,15 +11,16 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tsuishi import files, parallel
-from tsuishi.console import Say
-from tsuishi.engines import contents, environ, wheelhouse
-from tsuishi.engines.base import Availability, Built, Kept
-from tsuishi.engines.pythons import find_python, full_version
+from tsuishi.artifacts.fetcher import Fetcher
+from tsuishi.base import files, threads
+from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.screen import Say
+from tsuishi.engines import contents, wheelhouse
+from tsuishi.engines.interface import Availability, Built, Kept
 from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
-from tsuishi.environment import Environment
-from tsuishi.errors import BuildError, UserError
-from tsuishi.fetching.fetcher import Fetcher
+from tsuishi.machine import environ
+from tsuishi.machine.interpreters import find_python, full_version
+from tsuishi.specs.environment import Environment
 
 # What decides how a venv is made, in place of a template's text.
 _RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
@@ -180,10 +181,10 @@ def _run(environment: str, command: list[str], home: Path) -> None:
     """Run one step of a build, at home in a folder of its own; its last words are the error where it fails."""
     # It ends with this process, also where this one is killed.
     process = ChildProcess(command, environ.for_building(Path(command[0]), str(home)))
-    with parallel.closing(process.stop):
+    with threads.closing(process.stop):
         said = b"".join(piece for _, piece in process.output()).decode(errors="replace")
         code = process.wait().code
-    parallel.check()
+    threads.check()
     if code:
         words = [line for line in said.splitlines() if line.strip()]
         raise BuildError(f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or code}")

@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from tsuishi.errors import BuildError
-from tsuishi.lock import BOOTSTRAP, Pin
+from tsuishi.base.errors import BuildError
+from tsuishi.specs.lock import BOOTSTRAP, Pin
 
 # Of pip's wheel beside the others, to run pip from, whatever its version: pip takes what lies in a file of another form
 # of name for installed.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 from urllib.request import getproxies
 
-from tsuishi.console import Say
-from tsuishi.debian import Repository
-from tsuishi.engines.docker import DockerEngine
-from tsuishi.environment import Environment
-from tsuishi.errors import UserError
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Say
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.specs.debian import Repository
+from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
     from docker.models.containers import Container

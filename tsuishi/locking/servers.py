@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from tsuishi.console import Say
-from tsuishi.errors import UserError
-from tsuishi.fetching.artifacts import Cache
-from tsuishi.fetching.network import Network, failures, file_of, http_client, paced, shown, why
-from tsuishi.files import temporary_folder
-from tsuishi.settings import mirrored_url
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.network import (
+    Network,
+    failures,
+    file_of,
+    http_client,
+    paced,
+    shown,
+    why,
+)
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import temporary_folder
+from tsuishi.base.screen import Say
+from tsuishi.base.settings import mirrored_url
 
 if TYPE_CHECKING:
     from httpx2 import Response

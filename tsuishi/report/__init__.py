@@ -1,1 +1,1 @@
-"""What a reader sees: the findings of analysis as sentences, tables and charts, in HTML and Markdown."""
+"""What a reader sees: findings as sentences, tables and charts, in HTML, Markdown and JSON."""

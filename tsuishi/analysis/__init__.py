@@ -1,1 +1,0 @@
-"""What the numbers of runs say: estimates, intervals, models, verdicts. No words for readers, no pictures."""

@@ -1,0 +1,119 @@
+"""Data sets: what is known of them, whether one is at hand, and fetching it.
+
+<cache>/data/<file>        whole and verified
+<cache>/data/<file>.part   on its way; goes on from there, whatever ended it
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsuishi.artifacts.cache import sha256_of
+from tsuishi.artifacts.download import Download, SourceFailed, Wanted, held
+from tsuishi.artifacts.network import Network, http_client
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Progress, Say
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A file as its publishers made it."""
+
+    name: str
+    file: str
+    urls: tuple[str, ...]
+    size_bytes: int
+    sha256: str
+
+
+CIFAR10 = DataSet(
+    name="CIFAR-10, python version",
+    file="cifar-10-python.tar.gz",
+    urls=("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
+    size_bytes=170_498_071,
+    # As Keras's loader has it; the md5 that the data set's own page states for it is c58f30108f718f92721af3b95e74349a.
+    sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
+)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A verified data set on this machine. `name` is what its publishers call it: a path may name a user."""
+
+    path: Path
+    name: str
+    sha256: str
+
+    @property
+    def record(self) -> dict[str, str]:
+        """As trial.json and run.json keep it."""
+        return {"file": self.name, "sha256": self.sha256}
+
+
+def folder(cache: Path) -> Path:
+    """Where fetched data sets lie."""
+    return cache / "data"
+
+
+def places(folders: Sequence[str], data_set: DataSet = CIFAR10) -> list[str]:
+    """Where a data set can be fetched from: the URLs of these folders, else its publishers'."""
+    return [f"{folder.rstrip('/')}/{data_set.file}" for folder in folders] or list(data_set.urls)
+
+
+def at_hand(given: Path | None, cache: Path, data_set: DataSet = CIFAR10) -> DataFile | None:
+    """The data set in the file or folder given, else the fetched one; None where there is neither.
+
+    Raises UserError where what was given is not there, and where either is another file than the data set's.
+    """
+    path = given or folder(cache) / data_set.file
+    if path.is_dir():
+        path = path / data_set.file
+    if not path.is_file():
+        if given is None:
+            return None
+        raise UserError(f"--data: there is no file {path}: `invoke fetch-data` gets {data_set.file}")
+    actual = sha256_of(path)
+    if actual != data_set.sha256:
+        raise UserError(
+            f"{path} is not {data_set.name}: its sha256 is {actual}, expected {data_set.sha256}; "
+            + ("give another --data" if given else "get it again with `invoke fetch-data`")
+        )
+    return DataFile(path.resolve(), data_set.file, actual)
+
+
+def fetch(
+    cache: Path,
+    urls: Sequence[str],
+    say: Say,
+    progress: Progress = lambda size: None,
+    data_set: DataSet = CIFAR10,
+    network: Network | None = None,
+) -> Path:
+    """The data set, downloaded into the cache unless it is there; from the first of `urls` that gives it.
+
+    What was fetched before an interruption is kept and gone on from, also from another URL. Raises UserError where no
+    URL gives it; nothing else than the data set itself ever gets its name.
+    """
+    final, network = folder(cache) / data_set.file, network or Network()
+    part = final.with_name(f"{final.name}.part")
+    wanted = Wanted(data_set.file, (data_set.sha256,), data_set.size_bytes)
+    with held(part, data_set.file, say):
+        if final.exists():
+            if sha256_of(final) == data_set.sha256:
+                say(f"{final}: there already, and whole")
+                return final
+            say(f"{final.name} was altered: fetching it again")
+        problems = []
+        with http_client(network) as client:
+            for url in urls:
+                try:
+                    Download(wanted, part, client, network, say, progress).run(url)
+                except SourceFailed as error:
+                    problems.append(str(error))
+                    say(str(error))
+                else:
+                    return part.replace(final)
+    raise UserError(
+        f"{data_set.name} can be had from nowhere: {'; '.join(problems)}; `invoke fetch-data` goes on with what is "
+        "kept; --url gives another address, docs/sites.md ways around a network"
+    )

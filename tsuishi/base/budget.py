@@ -1,0 +1,68 @@
+"""The time a run may take: from the command to the report, downloads apart."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tsuishi.base.errors import UserError
+
+# Seconds since the epoch at which the command was typed; `./invoke` sets it before it makes .venv.
+BEGAN = "TSUISHI_BEGAN"
+_UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
+# A command that is older than this when it is first looked at was not typed then: the variable was inherited.
+_STALE_S = 900.0
+
+
+def seconds(given: str) -> float | None:
+    """A duration as people write it, in seconds; None for `none`. Raises UserError for what is no duration.
+
+    >>> seconds("90s"), seconds("10m"), seconds("1h30m"), seconds("none")
+    (90.0, 600.0, 5400.0, None)
+    """
+    text = given.strip().lower()
+    if text == "none":
+        return None
+    parts = re.findall(r"([0-9]+(?:\.[0-9]+)?)\s*(s|min|m|h)", text, re.ASCII)
+    total = sum(float(number) * _UNITS[unit] for number, unit in parts)
+    if re.sub(r"\s", "", text) != "".join(number + unit for number, unit in parts) or not 0 < total < 1e7:
+        raise UserError(f"--within takes a duration such as 90s, 10m or 2h, or none; given: {given}")
+    return total
+
+
+class Clock:
+    """How much of the time is left. `within_s` is None where there is no limit."""
+
+    def __init__(self, within_s: float | None, began: float | None = None) -> None:
+        self.within_s = within_s
+        self._began = time.monotonic() - _since_typed() if began is None else began
+        self._apart_s = 0.0
+
+    @property
+    def spent_s(self) -> float:
+        """Seconds since the command was typed, without what was put apart."""
+        return time.monotonic() - self._began - self._apart_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; infinite where there is no limit, negative where it is over."""
+        return float("inf") if self.within_s is None else self.within_s - self.spent_s
+
+    @contextmanager
+    def apart(self) -> Iterator[None]:
+        """What is done in this block, a download say, does not count."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._apart_s += time.monotonic() - begun
+
+
+def _since_typed() -> float:
+    """Seconds since the command was typed, where `./invoke` says when that was."""
+    try:
+        since = time.time() - float(os.environ.pop(BEGAN, ""))
+    except ValueError:
+        return 0.0
+    return since if 0 <= since < _STALE_S else 0.0

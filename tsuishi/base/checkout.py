@@ -1,0 +1,54 @@
+"""Where things lie in a checkout."""
+
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Rooms:
+    """The folders of one checkout of tsuishi."""
+
+    root: Path = Path(__file__).resolve().parents[2]
+
+    @property
+    def images(self) -> Path:
+        return self.root / "images"
+
+    @property
+    def suites(self) -> Path:
+        return self.root / "suites"
+
+    @property
+    def workloads(self) -> Path:
+        return self.root / "suites" / "workloads"
+
+    @property
+    def published(self) -> Path:
+        return self.root / "reports" / "published"
+
+    @property
+    def templates(self) -> Path:
+        return self.root / "templates"
+
+    @property
+    def dockerfile(self) -> Path:
+        return self.templates / "Dockerfile.j2"
+
+
+@cache
+def git_state() -> dict[str, Any]:
+    """Commit of this checkout, and whether it has uncommitted changes; `unknown` outside git."""
+    root = Rooms().root
+    commit = _git(root, "rev-parse", "HEAD")
+    return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
+
+
+def _git(root: Path, *arguments: str) -> str:
+    try:
+        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)  # noqa: S607
+    except OSError:
+        return ""
+    return result.stdout.strip() if result.returncode == 0 else ""

@@ -1,0 +1,46 @@
+"""The errors a person sees: one line that says what was given, what is known, and what to do next."""
+
+import difflib
+from collections.abc import Iterable
+
+from tsuishi.base.printable import line
+from tsuishi.base.redaction import redacted
+
+EXIT_USER_ERROR = 1
+EXIT_TRIAL_FAILED = 3
+EXIT_VERDICT = 4
+EXIT_INTERRUPTED = 130
+
+
+class UserError(Exception):
+    """Something the user can mend. Shown as one line without a traceback; exit code 1.
+
+    >>> str(UserError("https://ada:secret@packages.example/simple: 404"))
+    'https://packages.example/simple: 404'
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(line(redacted(message)))
+
+
+class BuildError(UserError):
+    """An environment could not be built, or does not report what its spec promises."""
+
+
+class EngineLost(Exception):
+    """The engine stopped answering in the middle of something (its daemon died, its socket is gone)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(line(redacted(message)))
+
+
+def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
+    """The error for a name that does not exist: names the nearest known one, or all of them.
+
+    >>> str(unknown("suite", "conv3d", ["conv2d", "scaling"]))
+    "unknown suite 'conv3d'; did you mean 'conv2d'? known: conv2d, scaling"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(given, names, n=1)
+    hint = f"did you mean '{near[0]}'? " if near else ""
+    return UserError(f"unknown {kind} '{given}'; {hint}known: {', '.join(names) or 'none'}")

@@ -1,0 +1,123 @@
+"""What a person sees while work goes on: live with a terminal, plain lines without one."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich import progress as rich_progress
+from rich.console import Console
+from rich.progress import BarColumn, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from tsuishi.base.printable import line
+from tsuishi.base.units import megabytes
+
+# Columns where output goes to a file or a pipe, so that tables do not fold at 80.
+_WIDTH_OF_A_FILE = 200
+# Of a line that a build prints, in a file; what else is on its line in a terminal.
+_LINE, _BESIDE_NOTE = 160, 36
+
+
+Say = Callable[[str], None]
+# Told the bytes that have arrived; fewer than none where some are given up again.
+Progress = Callable[[int], None]
+
+
+class Momentary(str):
+    """A line that matters only while what it tells goes on: live displays show it, logs leave it out."""
+
+
+class Screen:
+    """Standard output of one call."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(highlight=False, soft_wrap=True, emoji=False)
+        if not self.console.is_terminal:
+            self.console.width = _WIDTH_OF_A_FILE
+
+    def say(self, text: str) -> None:
+        """One line."""
+        self.console.print(Text(line(text)))
+
+    def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+        """A table; columns whose every cell is a number or a size are set right."""
+        table = Table(title=Text(line(title), "bold"), title_justify="left", box=None, pad_edge=False)
+        for index, header in enumerate(headers):
+            numeric = all(isinstance(row[index], int | float) for row in rows)
+            table.add_column(Text(line(header)), justify="right" if numeric else "left", overflow="fold")
+        for row in rows:
+            table.add_row(*(Text(line(cell)) for cell in row))
+        self.console.print(table)
+
+    @contextmanager
+    def working(self, doing: str, names: Sequence[str]) -> Iterator[dict[str, "WorkProgress"]]:
+        """Show several things being done, a live line each; they may be told of from any thread."""
+        with _progress(self.console) as progress:
+            yield {name: WorkProgress(self, progress, f"{doing} {name}", name) for name in names}
+
+    @contextmanager
+    def fetching(self, name: str) -> Iterator["WorkProgress"]:
+        """Show one file being fetched."""
+        with self.working("fetching", [name]) as lines:
+            lines[name].begins()
+            yield lines[name]
+            lines[name].ends()
+
+    @contextmanager
+    def moving(self, doing: str, size: int) -> Iterator[Callable[[int], None]]:
+        """Show so many bytes on their way; gives what is to be told the size of each piece."""
+        with _progress(self.console) as progress:
+            task = progress.add_task(doing, total=size, note="")
+            yield lambda piece: progress.advance(task, piece)
+
+
+class WorkProgress:
+    """One environment or file on its way: lines of the build, bytes of the downloads."""
+
+    def __init__(self, screen: Screen, progress: rich_progress.Progress, doing: str, name: str) -> None:
+        self._screen = screen
+        self._progress = progress
+        self._name = name
+        self.bytes = 0
+        self._room = max(10, screen.console.width - len(doing) - _BESIDE_NOTE)
+        self._task: TaskID = progress.add_task(doing, start=False, total=None, note="waits")
+
+    def begins(self) -> None:
+        self._progress.start_task(self._task)
+        self._progress.update(self._task, note="")
+
+    def ends(self) -> None:
+        self._progress.remove_task(self._task)
+        if self.bytes and not self._screen.console.is_terminal:
+            self._screen.say(f"  {self._name}: {megabytes(self.bytes)} fetched")
+
+    def say(self, text: str) -> None:
+        if self._screen.console.is_terminal:
+            self._progress.update(self._task, note=line(text)[: self._room])
+        elif not isinstance(text, Momentary):
+            self._screen.say(f"  {self._name}: {text[:_LINE]}")
+
+    def downloaded(self, size: int) -> None:
+        self.bytes += size
+        self._progress.update(self._task, note=f"{megabytes(self.bytes)} fetched")
+
+
+class LineColumn(TextColumn):
+    """Text that may be of others, on one line."""
+
+    def render(self, task: Task) -> Text:
+        return Text(line(self.text_format.format(task=task)))
+
+
+def _progress(console: Console) -> rich_progress.Progress:
+    return rich_progress.Progress(
+        SpinnerColumn(),
+        LineColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TimeElapsedColumn(),
+        LineColumn("{task.fields[note]}"),
+        console=console,
+        transient=True,
+        redirect_stderr=False,
+        disable=not console.is_terminal,
+    )

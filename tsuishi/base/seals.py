@@ -1,0 +1,72 @@
+"""Whether this user wrote what is found: its seal is made with a key that nobody else has.
+
+A seal is an HMAC-SHA256. Whoever can write to a cache or hands over a run can make a digest, and no seal.
+"""
+
+import hmac
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+
+_KEY_BYTES = 32
+
+
+def seal(content: bytes, purpose: str) -> str:
+    """The seal of content, in hexadecimal; what is sealed for one purpose is not ours for another.
+
+    Raises UserError where there can be no key, or others know it.
+    """
+    return _code(content, purpose).hex()
+
+
+def is_ours(content: bytes, purpose: str, seal: str) -> bool:
+    """Whether this user sealed this content for this purpose. Raises UserError as `seal` does."""
+    return hmac.compare_digest(_code(content, purpose).hex().encode(), seal.encode(errors="replace"))
+
+
+def _code(content: bytes, purpose: str) -> bytes:
+    return hmac.digest(_key(), purpose.encode() + b"\0" + content, "sha256")
+
+
+def key_file() -> Path:
+    """Where the key of this user is."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tsuishi" / "key"
+
+
+def _key() -> bytes:
+    """The key of this user, made when it is first asked for."""
+    path = key_file()
+    if not os.path.lexists(path):
+        _make(path)
+    key = files.read_bytes(path, _KEY_BYTES)
+    about = path.stat()
+    if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o077 or len(key) != _KEY_BYTES:
+        raise UserError(f"{path}: no key that only you can read: remove it, and another is made")
+    return key
+
+
+def _make(path: Path) -> None:
+    """Make the key. Of several processes at once one makes it; nobody sees half of it."""
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(secrets.token_bytes(_KEY_BYTES))
+                file.flush()
+                os.fsync(file.fileno())
+            # Fails where there is one already, as O_EXCL does.
+            with suppress(FileExistsError):
+                path.hardlink_to(partial)
+            files.sync(path.parent)
+        finally:
+            partial.unlink()
+    except OSError as error:
+        why = error.strerror or error
+        raise UserError(f"{path}: the key of this user cannot be made: {why}: make its folder writable") from error

@@ -1,0 +1,159 @@
+"""Shared options: a flag overrides INVOKE_TSUISHI_<NAME>, which overrides `tsuishi:` in invoke.yaml, then the default.
+
+Invoke ignores variables it does not know and reads `=false` as true, so names and values are checked here.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
+
+from tsuishi.base import budget, toml
+from tsuishi.base.errors import UserError, unknown
+
+PREFIX = "INVOKE_TSUISHI_"
+BusyGpu = Literal["wait", "refuse", "use"]
+
+
+def _cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tsuishi"
+
+
+def _exclusive_on() -> str:
+    """From the variable, also where settings are made without `read_settings`."""
+    return os.environ.get(f"{PREFIX}EXCLUSIVE_ON") or "this machine"
+
+
+def _absolute(path: Path) -> Path:
+    """Workloads are started from /: an interpreter in the cache needs its whole path."""
+    return path.expanduser().absolute()
+
+
+def _mapping(value: Any) -> Any:
+    """`a=b,c=d` as a mapping; a mapping stays one. No reference has a '=' or a comma in it."""
+    if not isinstance(value, str):
+        return value
+    pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
+    if not all(separator and key.strip() and used.strip() for key, separator, used in pairs):
+        raise ValueError("expected asked=used pairs separated by commas")
+    return {key.strip(): used.strip() for key, _, used in pairs}
+
+
+def _list(value: Any) -> Any:
+    """`a,b` as a tuple; a list stays one."""
+    if isinstance(value, str):
+        return tuple(part.strip() for part in value.split(",") if part.strip())
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _within(value: str) -> str:
+    budget.seconds(value)  # or it is refused
+    return value
+
+
+def _gpus(value: Any) -> str:
+    if not re.fullmatch(r"all|[1-9]\d*|device=[\w-]+(,[\w-]+)*", str(value), re.ASCII):
+        raise ValueError(
+            f"expected all, how many (2), or which by index or UUID (device=0,1 or device=GPU-...); given: '{value}'"
+        )
+    return str(value)
+
+
+class Settings(toml.Spec):
+    """Every shared option, with its default."""
+
+    model_config = ConfigDict(strict=False)
+
+    engine: Literal["auto", "docker", "venv", "host"] = "auto"
+    # Where downloads, venvs and locks on building live.
+    cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
+    results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
+    reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
+    # What is used in place of what: references of base images (or their repositories), and beginnings of URLs.
+    mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
+    # Use what is in the cache, and no network.
+    offline: bool = False
+    # Environments built or fetched at the same time; without it as many as make sense here.
+    jobs: Annotated[int, Field(ge=1)] | None = None
+    # Certificates (PEM) that servers are checked against, in place of the system's.
+    ca_bundle: Annotated[Path, AfterValidator(_absolute)] | None = None
+    # Where data sets are fetched from, each under its own file name; empty means from where they were published.
+    data_urls: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    # A data set given by hand: its file, or a folder with it.
+    data: Annotated[Path, AfterValidator(_absolute)] | None = None
+    # Package indexes and wheel folders; empty means those pip is configured with.
+    indexes: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    find_links: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
+    pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
+    host_python: str = "python3"
+    # How long the main job may take where nothing else is asked for, as --within has it.
+    within: Annotated[str, AfterValidator(_within)] = "10m"
+    # Of reports: ISO 639-1, see tsuishi/report/languages/.
+    lang: str = "en"
+    # GPUs that may be used, as `docker run --gpus` has it: all, how many, or device= and which, by index or UUID.
+    gpus: Annotated[str, BeforeValidator(_gpus)] = "all"
+    # What to do where somebody else uses them, and for how many seconds at most to wait.
+    busy_gpu: BusyGpu = "wait"
+    gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
+    telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    # What one tsuishi at a time measures on, whoever its user is; a part of a machine where a scheduler gives parts.
+    exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
+    # Limits of a trial's container.
+    memory_gib: Annotated[float, Field(gt=0)] | None = None
+    pids: Annotated[int, Field(ge=16)] = 4096
+    # How long the Docker engine may take to answer a question; a build or a trial may be silent for longer.
+    engine_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+
+    @property
+    def base_mirrors(self) -> dict[str, str]:
+        """The mirrors of base images: what they say is part of an environment, where a file came from is not."""
+        return {asked: used for asked, used in self.mirrors.items() if "://" not in asked}
+
+
+def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
+    """Merge the four levels. Raises UserError naming the variable, flag or key that is wrong and what is known."""
+    known = set(Settings.model_fields)
+    from_environ = {
+        name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
+    }
+    for name in from_environ:
+        if name not in known:
+            raise unknown("variable", PREFIX + name.upper(), (PREFIX + key.upper() for key in known))
+    for name in configured:
+        if name not in known:
+            raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
+    levels = (configured, from_environ, flags)
+    given = {name: value for level in levels for name, value in level.items() if value not in (None, "")}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        raise UserError(f"settings: {toml.explain(error, Settings)}") from error
+
+
+def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
+    """The reference to use for the one asked for: a whole reference in the map wins over its repository.
+
+    >>> mirrored("docker.io/library/python:3.6", {"docker.io/library/python": "mirror.lan/python"})
+    'mirror.lan/python:3.6'
+    """
+    if reference in mirrors:
+        return mirrors[reference]
+    repository, colon, tag = reference.rpartition(":")
+    return mirrored_url(repository, mirrors) + colon + tag
+
+
+def mirrored_url(url: str, mirrors: Mapping[str, str]) -> str:
+    """The address to use for the one asked for: the longest beginning of it that is in the map counts.
+
+    >>> mirrored_url("http://archive.ubuntu.com/ubuntu/pool/a.deb", {"http://archive.ubuntu.com": "https://mirror.lan"})
+    'https://mirror.lan/ubuntu/pool/a.deb'
+    """
+    for asked in sorted(mirrors, key=len, reverse=True):
+        prefix, used = asked.rstrip("/"), mirrors[asked].rstrip("/")
+        if url == prefix or url.startswith(f"{prefix}/"):
+            return used + url.removeprefix(prefix)
+    return url

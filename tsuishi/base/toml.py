@@ -1,0 +1,140 @@
+"""TOML files become frozen, typed objects here; whatever is wrong becomes one line with file, key and remedy."""
+
+import difflib
+import hashlib
+import json
+import tomllib
+import unicodedata
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, TypeVar, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from tsuishi.base.errors import UserError
+
+
+class Spec(BaseModel):
+    """Base of everything read from a file: immutable, and a key nobody knows is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+
+    # The keys whose texts may have several lines: for readers, and no part of a name, a command or another file.
+    prose: ClassVar[frozenset[str]] = frozenset()
+
+
+# What a file's name may be where it becomes part of image tags and of folders' names.
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+
+S = TypeVar("S", bound=Spec)
+
+# Unicode's categories of characters that no text of one line has: controls, invisible formatting, line separators.
+_UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def load(path: Path, model: type[S], **extra: Any) -> S:
+    """The file at `path` as `model`; `extra` fields are set from outside the file (its name, say).
+
+    Raises UserError naming the file, the key, what is known and what to do.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+        values = tomllib.loads(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read: {error}") from error
+    except tomllib.TOMLDecodeError as error:
+        raise UserError(f"{path}: not valid TOML: {error}") from error
+    for key in extra.keys() & values.keys():
+        raise UserError(f"{path}: key '{key}' is not for this file to say; remove it")
+    for location, text in _texts(values):
+        if problem := _unseen(text, "\n\t" if model.prose.intersection(location) else ""):
+            raise UserError(f"{path}: key '{_key(location)}' holds {problem}; write it without, on one line")
+    try:
+        # Through JSON, so that strict mode takes arrays for tuples, as TOML writes them.
+        return model.model_validate_json(json.dumps({**values, **extra}, default=str))
+    except ValidationError as error:
+        raise UserError(f"{path}: {explain(error, model)}") from error
+
+
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """The first problem of a validation in one line, with the number of further ones."""
+    # A misspelt key is unknown here and missing there: the first says more.
+    # Where an item is wrong, "too short" only says that it was not counted.
+    problems = [one for one in error.errors() if one["type"] != "too_short"] or error.errors()
+    problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return _explain_one(problems[0], model) + more
+
+
+def canonical_json(value: Any) -> str:
+    """JSON with one possible spelling: keys in the given order, no blanks, ASCII only."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def digest(value: Any, length: int = 12) -> str:
+    """First `length` hexadecimal digits of the SHA-256 of a value's canonical JSON."""
+    return hashlib.sha256(canonical_json(value).encode()).hexdigest()[:length]
+
+
+def _texts(value: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """Every text of a TOML value, and every key, with its place."""
+    if isinstance(value, str):
+        yield location, value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield location, key
+            yield from _texts(inner, (*location, key))
+    elif isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _texts(inner, (*location, index))
+
+
+def _unseen(text: str, allowed: str) -> str:
+    """The first character of a text that nobody sees, as U+000A; empty where there is none."""
+    unseen = (one for one in text if unicodedata.category(one) in _UNSEEN and one not in allowed)
+    return next((f"U+{ord(one):04X}" for one in unseen), "")
+
+
+def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:
+    location, key = problem["loc"], _key(problem["loc"])
+    if problem["type"] == "extra_forbidden":
+        known = _known_keys(model, location[:-1])
+        near = difflib.get_close_matches(str(location[-1]), known, n=1)
+        hint = f"did you mean '{near[0]}'? " if near else ""
+        return f"unknown key '{key}'; {hint}known here: {', '.join(known)}"
+    if problem["type"] == "missing":
+        return f"key '{key}' is missing; add it"
+    where = f"key '{key}': " if location else ""
+    message = problem["msg"].removeprefix("Value error, ")
+    given = "" if problem["type"] == "value_error" else f"; given: {_shorten(problem['input'])}"
+    return f"{where}{message[0].lower()}{message[1:]}{given}"
+
+
+def _key(location: tuple[int | str, ...]) -> str:
+    """('groups', 0, 'axes') as groups[0].axes, the way people write it."""
+    # "[key]" is pydantic's word for a key of a table, which is there before it.
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"]
+    return "".join(parts).lstrip(".")
+
+
+def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Field names of the (nested) model that `location` points to."""
+    current: Any = model
+    for part in location:
+        if isinstance(part, str) and isinstance(current, type) and issubclass(current, BaseModel):
+            current = current.model_fields[part].annotation if part in current.model_fields else current
+        current = _inner_model(current) or current
+    return list(current.model_fields) if hasattr(current, "model_fields") else []
+
+
+def _inner_model(annotation: Any) -> type[BaseModel] | None:
+    """The model inside tuple[Model, ...], dict[str, Model] or Model | None."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    return next((found for arg in get_args(annotation) if (found := _inner_model(arg))), None)
+
+
+def _shorten(value: Any, limit: int = 60) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,1 @@
+"""What each task of Invoke does."""

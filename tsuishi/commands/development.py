@@ -1,0 +1,112 @@
+"""Checking tsuishi itself: `invoke lint` and `invoke test`."""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tsuishi.base import budget
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.commands.chain import ChainExecutor
+from tsuishi.specs.environment import read_environments
+from tsuishi.specs.suite import known_suites, read_suite
+
+# It may complain of nothing: what would have to be left out is said in the template, with the reason.
+HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
+_TEST_LOCK = "requirements-test.lock"
+# The tests that need nothing but Python, and together take less than four minutes on two cores.
+_ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
+_SLOWEST = 10
+
+
+def lint() -> None:
+    """Specs, then ruff (rules and format), mypy, vermin and hadolint. Raises UserError where one of them complains."""
+    rooms = Rooms()
+    check_specs(rooms)
+    _install_test_tools(rooms.root)
+    with tempfile.TemporaryDirectory() as folder:
+        commands = (
+            ["ruff", "check"],
+            ["ruff", "format", "--check"],
+            ["mypy"],
+            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
+            [*HADOLINT, *map(str, write_dockerfiles(rooms, Path(folder)))],
+        )
+        bin_folder = Path(sys.executable).parent
+        failed = [command[0] for command in commands if _run(rooms.root, [str(bin_folder / command[0]), *command[1:]])]
+    if failed:
+        raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
+
+
+def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
+    """Every environment's Dockerfile, as `<environment>.Dockerfile`; its base by tag, as an id is nothing to lint."""
+    from tsuishi.engines.docker import recipe
+
+    template, written = rooms.dockerfile.read_text(encoding="utf-8"), []
+    for environment in read_environments(rooms.images):
+        if environment.base is not None:
+            file = folder / f"{environment.name}.Dockerfile"
+            file.write_text(recipe.dockerfile(template, environment, environment.base.reference), "utf-8")
+            written.append(file)
+    return written
+
+
+def check_specs(rooms: Rooms) -> None:
+    """Read every environment, suite and published source. Raises UserError for the first that is wrong."""
+    from tsuishi.specs.source import read_sources
+
+    read_environments(rooms.images)
+    sources = {source.name for source in read_sources(rooms.published)}
+    for path in known_suites(rooms.suites).values():
+        suite = read_suite(path)
+        if suite.source and suite.source not in sources:
+            raise UserError(
+                f"{path}: key 'source': no reports/published/{suite.source}.toml; known: {', '.join(sorted(sources))}"
+            )
+        if not (rooms.workloads / f"{suite.workload}.py").is_file():
+            raise UserError(f"{path}: key 'workload': no suites/workloads/{suite.workload}.py")
+
+
+def test(select: str, everything: bool) -> None:
+    """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
+    root = Rooms().root
+    _install_test_tools(root)
+    # A worker for each core; which tests stay together, and which begin first, says tests/conftest.py.
+    command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
+    command += ["--dist=loadfile", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
+    command += ["-k", select] if select else []
+    command += [] if everything else ["-m", _ON_ANY_MACHINE]
+    if _run(root, command):
+        raise UserError("test: some failed, see above")
+
+
+def _install_test_tools(root: Path) -> None:
+    """Install what tests need into the running virtual environment, once for each version of their lock."""
+    lock, installed = root / _TEST_LOCK, Path(sys.prefix) / _TEST_LOCK
+    if installed.exists() and filecmp.cmp(lock, installed, shallow=False):
+        return
+    print(f"installing what the tests need, from {_TEST_LOCK} (once)", flush=True)
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "-qq",
+        "--disable-pip-version-check",
+        "--require-hashes",
+        "--no-deps",
+    ]
+    if _run(root, [*pip, "-r", str(lock)]):
+        raise UserError(f"{_TEST_LOCK} could not be installed, see above")
+    shutil.copyfile(lock, installed)
+
+
+def _run(root: Path, command: list[str]) -> int:
+    """Run one tool with its output to be seen, and with the variables this call was given; its exit code."""
+    environ = {**os.environ, **ChainExecutor.variables}
+    environ.pop(budget.BEGAN, None)  # of this command, and of none that it starts
+    return subprocess.run(command, cwd=root, env=environ, check=False).returncode

@@ -1,0 +1,88 @@
+"""What this machine has for a run, and what is missing with its remedy: `invoke doctor`."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tsuishi.base import units
+from tsuishi.base.errors import UserError
+from tsuishi.engines import sandbox
+from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.machine.busy import shared_with, used_by_others
+from tsuishi.machine.disk import free_bytes
+from tsuishi.machine.interpreters import find_python, full_version
+from tsuishi.plan.session import Session
+from tsuishi.specs.environment import Environment, open_refusal, read_environments
+
+# Below this, building all default environments is likely to fail.
+_COMFORTABLE_DISK_BYTES = 15e9
+
+
+class Finding(NamedTuple):
+    """What was found about something a run may need; where it is not as it should be, the remedy."""
+
+    subject: str
+    found: str
+    remedy: str = ""
+
+
+def examine(work: Session) -> None:
+    """One line for each thing a run may need, and for each environment where it would compute."""
+    environments = read_environments(work.rooms.images)
+    for finding in (*_tools(work, environments), *_gpus(work), _disk(work)):
+        state = "missing" if finding.remedy else "ok"
+        work.screen.say(f"{state:7} {finding.subject}: {finding.found}{finding.remedy and f'; {finding.remedy}'}")
+    for environment in environments:
+        unknown = open_refusal(environment)
+        refused = gpu_refusal(environment, work.nvml, work.rooms.images, "auto", force=False)
+        on_cpu = why_on_cpu(environment, work.nvml)
+        where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
+        state = "open" if unknown else "refused" if refused else "ok"
+        said = "; ".join(filter(None, (unknown, refused))) or where
+        work.screen.say(f"{state:7} environment {environment.name}: {said}")
+
+
+def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[Finding]:
+    """Interpreters and engines."""
+    yield Finding("Python for tsuishi", ".".join(str(part) for part in sys.version_info[:3]))
+    docker = work.builder.engines["docker"]
+    try:
+        answer = docker.availability()
+        yield Finding("Docker", answer.version or answer.reason, answer.remedy)
+        if answer.usable and (why_not := docker.why_no_gpus(work.nvml.gpus)):
+            found, _, remedy = why_not.partition(": ")
+            yield Finding("GPUs in containers", found, remedy)
+    except UserError as error:
+        yield Finding("Docker", str(error), "see above")
+    walls = sandbox.described(sys.executable)
+    remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
+    yield Finding("sandbox for trials without a container", walls, remedy)
+    for wanted in sorted({one.python for one in environments if one.python}):
+        python = find_python(wanted, work.settings.pythons)
+        if python:
+            yield Finding(f"CPython {wanted}", f"{full_version(python)} at {python}")
+        else:
+            remedy = f"pyenv install {wanted}, or uv python install {wanted}"
+            yield Finding(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
+
+
+def _gpus(work: Session) -> Iterator[Finding]:
+    gpus = work.nvml.describe()
+    if not gpus:
+        remedy = "everything runs on the CPU; install NVIDIA's driver if there is one"
+        yield Finding("GPU", f"none ({work.nvml.why_not or 'no device'})", remedy)
+        return
+    yield Finding("NVIDIA driver", str(work.nvml.driver()))
+    for gpu in gpus:
+        yield Finding(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
+    for said in shared_with(work.nvml):
+        yield Finding("GPU", said)
+    for one in work.nvml.gpus:
+        if used := used_by_others(work.nvml, one):
+            yield Finding(f"GPU {one.index}", used, "free it, or choose others with --gpus")
+
+
+def _disk(work: Session) -> Finding:
+    free = free_bytes(work.settings.cache)
+    remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
+    return Finding("disk for the cache", f"{units.megabytes(free)} free at {work.settings.cache}", remedy)

@@ -1,0 +1,205 @@
+"""Environments that travel: exported as one file where they were built, imported where there is no network.
+
+The image keeps its id on the way (artifacts/image_archive.py), and so stays the same environment to runs and reports.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
+
+from tsuishi.artifacts import image_archive, intake
+from tsuishi.artifacts.image_archive import OCI
+from tsuishi.artifacts.repacking import Digest, Received, Text
+from tsuishi.artifacts.strict_tar import Damaged
+from tsuishi.base import threads, toml, units
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Progress
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.engines.docker.labels import OURS
+from tsuishi.environments.builder import Ready
+from tsuishi.machine import disk
+from tsuishi.plan.session import Session
+from tsuishi.specs.debian import apt_lock
+from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
+
+SUFFIX = ".oci.tar"
+_RECORD = "environment.json"
+# Where a disk is too small.
+_ADVICE = "or choose another disk"
+_LICENCES = "docs/redistribution.md"
+
+
+class _Recorded(Received):
+    """The image of a record."""
+
+    layers: list[Digest]
+    labels: dict[Text, Text]
+
+
+class _Record(Received):
+    """What of a record in an archive has to be that of its image."""
+
+    name: toml.Name
+    spec_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
+    realised_id: Digest
+    image: _Recorded
+
+
+def export(work: Session, folder: Path) -> list[Path]:
+    """Write an archive of every environment chosen, with its checksum beside it; nothing where one cannot be.
+
+    Raises UserError for what is not built, and for what is no image.
+    """
+    names = work.choice.environments
+    if not names:
+        raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
+    environments = select_environments(work.rooms.images, names, "cpu")
+    engine = _engine(work, "export")
+    ready = [_ready(work, environment) for environment in environments]
+    folder.mkdir(parents=True, exist_ok=True)
+    return [_export_one(work, engine, one, folder) for one in ready]
+
+
+def import_archives(work: Session, paths: Sequence[Path]) -> None:
+    """Bring archives back as the environments they were; raises UserError for one that is not what it says."""
+    if not paths:
+        raise UserError("say which archives to import: --archive FILE,FILE")
+    for path in paths:
+        if not path.is_file():
+            raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
+    engine = _engine(work, "import")
+    for path in paths:
+        _import_one(work, engine, path)
+
+
+def _engine(work: Session, doing: str) -> DockerEngine:
+    if work.settings.engine not in ("auto", DockerEngine.name):
+        raise UserError(f"engine {work.settings.engine}: only images can be {doing}ed: leave --engine out")
+    engine = work.builder.engines[DockerEngine.name]
+    assert isinstance(engine, DockerEngine)
+    usable = engine.availability()
+    if not usable.usable:
+        raise UserError(f"{doing} needs a container engine: {usable.reason}; start it or install one")
+    return engine
+
+
+def _ready(work: Session, environment: Environment) -> Ready:
+    name = environment.name
+    if not environment.pinned:
+        raise UserError(f"{name} is an interpreter of this machine, and no image: it cannot be exported")
+    ready = work.builder.find(environment)
+    if ready is None:
+        raise UserError(f"{name} is not built as it is asked for now: build it first: invoke build --env {name}")
+    return ready
+
+
+def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+    name, built, image = ready.environment.name, ready.built, ready.record["image"]
+    path = folder / f"{name}-{built.spec_id}{SUFFIX}"
+    size = int(image["size_bytes"])
+    # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
+    disk.require([(folder, size), (engine.storage(), size)], _ADVICE)
+    with work.screen.moving(f"exporting {name}", size) as progress:
+        notes = partial(_notes, work, ready)
+        try:
+            image_id = image_archive.write_archive(path, engine.save(built), image["tag"], notes, progress)
+        except Damaged as error:
+            raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
+    work.screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
+    parts = ready.environment.redistribution
+    work.screen.say(
+        f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}"
+    )
+    return path
+
+
+def _notes(work: Session, ready: Ready, image_id: str) -> dict[str, bytes]:
+    """What travels with an image: its record, and the files it was asked for with, by their place in a checkout.
+
+    In the record it has the id by which most engines know it, whatever this one calls it.
+    """
+    record = json.dumps({**ready.record, "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
+    files = _files(work, ready.environment.name)
+    return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
+
+
+def _files(work: Session, name: str) -> dict[str, Path]:
+    """What an environment is asked for with, there or not, by its place in a checkout."""
+    spec = work.rooms.images / f"{name}.toml"
+    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), work.rooms.dockerfile)
+    return {file.relative_to(work.rooms.root).as_posix(): file for file in files}
+
+
+def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
+    image = intake.read_archive(path)
+    record = _record(work, path, image)
+    packed = path.stat().st_size
+    disk.require([(engine.storage(), image.unpacked_bytes + packed)], _ADVICE)
+    with work.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
+        image_id = engine.load(_told(image.packed(file), progress), image.tag, image.ids)
+    work.screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
+    if image_id != record.realised_id:
+        work.screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
+    asked = _asked_for_here(work, record.name)
+    if asked is None or asked.spec_id(work.rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+        work.screen.say(f"{record.name}: {_how_to_use(work, path, image)}")
+    else:
+        work.build([asked])
+
+
+def _record(work: Session, path: Path, image: intake.Image) -> _Record:
+    """The record in an archive. Raises UserError where it, or a file beside it, is that of another image.
+
+    Nothing of it is kept: once it is imported, the engine and the image itself are asked again.
+    """
+    record = intake.parsed(path, _RECORD, image.notes.get(_RECORD, b""), _Record)
+    says, is_ = f"tsuishi/{record.name}:{record.spec_id}", image.labels.get(f"{OURS}spec-id")
+    if image.tag != says or is_ != record.spec_id:
+        raise UserError(
+            f"{path}: its record is of {says}, and its image is {image.tag}, made for spec id {is_ or 'none'}: "
+            f"{intake.ALTERED}"
+        )
+    for what, expected, found in (
+        ("another id", record.realised_id, image.id),
+        ("other layers", record.image.layers, image.diff_ids),
+        ("other labels", record.image.labels, image.labels),
+    ):
+        if expected != found:
+            raise UserError(f"{path}: its image has {what} than its record says: {intake.ALTERED}")
+    for name in image.notes.keys() - {_RECORD, *_files(work, record.name)}:
+        raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
+    return record
+
+
+def _told(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+    """The same pieces, telling of each."""
+    for piece in pieces:
+        threads.check()
+        progress(len(piece))
+        yield piece
+
+
+def _asked_for_here(work: Session, name: str) -> Environment | None:
+    spec = known_environments(work.rooms.images).get(name)
+    return read_environment(spec) if spec else None
+
+
+def _how_to_use(work: Session, path: Path, image: intake.Image) -> str:
+    """What to say where this checkout asks for something else than what was imported."""
+    brought = {name: text for name, text in image.notes.items() if name != _RECORD}
+    here = {name: work.rooms.root / name for name in brought}
+    differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
+    if differing:
+        why = f"different: {', '.join(differing)}"
+        way = shlex.join(
+            ["tar", "xf", str(path), "--strip-components", "1", *(image_archive.NOTES + name for name in differing)]
+        )
+    else:
+        version, revision = (image.labels.get(f"{OCI}{key}") for key in ("version", "revision"))
+        why, way = "tsuishi itself differs", f"tsuishi {version} of commit {revision}"
+    return f"not what this checkout asks for ({why}): `invoke build` would make another. What it was made with: {way}"

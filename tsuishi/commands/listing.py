@@ -1,0 +1,83 @@
+"""What there is to run, and what was run: `invoke list`."""
+
+from collections import Counter
+from pathlib import Path
+
+from tsuishi.base.errors import UserError
+from tsuishi.commands.inventory import why_not_here
+from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.plan.session import Session
+from tsuishi.results import directory
+from tsuishi.results.run_files import split_attempt
+from tsuishi.specs.claims import Claim
+from tsuishi.specs.environment import Environment, read_environments
+from tsuishi.specs.source import Source, read_sources
+from tsuishi.specs.suite import PROFILES, known_suites, read_suite
+
+
+def show(work: Session) -> None:
+    """Environments, suites and runs in three tables."""
+    rows = [_environment_row(work, environment) for environment in read_environments(work.rooms.images)]
+    work.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+    suites = [read_suite(path) for path in known_suites(work.rooms.suites).values()]
+    work.screen.table(
+        "Suites",
+        ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),
+        [
+            (suite.name, suite.title, suite.source or "", *(len(list(suite.cases(p, "cpu"))) for p in PROFILES))
+            for suite in suites
+        ],
+    )
+    runs = [run_row(path) for path in directory.known_runs(work.settings.results).values()]
+    work.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
+    if not runs:
+        work.screen.say("none yet: invoke build run-suite report")
+
+
+def show_sources(work: Session) -> None:
+    """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
+    sources = read_sources(work.rooms.published)
+    headers = ("name", "date", "hardware", "numbers", "claims", "what")
+    work.screen.table("Sources", headers, [_source_row(source) for source in sources])
+    for source in sources:
+        claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
+        work.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+
+
+def _source_row(source: Source) -> tuple[object, ...]:
+    hardware = "; ".join(one.title for one in source.hardware)
+    return source.name, source.date or "unknown", hardware, len(list(source.flat())), len(source.claims), source.title
+
+
+def _how_checked(claim: Claim) -> str:
+    kinds = Counter(check.kind for check in claim.checks)
+    checks = ", ".join(f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items())
+    return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
+
+
+def _environment_row(work: Session, environment: Environment) -> tuple[str, ...]:
+    engine = work.builder.engine_for(environment)
+    if why_not := why_not_here(work, environment):
+        state = why_not
+    elif not environment.pinned:
+        state = "whatever is installed"
+    else:
+        state = "built" if work.builder.find(environment) else "to build"
+    on_cpu = why_on_cpu(environment, work.nvml)
+    refused = gpu_refusal(environment, work.nvml, work.rooms.images, "auto", force=False)
+    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
+    default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
+    return environment.name, environment.title, default, engine.name, state, computes_on
+
+
+def run_row(path: Path) -> tuple[str, ...]:
+    """Of a run that cannot be read, why."""
+    run = directory.RunDirectory(path)
+    try:
+        recorded = run.run()
+        done = len({split_attempt(trial["trial_id"])[0] for _, trial in run.finished()})
+    except UserError as error:
+        return path.name, "", "", "", "", str(error)
+    names = ", ".join(sorted({entry["environment"] for entry in recorded["plan"]}))
+    whose = "" if run.is_ours(recorded) else "received"
+    return path.name, recorded["profile"], names, str(len(recorded["plan"])), str(done), whose

@@ -1,0 +1,1 @@
+"""The Docker engine: environments as images, trials as containers."""

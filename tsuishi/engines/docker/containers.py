@@ -1,0 +1,134 @@
+"""A trial as a container: what it is denied, the little it is given, and how it is heard and ended."""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tsuishi.base import owner
+from tsuishi.engines.docker.daemon import speaking
+from tsuishi.engines.docker.labels import OURS
+from tsuishi.engines.interface import Ended, Limits, Stream
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+    from docker.models.containers import Container
+
+# A container's own deadline ends it so much later than its runner would: a runner that lives is always first.
+GRACE_S = 30.0
+_OWNER = f"{OURS}owner"
+# Of the clock that runners measure time-outs by, which no change of the time of day moves.
+_DEADLINE = f"{OURS}deadline-monotonic-s"
+_NOBODY = "65534:65534"
+_SIGKILLED = 128 + signal.SIGKILL
+
+
+def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+    """Everything a trial's container is denied, and the little it is given, as arguments of containers.create."""
+    from docker.types import LogConfig, Mount
+
+    given: dict[str, Any] = {
+        "network_mode": "none",
+        "read_only": True,
+        "tmpfs": {"/tmp": "mode=1777"},  # noqa: S108
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "user": _unprivileged_user(),
+        "pids_limit": limits.pids,
+        # The image's own would run beside what is measured.
+        "healthcheck": {"test": ["NONE"]},
+        # The engine would keep every line on disk; the runner reads the stream itself.
+        "log_config": LogConfig(type="none"),
+        "mounts": [Mount(place, str(path), type="bind", read_only=True) for path, place in mounts.items()],
+    }
+    if limits.memory_bytes:
+        given |= {"mem_limit": limits.memory_bytes, "memswap_limit": limits.memory_bytes}
+    return given
+
+
+def owned_labels(seconds: float) -> dict[str, str]:
+    """Labels that say whose container it is, and until when it can be wanted: this process's, for so many seconds."""
+    return {_OWNER: owner.me(), _DEADLINE: f"{time.monotonic() + seconds + GRACE_S:.0f}"}
+
+
+def bounded(command: Sequence[str], seconds: float) -> list[str]:
+    """A command that ends after so many seconds and the grace, though nobody is left to end it.
+
+    timeout(1), which every Debian and Ubuntu has, is the container's process 1: nothing in there can end it, and all
+    ends with it.
+    """
+    return ["timeout", "-s", "KILL", f"{seconds + GRACE_S:.0f}", *command]
+
+
+def remove_abandoned(client: "DockerClient") -> None:
+    """Remove the containers whose owner is dead or whose time is up."""
+    from docker.errors import APIError
+
+    for found in client.api.containers(all=True, filters={"label": _OWNER}):
+        if _is_wanted(found["Labels"]):
+            continue
+        try:
+            client.api.remove_container(found["Id"], force=True)
+        except APIError as error:
+            if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else removes it
+                raise
+
+
+def _is_wanted(labels: Mapping[str, str]) -> bool:
+    deadline = labels.get(_DEADLINE, "")
+    passed = deadline.isdecimal() and time.monotonic() > int(deadline)
+    return owner.is_alive(labels[_OWNER]) and not passed
+
+
+class RunningContainer:
+    """A trial's container, attached before it starts so that nothing it says is lost."""
+
+    def __init__(self, client: "DockerClient", container: "Container") -> None:
+        self._client = client
+        self._container = container
+        self._id = str(container.id)
+        self._oom_kills = _oom_kills()
+        self._stream = client.api.attach(self._id, stdout=True, stderr=True, stream=True, demux=True)
+        container.start()
+        self._pid = int(client.api.inspect_container(self._id)["State"]["Pid"])
+
+    def output(self) -> Iterator[tuple[Stream, bytes]]:
+        with speaking():
+            for stdout, stderr in self._stream:
+                if stdout:
+                    yield "stdout", stdout
+                if stderr:
+                    yield "stderr", stderr
+
+    def pids(self) -> Sequence[int]:
+        return [self._pid] if self._pid else []
+
+    def stop(self) -> None:
+        from docker.errors import APIError
+
+        with speaking(), suppress(APIError):  # it has ended already
+            self._container.kill()
+
+    def wait(self) -> Ended:
+        with speaking():
+            code = int(self._client.api.wait(self._id, timeout=None)["StatusCode"])
+            killed = bool(self._client.api.inspect_container(self._id)["State"].get("OOMKilled"))
+            self._container.remove(force=True)
+        # Podman does not notice under cgroups of the first version; the kernel's own count does.
+        return Ended(code, out_of_memory=killed or (code == _SIGKILLED and _oom_kills() > self._oom_kills))
+
+
+def _oom_kills() -> int:
+    """How many processes of this machine the kernel has ended for want of memory, in a container or not."""
+    found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+    return int(found[1]) if found else 0
+
+
+def _unprivileged_user() -> str:
+    """Whoever runs tsuishi, who can read the workloads whatever the umask was; nobody in place of root."""
+    return f"{os.getuid()}:{os.getgid()}" if os.getuid() else _NOBODY

@@ -1,0 +1,127 @@
+"""How a container gets its GPUs: by CDI where the engine offers it, by NVIDIA's runtime or hook where not.
+
+The engine is asked; what it does not tell is looked up in the files it reads, as it is on this machine. Sources:
+Docker's API (CDISpecDirs from Docker 25, DiscoveredDevices from 28.2), moby's daemon/nvidia_linux.go (the hook has to
+be on the daemon's PATH), Podman's pkg/api/handlers/compat/containers_create.go (it ignores device requests without a
+word before 5.4, and others than CDI's ever since), and NVIDIA's guide to its container toolkit.
+"""
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tsuishi.base.errors import UserError
+from tsuishi.engines.docker.daemon import Daemon
+from tsuishi.machine.gpus import Gpu, wsl
+
+_KIND = "nvidia.com/gpu="
+_CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
+_PODMAN_HOOKS = Path("/usr/share/containers/oci/hooks.d")
+_HOOK = "nvidia-container-runtime-hook"
+_HOOKS = re.compile(r"nvidia-container-(runtime-hook|toolkit)\b")  # by its newer and its older name
+# What system services have as PATH, which a user's may lack.
+_SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+# From which on Podman hears requests for CDI devices on its Docker-compatible API.
+_PODMAN_CDI = (5, 4)
+_WRITE_CDI = "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
+_CONFIGURE = "`nvidia-ctk runtime configure --runtime=docker`, restart Docker"
+_NVML_AND_CUDA = "compute,utility"
+_NCCL_SHARED_MEMORY = "8g"
+
+# Whatever variables an image brings, and even where NVIDIA's runtime is the default one.
+NO_GPUS = {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}}
+
+Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Podman"]
+
+
+@dataclass(frozen=True)
+class Passing:
+    """How an engine passes GPUs; `names` are those its CDI specification has."""
+
+    way: Way
+    names: frozenset[str] = frozenset()
+
+    def arguments(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
+        """Of containers.create, to give exactly these. Raises UserError where the CDI specification lacks one."""
+        from docker.types import DeviceRequest
+
+        ids = ["all"] if wsl() else [gpu.id for gpu in gpus]
+        environment = {"NVIDIA_DRIVER_CAPABILITIES": _NVML_AND_CUDA, "NVIDIA_VISIBLE_DEVICES": ",".join(ids)}
+        if wsl():  # Windows gives all or none: CUDA has to leave the others out
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
+        given: dict[str, Any] = {"environment": environment, "shm_size": _NCCL_SHARED_MEMORY}
+        if self.way == "CDI":
+            environment["NVIDIA_VISIBLE_DEVICES"] = "void"  # or a default runtime of NVIDIA's would add to them
+            names = ["all"] if wsl() else [self._name(gpu) for gpu in gpus]
+            given["device_requests"] = [DeviceRequest(driver="cdi", device_ids=[_KIND + name for name in names])]
+        elif self.way == "NVIDIA's runtime":
+            given["runtime"] = "nvidia"
+        elif self.way == "NVIDIA's hook":
+            given["device_requests"] = [DeviceRequest(driver="nvidia", device_ids=ids, capabilities=[["gpu"]])]
+        return given
+
+    def _name(self, gpu: Gpu) -> str:
+        """By UUID where the specification has it; the older ones have indices alone."""
+        for name in (gpu.id, str(gpu.index)):
+            if name in self.names:
+                return name
+        raise UserError(
+            f"GPU {gpu.id} is not among the engine's CDI devices ({', '.join(sorted(self.names))}): "
+            f"write them anew with {_WRITE_CDI}"
+        )
+
+
+def find_passing(daemon: Daemon) -> Passing:
+    """The way this engine passes GPUs. Raises UserError where there is none, with what to do."""
+    names = _cdi_names(daemon)
+    if names:
+        return Passing("CDI", names)
+    if daemon.name == "Docker":
+        if "nvidia" in (daemon.info.get("Runtimes") or {}):
+            return Passing("NVIDIA's runtime")
+        if shutil.which(_HOOK, path=f"{os.environ.get('PATH', '')}:{_SYSTEM_PATH}"):
+            return Passing("NVIDIA's hook")
+        remedy = _WRITE_CDI if daemon.info.get("CDISpecDirs") else _CONFIGURE
+    else:
+        if any(_HOOKS.search(text) for text in _read(_PODMAN_HOOKS.glob("*.json"))):
+            return Passing("NVIDIA's hook for Podman")
+        remedy = _WRITE_CDI
+        if daemon.number < _PODMAN_CDI:
+            remedy += " and Podman {}.{} or newer".format(*_PODMAN_CDI)
+    raise UserError(
+        f"{daemon.title} here passes no GPUs: install nvidia-container-toolkit, then {remedy}; or use --engine venv, "
+        "or --accelerator cpu"
+    )
+
+
+def _cdi_names(daemon: Daemon) -> frozenset[str]:
+    """What the engine's CDI devices of NVIDIA's are called; none where it hears no requests for them."""
+    discovered = daemon.info.get("DiscoveredDevices")
+    if discovered is not None:
+        return frozenset(one["ID"].removeprefix(_KIND) for one in discovered if one["ID"].startswith(_KIND))
+    folders: Sequence[str] = daemon.info.get("CDISpecDirs") or ()  # Docker: none where CDI is switched off
+    if daemon.name == "Podman":
+        folders = _CDI_FOLDERS if daemon.number >= _PODMAN_CDI else ()
+    files = [file for folder in folders for file in Path(folder).glob("*") if file.suffix in (".yaml", ".json")]
+    specifications = [text for text in _read(files) if _KIND[:-1] in _words(text, "kind")]
+    return frozenset(name for text in specifications for name in _words(text, "name"))
+
+
+def _words(text: str, key: str) -> list[str]:
+    """The values of a key in a CDI specification, which is YAML or JSON.
+
+    >>> _words('- name: "0"\\n  x: y\\n- name: GPU-1\\n', "name"), _words('{"devices":[{"name":"0"}]}', "name")
+    (['0', 'GPU-1'], ['0'])
+    """
+    return re.findall(rf"""(?m)(?:^|[\s{{,])["']?{key}["']?\s*:\s*["']?([^\s"',}}]+)""", text)
+
+
+def _read(files: Iterable[Path]) -> Iterator[str]:
+    for file in files:
+        with suppress(OSError):  # for root's eyes only: then this user's engine cannot use it
+            yield file.read_text(encoding="utf-8", errors="replace")

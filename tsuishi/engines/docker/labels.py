@@ -1,0 +1,76 @@
+"""What an image carries about itself: the labels it is built with, and what they tell of it later."""
+
+from typing import TYPE_CHECKING, Any
+
+from tsuishi import __version__
+from tsuishi.artifacts.image_archive import OCI
+from tsuishi.base.checkout import git_state
+from tsuishi.engines.interface import Kept
+from tsuishi.specs.environment import Environment
+
+if TYPE_CHECKING:
+    from docker.models.images import Image
+
+OURS = "io.tsuishi."
+
+
+def labels(environment: Environment, spec_id: str, base: "Image", base_used: str) -> dict[str, str]:
+    """Of an environment's image, built on this base by that reference."""
+    assert environment.base is not None
+    revision = git_state()
+    return {
+        f"{OCI}title": f"tsuishi {environment.name}: {environment.title}",
+        f"{OCI}version": __version__,
+        f"{OCI}revision": revision["commit"] + ("-dirty" if revision["dirty"] else ""),
+        f"{OCI}base.name": environment.base.reference,
+        f"{OCI}base.digest": environment.base.digest or "unpinned",
+        f"{OURS}base-used": base_used,
+        f"{OURS}base-image": str(base.id),
+        f"{OURS}spec-id": spec_id,
+        f"{OURS}lock-sha256": environment.lock_sha256,
+    }
+
+
+def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any]:
+    """What goes into the environment's record: the base asked for and the one used, substitutions, the image."""
+    assert environment.base is not None
+    asked, used = environment.base.reference, image.labels[f"{OURS}base-used"]
+    replaced = used.partition("@")[0] not in (asked, asked.rpartition(":")[0])
+    return {
+        "base": {
+            "reference": asked,
+            "used": used,
+            "digest": environment.base.digest or "unpinned",
+            "image_id": image.labels.get(f"{OURS}base-image", ""),
+        },
+        "substitutions": [{"asked": asked, "used": used}] if replaced else [],
+        "image": {
+            "id": image.id,
+            "tag": tag,
+            "size_bytes": image.attrs.get("Size"),
+            # The same layers are the same files; the id also says when they were put together.
+            "layers": image.attrs["RootFS"]["Layers"],
+            "created": image.attrs.get("Created"),
+            "labels": dict(sorted(image.labels.items())),
+        },
+    }
+
+
+def kept(image: "Image", tag: str, engine: str) -> Kept | None:
+    """What an image of that name is; None where somebody else gave the name, or built on one of ours."""
+    # Podman names the registry it takes a name without one for.
+    repository, _, version = tag.removeprefix("localhost/").removeprefix("docker.io/").rpartition(":")
+    owner, _, environment = repository.partition("/")
+    if owner != "tsuishi" or image.labels.get(f"{OURS}spec-id") != version:
+        return None
+    return Kept(
+        environment=environment,
+        engine=engine,
+        name=tag,
+        spec_id=version,
+        realised_id=str(image.id),
+        size_bytes=int(image.attrs.get("Size", 0)),
+        base_digest=image.labels.get(f"{OCI}base.digest", ""),
+        lock_sha256=image.labels.get(f"{OURS}lock-sha256", ""),
+        created=str(image.attrs.get("Created", "")),
+    )

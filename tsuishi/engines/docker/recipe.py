@@ -1,0 +1,69 @@
+"""What an image is built from: the Dockerfile of an environment, and the context it finds everything in."""
+
+import re
+import tarfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tsuishi.base.files import temporary_folder
+from tsuishi.engines import wheelhouse
+from tsuishi.specs.environment import Environment
+
+# From the first quotation mark to the last of the same kind: a script has some of its own.
+_QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
+
+
+def dockerfile(template: str, environment: Environment, base: str) -> str:
+    """The template's text for an environment, and `base`, the image to build on.
+
+    Of a template that asks for something else, jinja2.UndefinedError is raised.
+    """
+    import jinja2
+
+    jinja = jinja2.Template(template, undefined=jinja2.StrictUndefined, autoescape=False, keep_trailing_newline=True)
+    text: str = jinja.render(environment=environment, base=base, pip=wheelhouse.PIP)
+    return text
+
+
+def shortened(reason: str) -> str:
+    """What an engine says of a step that failed, with only the beginning of the step.
+
+    >>> shortened("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
+    "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
+    """
+    return _QUOTED.sub(r"\1\2…\1", reason)
+
+
+@contextmanager
+def context(
+    template: str,
+    environment: Environment,
+    base: str,
+    wheels: Sequence[Path],
+    debs: Sequence[Path],
+    temporary: Path,
+) -> Iterator[Path]:
+    """A build context as a tar under `temporary`, gone afterwards.
+
+    The same content gives the same bytes, so that layers are found again. Raises BuildError where the lock brings no
+    wheel of pip.
+    """
+    with temporary_folder(temporary, ".context-") as folder:
+        content = folder / "context"
+        wheelhouse.lay_out(content, environment.pins, wheels, debs)
+        if environment.packages == "locked":
+            wheelhouse.link(wheelhouse.pip_wheel(environment.name, wheels), content / wheelhouse.PIP)
+        (content / "Dockerfile").write_text(dockerfile(template, environment, base), encoding="utf-8")
+        path = folder / "context.tar"
+        with tarfile.open(path, "w", dereference=True) as tar:
+            tar.add(content, arcname=".", filter=_without_circumstances)
+        yield path
+
+
+def _without_circumstances(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+    """A tar entry without time, owner and mode of this machine."""
+    entry.mtime = entry.uid = entry.gid = 0
+    entry.uname = entry.gname = ""
+    entry.mode = 0o755 if entry.isdir() else 0o644
+    return entry

@@ -1,0 +1,122 @@
+"""The one image of what `docker save` or `podman save` wrote, and somebody may have written anew, for another engine.
+
+The engine gets that image without any name, in an archive written here: other images and names stay where they are.
+"""
+
+import hashlib
+import tarfile
+from collections.abc import Iterator
+from typing import IO, Annotated
+
+from pydantic import Field, RootModel
+
+from tsuishi.artifacts import image_archive, strict_tar
+from tsuishi.artifacts.repacking import (
+    MOST_LAYERS,
+    Digest,
+    M,
+    Part,
+    Received,
+    Text,
+    packed,
+    typed,
+)
+from tsuishi.artifacts.strict_tar import Damaged
+from tsuishi.base import threads, toml
+
+# Folder, version, description and layer of each layer, as engines before Docker 25 write them.
+_LIMITS = strict_tar.Limits(members=4 * MOST_LAYERS + 20)
+# A manifest.
+_MOST_TEXT = 4 << 20
+
+
+class _Saved(Received):
+    """The image of a manifest.json."""
+
+    config: Text = Field(alias="Config")
+    layers: list[Text] = Field(alias="Layers", max_length=MOST_LAYERS)
+
+
+class _SavedOne(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length=1)]]):
+    """manifest.json."""
+
+
+class _Pointer(Received):
+    digest: Digest
+
+
+class _Manifest(Received):
+    """A manifest of OCI or of Docker, or an index of some."""
+
+    media_type: Text = Field(alias="mediaType")
+    manifests: list[_Pointer] = Field([], max_length=500)
+    config: _Pointer | None = None
+    layers: list[_Pointer] = Field([], max_length=MOST_LAYERS)
+
+
+def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
+    """What an engine is to load, after the archive was read from end to end: the image of that id.
+
+    Raises Damaged for an archive of more than one image, of another, or of less; and UserError, and does not end what
+    it gives, where the archive changes meanwhile.
+    """
+    parts = _parts(file)
+    (saved,) = _read(file, parts, image_archive.MANIFEST, _SavedOne).root
+    config, *layers = image = [_part(parts, name) for name in (saved.config, *saved.layers)]
+    described = [{"Config": config.name, "RepoTags": None, "Layers": [layer.name for layer in layers]}]
+    texts = {image_archive.MANIFEST: toml.canonical_json(described).encode()}
+    if image_id != _digest(config):  # of an engine that calls images by their manifest, or by an index of manifests
+        manifests = {part.name: part for part in parts.values()}
+        name = image_archive.BLOBS + image_id.removeprefix("sha256:")
+        if name not in manifests:
+            raise Damaged("it holds another image")
+        top = _read(file, manifests, name, _Manifest)
+        texts |= image_archive.layout(manifests[name], top.media_type, {})
+        image += [manifests[name], _of_this(file, manifests, name, top, image)]
+    return packed(texts, image, file)
+
+
+def _of_this(file: IO[bytes], manifests: dict[str, Part], name: str, top: _Manifest, image: list[Part]) -> Part:
+    """The manifest of this image: the top itself, or of an index the one. Raises Damaged where there is none."""
+    digests = [_digest(part) for part in image]
+    listed = [image_archive.BLOBS + one.digest.removeprefix("sha256:") for one in top.manifests] or [name]
+    for one in listed:
+        if one in manifests:  # those for other machines are not
+            manifest = _read(file, manifests, one, _Manifest)
+            if [pointer and pointer.digest for pointer in (manifest.config, *manifest.layers)] == digests:
+                return manifests[one]
+    raise Damaged("it holds another image")
+
+
+def _digest(part: Part) -> str:
+    return f"sha256:{part.digest}"
+
+
+def _part(parts: dict[str, Part], name: str) -> Part:
+    if name not in parts:
+        raise Damaged(f"{name} is missing")
+    return parts[name]
+
+
+def _read(file: IO[bytes], parts: dict[str, Part], name: str, model: type[M]) -> M:
+    part = _part(parts, name)
+    if part.size > _MOST_TEXT:
+        raise Damaged(f"{name} has {part.size:,} bytes, and {_MOST_TEXT:,} are the most")
+    file.seek(part.offset)
+    return typed(name, file.read(part.size), model)
+
+
+def _parts(file: IO[bytes]) -> dict[str, Part]:
+    """Every file of an archive, by its name there."""
+    parts: dict[str, Part] = {}
+    links: dict[str, str] = {}
+    for member in strict_tar.members(file, _LIMITS):
+        if member.kind == tarfile.SYMTYPE:
+            links[member.name] = image_archive.target(member)
+        elif member.kind == tarfile.REGTYPE:
+            digest = hashlib.sha256()
+            for chunk in member.content:
+                threads.check()
+                digest.update(chunk)
+            parts[member.name] = Part(digest.hexdigest(), member.size, member.offset)
+    return parts | {name: parts[place] for name, place in links.items() if place in parts}

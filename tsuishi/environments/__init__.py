@@ -1,0 +1,1 @@
+"""An environment from its spec to "ready": built, probed, and held to its promises."""

@@ -1,0 +1,138 @@
+"""The bill of materials of an image: everything that is installed in it, as CycloneDX 1.6.
+
+The same image gives the same text, so it does not say when it was made, as an SPDX document would have to. Hashes are
+those of the lock, by which the artefacts were checked; what came with the base has none that anybody here has seen.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from cyclonedx.model import HashAlgorithm, HashType, Property
+from cyclonedx.model.bom import Bom, BomMetaData
+from cyclonedx.model.component import Component, ComponentType
+from cyclonedx.model.tool import ToolRepository
+from cyclonedx.output.json import JsonV1Dot6
+from packageurl import PackageURL
+
+from tsuishi import __version__
+from tsuishi.engines.interface import Built
+from tsuishi.specs.environment import Environment
+
+# The registry of a package URL of type "docker" that names none.
+_DOCKER_HUB = "docker.io"
+# What a reader wants to see first.
+_HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "metadata")
+
+
+def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, Any]:
+    """The CycloneDX document of an image, from what was asked for, what was got, and what it reports to hold.
+
+    `reported` is what suites/workloads/probe.py emits in a container.
+    """
+    image = Component(
+        name=f"tsuishi/{built.environment.name}",
+        version=built.spec_id,
+        type=ComponentType.CONTAINER,
+        description=built.environment.title,
+        bom_ref=f"image:{built.realised_id}",
+        properties=_properties(image_id=built.realised_id, spec_id=built.spec_id),
+    )
+    tool = Component(name="tsuishi", version=__version__, type=ComponentType.APPLICATION, bom_ref="tsuishi")
+    components = [_base(built), _python(reported)]
+    components += _python_packages(built.environment, reported)
+    components += _system_packages(built.environment, reported)
+    bill = Bom(
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{built.spec_id}@{built.realised_id}"),
+        metadata=BomMetaData(component=image, tools=ToolRepository(components=[tool])),
+        components=components,
+    )
+    bill.register_dependency(image, components)
+    document: dict[str, Any] = json.loads(JsonV1Dot6(bill).output_as_string())
+    del document["metadata"]["timestamp"]
+    return {**{key: document[key] for key in _HEAD}, **document}
+
+
+def _base(built: Built) -> Component:
+    """The image it was built on, by the name that was used; what was asked for, and got, are beside it."""
+    base = built.details["base"]
+    name, _, digest = base["used"].partition("@")
+    name, _, tag = (name, "", "") if digest else name.rpartition(":")
+    return Component(
+        name=name,
+        version=digest or tag,
+        type=ComponentType.CONTAINER,
+        bom_ref=f"base:{base['used']}",
+        purl=_image_purl(name, digest or tag),
+        hashes=_hashes([digest.removeprefix("sha256:")] if digest else []),
+        properties=_properties(asked=base["reference"], image_id=base["image_id"]),
+    )
+
+
+def _image_purl(name: str, version: str) -> PackageURL | None:
+    """None for an image that is of no registry: its name says nothing elsewhere."""
+    registry, _, path = name.partition("/")
+    if "." not in registry and ":" not in registry:
+        return None
+    namespace, _, last = path.rpartition("/")
+    qualifiers = {} if registry == _DOCKER_HUB else {"repository_url": registry}
+    return PackageURL(type="docker", namespace=namespace or None, name=last, version=version, qualifiers=qualifiers)
+
+
+def _python(reported: Mapping[str, Any]) -> Component:
+    version = str(reported["python"])
+    return Component(
+        name="CPython",
+        version=version,
+        type=ComponentType.PLATFORM,
+        bom_ref=f"python@{version}",
+        purl=PackageURL(type="generic", name="python", version=version),
+        cpe=f"cpe:2.3:a:python:python:{version}:*:*:*:*:*:*:*",
+    )
+
+
+def _python_packages(environment: Environment, reported: Mapping[str, Any]) -> Iterator[Component]:
+    """Those of the environment, with the hash of the one artefact its lock accepts, then those of the base's Python."""
+    locked = {(pin.name, pin.version): pin.sha256 for pin in environment.pins}
+    for name, version in sorted(reported.get("packages", {}).items()):
+        accepted = locked.get((name, version), ())
+        purl = PackageURL(type="pypi", name=name, version=version)
+        yield _library(purl, accepted if len(accepted) == 1 else (), place="environment")
+    for name, version in sorted(reported.get("base_packages", {}).items()):
+        yield _library(PackageURL(type="pypi", name=name, version=version), (), place="base")
+
+
+def _system_packages(environment: Environment, reported: Mapping[str, Any]) -> Iterator[Component]:
+    """The Debian packages, with the hash of the .deb where the lock has it."""
+    system = reported.get("os", {})
+    distribution = system.get("id", "debian")
+    release = f"{distribution}-{system['version_id']}" if "version_id" in system else ""
+    locked = {(deb.name, deb.version): deb.sha256 for deb in environment.debs}
+    for key, version in sorted(reported.get("system_packages", {}).items()):
+        name, _, architecture = key.partition(":")
+        qualifiers = {"arch": architecture, "distro": release}
+        purl = PackageURL(type="deb", namespace=distribution, name=name, version=version, qualifiers=qualifiers)
+        sha256 = locked.get((name, version))
+        yield _library(purl, [sha256] if sha256 else [], place="system")
+
+
+def _library(purl: PackageURL, sha256: Iterable[str], place: str) -> Component:
+    """`place` keeps apart what is in an image twice, as pip may be."""
+    return Component(
+        name=purl.name,
+        version=purl.version,
+        type=ComponentType.LIBRARY,
+        bom_ref=f"{place}:{purl.to_string()}",
+        purl=purl,
+        hashes=_hashes(sha256),
+        properties=_properties(place=place),
+    )
+
+
+def _hashes(sha256: Iterable[str]) -> list[HashType]:
+    return [HashType(alg=HashAlgorithm.SHA_256, content=one) for one in sha256]
+
+
+def _properties(**values: str) -> list[Property]:
+    return [Property(name=f"tsuishi:{name}", value=value) for name, value in values.items() if value]

@@ -1,0 +1,58 @@
+"""What --force asks for first: whether an environment computes what it should on a GPU newer than its code."""
+
+from collections.abc import Sequence
+
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Say
+from tsuishi.environments.builder import Ready, framework_of
+from tsuishi.environments.probe import ask
+from tsuishi.machine.gpus import Gpu
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.suite import Settings
+
+_WORKLOAD = "self_check"
+# A driver that compiles PTX for a GPU the stack does not know may take many minutes, once.
+_TIMEOUT_S = 1800.0
+_STEP = Case(
+    suite=_WORKLOAD,
+    protocol="steady",
+    mode="training",
+    model="cnn10",
+    layout="native",
+    strategy="none",
+    devices=1,
+    nodes=1,
+    batch_size=8,
+    precision="fp32",
+    execution="native",
+)
+
+
+def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say) -> dict[str, float]:
+    """Compute what is known (suites/workloads/self_check.py) on each GPU: the largest relative errors, by result.
+
+    Raises UserError where it does not compute, or computes something else than float64 on the CPU.
+    """
+    name = ready.environment.name
+    say(f"{name}: self-check: a matrix product, a convolution and a step of cnn10 against float64 on the CPU")
+    argument = {
+        "case": _STEP.axes,
+        "framework": framework_of(ready.environment),
+        "accelerator": accelerator,
+        "settings": Settings().model_dump(),
+        "budget_s": _TIMEOUT_S,
+    }
+    errors: dict[str, float] = {}
+    each: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
+    for one_gpu in each:
+        transcript, why_not = ask(ready.engine, ready.built, rooms, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
+        if why_not:
+            raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
+        for metric in transcript.metrics:
+            if metric.name.endswith("_relative_error"):
+                errors[metric.name] = max(errors.get(metric.name, 0.0), metric.value)
+    worst = max(errors, key=lambda one: errors[one])
+    say(f"{name}: self-check passed: {len(errors)} results, the worst {worst} {errors[worst]:.1e}; every row is marked")
+    return errors

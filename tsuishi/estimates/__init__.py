@@ -1,0 +1,1 @@
+"""The numbers that follow from samples, with intervals. Pure functions."""

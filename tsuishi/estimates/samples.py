@@ -1,0 +1,248 @@
+"""Estimates: the numbers that follow from a run's samples, block by block, for every trial and every case.
+
+Blocks make a trial's estimate (pure arithmetic, from 2-method.md), trials make a case's.
+"""
+
+import math
+import statistics
+from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from tsuishi.estimates.gpu_use import gpu_quantities
+from tsuishi.results.frames import CASE_KEYS, Results, named_rows
+from tsuishi.results.reader import TRIAL
+from tsuishi.specs.quantities import MEASURED, QUANTITIES
+
+# An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
+EPOCH_IMAGES = 50_000
+EPOCHS = 100
+
+_UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
+_QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
+# What a workload calls it, where the published tables have another word.
+_QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
+# What the metrics `flops` and `bytes` are the work of one step of: of these phases, the first that a trial has.
+_WORKING = ("measure", "compute", "later_runs", "step", "epoch")
+
+
+class Block(NamedTuple):
+    """One timed block: wall seconds over so many steps and images (both whole numbers)."""
+
+    steps: int
+    images: int
+    seconds: float
+
+    @property
+    def step_s(self) -> float:
+        """Mean seconds per step."""
+        return self.seconds / max(1, self.steps)
+
+
+class Estimate(NamedTuple):
+    """A quantity of one trial. `low`, `high`: quartiles of its blocks (None for a single one).
+
+    The quartiles say how steady one process was; they are no interval for the case.
+    """
+
+    quantity: str
+    value: float
+    low: float | None
+    high: float | None
+    blocks: int
+    derived: bool = False
+
+
+@cache
+def unit_of(quantity: str) -> str:
+    """The unit a quantity's name ends with; 1 for a pure number."""
+    if quantity in QUANTITIES:
+        return QUANTITIES[quantity].unit
+    return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
+
+
+def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epochs: bool) -> Iterator[Estimate]:
+    """What one trial says, from its blocks by phase. Times in seconds, throughput in images/s.
+
+    epochs: whether an epoch of CIFAR-10 can be derived from its steps.
+
+    Per phase: the median over blocks of the seconds per step (2-method.md, "Steady protocol" 4).
+    """
+    for phase, blocks in phases.items():
+        if phase == "epoch":
+            yield from _epochs_timed(blocks, batch_size)
+        else:
+            yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
+        if phase in ("measure", "step", "epoch"):
+            yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
+    if epochs and batch_size and "measure" in phases:
+        yield from _epochs_derived(phases, batch_size)
+
+
+def _median_over(quantity: str, blocks: list[Block], of: Callable[[Block], float], derived: bool = False) -> Estimate:
+    """The median over blocks of what `of` makes of each, with the quartiles where there are two blocks or more."""
+    values = [of(block) for block in blocks]
+    if len(values) == 1:
+        return Estimate(quantity, values[0], None, None, 1, derived)
+    low, median, high = statistics.quantiles(values, n=4, method="inclusive")
+    return Estimate(quantity, median, low, high, len(values), derived)
+
+
+def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
+    yield from _rate("throughput_images_per_s", blocks, lambda block: block.images)
+
+
+def _rate(
+    quantity: str, blocks: list[Block], of: Callable[[Block], float], times: float = 1.0, derived: bool = False
+) -> Iterator[Estimate]:
+    """`times` what `of` says was done, over seconds in total: averaging the blocks' rates weighs slow ones too little.
+
+    Nothing where nothing was done, or in no time.
+    """
+    done, seconds = times * sum(map(of, blocks)), sum(block.seconds for block in blocks)
+    if done and all(block.seconds > 0 for block in blocks):
+        spread = _median_over(quantity, blocks, lambda block: times * of(block) / block.seconds, derived)
+        yield spread._replace(value=done / seconds)
+
+
+def work_estimates(
+    phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None
+) -> Iterator[Estimate]:
+    """Rates that follow from what a workload says a step does, with the blocks' spread; all are derived.
+
+    flops_per_s and bytes_per_s: analytic work of one step (metrics `flops`, `bytes`) over its time. An epoch has as
+    many steps as its images fill batches: the last, smaller one does less.
+    distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step, as an image that several
+    devices get in one step is one image to the user (2-method.md, "towers").
+    """
+    phase = next((name for name in _WORKING if name in phases), None)
+    if phase is None:
+        return
+    blocks = phases[phase][1:] or phases[phase] if phase == "epoch" else phases[phase]
+
+    def steps(block: Block) -> float:
+        return block.images / batch_size if phase == "epoch" and batch_size else block.steps
+
+    for name in ("flops", "bytes"):
+        yield from _rate(f"{name}_per_s", blocks, steps, metrics.get(name, 0.0), derived=True)
+    if metrics.get("examples_per_step"):
+        share = metrics.get("distinct_images_per_step", 0.0) / metrics["examples_per_step"]
+        yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)
+
+
+def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
+    """Epochs that were run as such. A shortened one is brought to 50,000 images by its later steps, and so marked.
+
+    The total is first + 99 x mean of the later ones (2-method.md, "Steady protocol" 3).
+    """
+    first, later = epochs[0], epochs[1:]
+
+    def full_steps(epoch: Block) -> float:
+        if epoch.images >= EPOCH_IMAGES or not epoch.images:
+            return epoch.steps
+        return math.ceil(EPOCH_IMAGES / batch_size) if batch_size else epoch.steps * EPOCH_IMAGES / epoch.images
+
+    derived = any(full_steps(epoch) != epoch.steps for epoch in epochs)
+    step_s = statistics.median([epoch.step_s for epoch in later or epochs])
+    first_s = first.seconds + (full_steps(first) - first.steps) * step_s
+    yield Estimate("first_epoch_s", first_s, None, None, 1, derived)
+    if later:
+        yield _median_over("median_epoch_s", later, lambda epoch: epoch.step_s * full_steps(epoch), derived)
+        total_s = first_s + (EPOCHS - 1) * statistics.fmean(epoch.step_s * full_steps(epoch) for epoch in later)
+        yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != EPOCHS)
+
+
+def _epochs_derived(phases: dict[str, list[Block]], batch_size: int) -> Iterator[Estimate]:
+    """Epochs nobody ran: ceil(50,000 / batch) steps of the median step, the first with its own first two steps."""
+    steps = math.ceil(EPOCH_IMAGES / batch_size)
+    epoch = _median_over("median_epoch_s", phases["measure"], lambda block: block.step_s * steps, derived=True)
+    if "first_step" in phases and "second_step" in phases and steps >= 2:
+        start_s = phases["first_step"][0].step_s + phases["second_step"][0].step_s
+        first_s = start_s + (steps - 2) * epoch.value / steps
+        yield Estimate("first_epoch_s", first_s, None, None, epoch.blocks, derived=True)
+    yield epoch
+
+
+def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterator[Estimate]:
+    """J per image, from the energy of the measured phases (NaN where nothing counted it) and their images."""
+    images = sum(block.images for phase in MEASURED for block in phases.get(phase, ()))
+    if images and not math.isnan(energy_j):
+        yield Estimate("energy_per_image_j", energy_j / images, None, None, 1)
+
+
+def trial_estimates(results: Results) -> pd.DataFrame:
+    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived."""
+    names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
+    used, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
+    phases = _blocks_by_trial(results.samples)
+    trials = results.counting[results.counting["status"] == "ok"]
+    rows: list[tuple[Any, ...]] = []
+    counts = []
+    for trial in named_rows(trials[["mode", "model", "batch_size", "energy_j"]].reset_index(names=TRIAL)):
+        batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
+        blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
+        values = {name: value for name, (value, _) in reported.items()}
+        found = [*phase_estimates(blocks, batch_size, epochs=_trains_on_cifar10(trial, values))]
+        found += work_estimates(blocks, values, batch_size)
+        found += [Estimate(name, value, None, None, 1) for name, value in used.get(trial.trial, {}).items()]
+        found += energy_estimates(blocks, trial.energy_j)
+        rows += [(*estimate, unit_of(estimate.quantity)) for estimate in found]
+        rows += [(name, value, None, None, 1, False, unit) for name, (value, unit) in reported.items()]
+        counts.append(len(found) + len(reported))
+    # Row by row, what is the same for all rows of a trial would be most of the work.
+    of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
+    told = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
+    return of_trials.join(told[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
+
+
+def _trains_on_cifar10(trial: Any, metrics: dict[str, float]) -> bool:
+    """Not so: inference, the network for MNIST, and towers that all get the same batch, whose epoch is another."""
+    every_image_once = metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
+    return trial.mode != "inference" and trial.model != "mlp" and every_image_once
+
+
+def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[float, str]]]:
+    """Value and unit by trial and quantity. One reported several times ends with what it came to (accuracy)."""
+    found: dict[int, dict[str, tuple[float, str]]] = {}
+    columns = ("trial", "name", "value", "unit")
+    for trial, name, value, unit in zip(*(metrics[name].tolist() for name in columns), strict=True):
+        found.setdefault(trial, {})[_QUANTITY_OF_METRIC.get(name, name)] = value, unit
+    return found
+
+
+def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[Block]]]:
+    """Blocks by trial and phase, in their order."""
+    found: dict[int, dict[str, list[Block]]] = {}
+    columns = ("trial", "phase", "steps", "images", "seconds")
+    for trial, phase, *block in zip(*(samples[name].tolist() for name in columns), strict=True):
+        found.setdefault(trial, {}).setdefault(phase, []).append(Block(*block))
+    return found
+
+
+def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
+    """One row per case, column and quantity: the median over trials, `n`, and `low` to `high`.
+
+    What these two are is in `spread_kind`: "trials" (smallest and largest trial), "blocks" (quartiles of the blocks
+    of the only trial; this says nothing about the next trial) or "" (one trial, one number).
+    """
+    keys, flags = ["suite", "case_id", "column", "quantity"], ["simulated", "synthetic", "derived"]
+    # Flags are null where a workload did not say.
+    told = trials.assign(**{flag: trials[flag].eq(True).fillna(False).astype(bool) for flag in flags})
+    groups = told.groupby(keys, sort=True)
+    spread = groups["value"].agg(estimate="median", n="size", smallest="min", largest="max")
+    first = told.drop_duplicates(keys).set_index(keys).loc[spread.index]
+    several = spread["n"] > 1
+    frame = first.assign(
+        estimate=spread["estimate"],
+        n=spread["n"],
+        low=spread["smallest"].where(several, first["low"]),
+        high=spread["largest"].where(several, first["high"]),
+        spread_kind=np.select([several, first["low"].notna()], ["trials", "blocks"], ""),
+        **{name: groups[name].any() for name in flags},
+        blocks=groups["blocks"].sum(),
+    )
+    spread_names = ["estimate", "n", "low", "high", "spread_kind", "blocks"]
+    return frame.reset_index()[[*CASE_KEYS, "quantity", "unit", *spread_names, *flags]]

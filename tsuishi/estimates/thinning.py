@@ -1,0 +1,129 @@
+"""Telemetry of many trials, averaged until a page can hold it.
+
+A page has room for MOST_VALUES numbers. Each trial's time is cut into bins of equal width, as many for every trial, but
+no narrower than the ticks it was sampled at; where even LEAST_BINS are too many, later repetitions are left out.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from tsuishi.estimates.gpu_use import device_order
+from tsuishi.results.frames import Results, named_rows
+
+MOST_VALUES = 250_000
+LEAST_BINS, MOST_BINS = 8, 240
+# How many values a trial's name, title and phases weigh.
+_NAME_VALUES = 40
+_SIGNIFICANT_DIGITS = 4
+
+# What is shown. `memory_mib` is of the trial's processes on the host, and of anybody on a GPU.
+QUANTITIES = ("utilisation_percent", "memory_mib", "power_w", "sm_clock_mhz", "temperature_c")
+
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """One trial over time: means over bins of `step_s` seconds from its start to `end_s`, by device and quantity.
+
+    `trial`: its index in Results.trials. Devices: the host, then GPUs. A value is None where no tick fell into the bin;
+    a device that never told a quantity has no list of it.
+    """
+
+    trial: int
+    step_s: float
+    end_s: float
+    devices: dict[str, dict[str, list[float | None]]]
+
+
+def overview(results: Results, most_values: int = MOST_VALUES) -> list[Series]:
+    """The telemetry of every trial, in the order of Results.trials, averaged to fit into about so many values."""
+    ticks = _ticks(results.telemetry)
+    bins = _bins(_lengths(ticks), results.trials["repetition"], most_values)
+    if bins.empty:
+        return []
+    means = _means(ticks, bins)
+    found = {row.trial: Series(row.trial, row.step_s, row.end_s, {}) for row in named_rows(bins.reset_index())}
+    lasts = bins["last"].to_dict()
+    trials, devices, places = (means.index.get_level_values(level).to_numpy() for level in range(3))
+    begins = np.flatnonzero(np.r_[True, (trials[1:] != trials[:-1]) | (devices[1:] != devices[:-1])][: len(means)])
+    values = {quantity: _rounded(means[quantity].to_numpy()) for quantity in QUANTITIES}
+    for begin, end in pairwise([*begins.tolist(), len(means)]):
+        trial, at = trials[begin], slice(begin, end)
+        lists = {name: _by_bin(column[at], places[at], lasts[trial]) for name, column in values.items()}
+        found[trial].devices[devices[begin]] = {name: one for name, one in lists.items() if one}
+    return list(found.values())
+
+
+def _ticks(telemetry: pd.DataFrame) -> pd.DataFrame:
+    """Telemetry's rows with what is shown of them; devices sort as they are listed."""
+    names = sorted(telemetry["device"].unique(), key=device_order)
+    memory_mib = telemetry["process_memory_mib"].fillna(telemetry["memory_used_mib"])
+    shown = telemetry.assign(device=pd.Categorical(telemetry["device"], categories=names), memory_mib=memory_mib)
+    return shown[["trial", "device", "elapsed_s", *QUANTITIES]]
+
+
+def _lengths(ticks: pd.DataFrame) -> pd.DataFrame:
+    """By trial: how many ticks it has, the median time between two, the end, and how many lines it makes."""
+    moments = ticks.drop_duplicates(["trial", "elapsed_s"])
+    by_trial = moments.groupby("trial")["elapsed_s"]
+    told = ticks.groupby(["trial", "device"], observed=True)[[*QUANTITIES]].count() > 0
+    return pd.DataFrame(
+        {
+            "ticks": by_trial.size(),
+            "tick_s": by_trial.diff().groupby(moments["trial"]).median().fillna(0.0),
+            "end_s": by_trial.max(),
+            "lines": told.sum(axis=1).groupby("trial").sum(),
+        }
+    )
+
+
+def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd.DataFrame:
+    """By trial, of those that fit: the bins' width `step_s`, the number of the `last`, and `end_s`."""
+
+    def values(trials: pd.DataFrame, bins: int) -> npt.NDArray[np.int64]:
+        lines, ticks = (trials[name].to_numpy("int64") for name in ("lines", "ticks"))
+        found: npt.NDArray[np.int64] = _NAME_VALUES + lines * np.minimum(bins, ticks)
+        return found
+
+    early = lengths.loc[repetitions.reindex(lengths.index).fillna(1).sort_values(kind="stable").index]
+    fitting = early[values(early, LEAST_BINS).cumsum() <= most_values].sort_index()
+    every = range(MOST_BINS, LEAST_BINS, -1)
+    count = next((bins for bins in every if values(fitting, bins).sum() <= most_values), LEAST_BINS)
+    # Bins narrower than the ticks would leave holes.
+    width_s = np.maximum(fitting["tick_s"], fitting["end_s"] / count)
+    step_s = np.maximum(np.ceil(1000 * width_s) / 1000, 0.001)
+    last = np.maximum(np.ceil(fitting["end_s"] / step_s) - 1, 0).astype("int64")
+    return pd.DataFrame({"step_s": step_s, "end_s": fitting["end_s"], "last": last})
+
+
+def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
+    """The mean of every quantity by trial, device and bin."""
+    binned = ticks.join(bins[["step_s", "last"]], on="trial", how="inner")
+    binned["bin"] = np.minimum(binned["elapsed_s"] // binned["step_s"], binned["last"]).astype("int64")
+    return binned.groupby(["trial", "device", "bin"], observed=True)[[*QUANTITIES]].mean()
+
+
+def _by_bin(values: Numbers, places: npt.NDArray[np.int64], last: int) -> list[float | None]:
+    """Values at their places, None at the others; nothing where all of them are NaN."""
+    known = ~np.isnan(values)
+    short = [int(value) if value.is_integer() else value for value in values[known].tolist()]
+    if len(short) in (0, last + 1):
+        return short
+    line: list[float | None] = [None] * (last + 1)
+    for place, value in zip(places[known].tolist(), short, strict=True):
+        line[place] = value
+    return line
+
+
+def _rounded(values: Numbers) -> Numbers:
+    """To _SIGNIFICANT_DIGITS, so that they are short in decimal."""
+    with np.errstate(divide="ignore"):
+        digits = _SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.abs(values)))
+    power = np.power(10.0, np.abs(np.nan_to_num(digits, posinf=0.0)))
+    rounded: Numbers = np.where(digits > 0, np.rint(values * power) / power, np.rint(values / power) * power)
+    return rounded

@@ -1,1 +1,0 @@
-"""Files on their way in: found, fetched, held to their hashes, kept."""

@@ -1,0 +1,1 @@
+"""What is here: GPUs, disk, interpreters, and what earlier work took."""

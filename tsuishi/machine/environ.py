@@ -1,0 +1,62 @@
+"""The environment variables of programs that are not ours: a short list of names, and nothing else of the user's.
+
+The user's own variables hold tokens, passwords of proxies, and sockets of agents. Variables that set the number of
+threads (OMP_NUM_THREADS, ...) or that change how a framework computes are left out too: a container does not get them,
+and they would change what is measured.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tsuishi.machine.gpus import Gpu
+
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
+
+# What a framework needs of this machine, by the reason it needs it.
+_PASSED = {
+    "LD_LIBRARY_PATH": "where the libraries of CUDA and of the interpreter are",
+    "CUDA_HOME": "where TensorFlow and Triton look for ptxas and libdevice",
+    "CUDA_PATH": "the same, by another name",
+    "CUDA_VISIBLE_DEVICES": "which GPUs a scheduler or the user has left to this process",
+    "CUDA_DEVICE_ORDER": "how those are counted",
+}
+# Folders among them: a sandbox lets them be read.
+_FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
+# By which a version manager's shim finds the interpreter that it stands for.
+_SHIMS = ("HOME", "PYENV_ROOT", "PYENV_VERSION", "ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME")
+
+
+def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
+    """Of a workload, started by this interpreter; `home` is a folder that nobody else uses. As the images set them."""
+    variables = {name: os.environ[name] for name in passed()}
+    if gpus:
+        variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
+        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
+    return {**variables, **for_building(python, home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
+
+
+def for_building(python: Path, home: str) -> dict[str, str]:
+    """Of a step that makes a virtual environment with this interpreter: a source distribution is a program too."""
+    libraries = _of_user(("LD_LIBRARY_PATH",))
+    return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
+
+
+def for_finding() -> dict[str, str]:
+    """Of an interpreter that is asked what it is, found on the user's own PATH."""
+    return _of_user(("PATH", "LD_LIBRARY_PATH", *_SHIMS)) | {"LANG": "C.UTF-8"}
+
+
+def passed() -> tuple[str, ...]:
+    """The names of the user's variables that a workload gets."""
+    return tuple(_of_user(_PASSED))
+
+
+def folders() -> list[str]:
+    """The folders that those variables name."""
+    named: Mapping[str, str] = _of_user(_FOLDERS)
+    return [folder for value in named.values() for folder in value.split(os.pathsep) if Path(folder).is_absolute()]
+
+
+def _of_user(names: Sequence[str] | Mapping[str, str]) -> dict[str, str]:
+    return {name: os.environ[name] for name in names if name in os.environ}

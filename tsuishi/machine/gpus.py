@@ -1,0 +1,217 @@
+"""NVML, read through nvidia-ml-py. What a GPU does not support is None, never a number."""
+
+import os
+import platform
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsuishi.base.errors import UserError
+
+# Clock throttle reasons, bit by bit: NVML API reference, group nvmlClocksEventReasons.
+_THROTTLE_REASONS = {
+    0x0000000000000001: "gpu_idle",
+    0x0000000000000002: "applications_clocks_setting",
+    0x0000000000000004: "sw_power_cap",
+    0x0000000000000008: "hw_slowdown",
+    0x0000000000000010: "sync_boost",
+    0x0000000000000020: "sw_thermal_slowdown",
+    0x0000000000000040: "hw_thermal_slowdown",
+    0x0000000000000080: "hw_power_brake_slowdown",
+    0x0000000000000100: "display_clock_setting",
+}
+_MIB = 1 << 20
+# How a user says that all GPUs may be used, and how which ones (as `docker run --gpus` has it).
+ALL = "all"
+DEVICES = "device="
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU: NVML's index, and the UUID by which NVML, CUDA and container engines all know it."""
+
+    index: int
+    uuid: str | None
+
+    @property
+    def id(self) -> str:
+        """The UUID; CUDA may count otherwise than NVML, so the index only where a driver tells no UUID."""
+        return self.uuid or str(self.index)
+
+
+class Nvml:
+    """The GPUs of this machine that may be used. Without driver or GPU there are none, and `why_not` says why.
+
+    `wanted` is the setting `gpus`: "all", how many ("2"), or which ("device=0,1", "device=GPU-…"). Raises UserError
+    where it asks for one that is not here.
+    """
+
+    def __init__(self, wanted: str = ALL) -> None:
+        self.why_not = ""
+        self._handles: dict[int, Any] = {}
+        try:
+            import pynvml
+        except ImportError as error:
+            self.why_not = str(error)
+        else:
+            self._nvml = pynvml
+            try:
+                pynvml.nvmlInit()
+                handles = {i: pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())}
+                self._handles = self._usable(handles)
+            except pynvml.NVMLError as error:
+                self.why_not = str(error)
+        self._choose(wanted)
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        """The GPUs, in NVML's order, which is that of the PCI bus."""
+        return tuple(Gpu(index, self._uuid(handle)) for index, handle in self._handles.items())
+
+    def _usable(self, handles: dict[int, Any]) -> dict[int, Any]:
+        """Those that are left to us, and whole; `why_not` says why there are none."""
+        given = {index: handle for index, handle in handles.items() if self._given(index, handle)}
+        whole = {index: handle for index, handle in given.items() if not self._divided(handle)}
+        if given and not whole:
+            self.why_not = "MIG divides every GPU, and only whole ones are measured"
+        elif not whole:
+            self.why_not = "CUDA_VISIBLE_DEVICES leaves none" if handles else "the driver knows no GPU"
+        return whole
+
+    def _given(self, index: int, handle: Any) -> bool:
+        """Whether CUDA_VISIBLE_DEVICES, where a scheduler or user has set it, leaves this GPU to us."""
+        allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if allowed is None:
+            return True
+        words = [word.strip() for word in allowed.split(",") if word.strip()]
+        return any(_means(word, index, self._uuid(handle)) for word in words)
+
+    def _divided(self, handle: Any) -> bool:
+        return bool((self._ask(self._nvml.nvmlDeviceGetMigMode, handle) or (0, 0))[0])
+
+    def _choose(self, wanted: str) -> None:
+        """Keep the GPUs asked for."""
+        if wanted == ALL:
+            return
+        if not wanted.startswith(DEVICES):
+            if int(wanted) > len(self):
+                raise UserError(f"{wanted} GPUs are asked for (gpus); here: {self._listing()}")
+            self._handles = dict(list(self._handles.items())[: int(wanted)])
+            return
+        words = wanted.removeprefix(DEVICES).split(",")
+        for word in words:
+            if not any(_means(word, gpu.index, gpu.uuid) for gpu in self.gpus):
+                raise UserError(f"GPU {word} is asked for (gpus), and is not here; here: {self._listing()}")
+        uuids = {gpu.index: gpu.uuid for gpu in self.gpus}
+        self._handles = {
+            index: handle
+            for index, handle in self._handles.items()
+            if any(_means(word, index, uuids[index]) for word in words)
+        }
+
+    def _listing(self) -> str:
+        named = [f"{gpu['index']} ({gpu['name']}, {gpu['uuid']})" for gpu in self.describe()]
+        return "; ".join(named) or f"none ({self.why_not})"
+
+    def driver(self) -> str | None:
+        """Version of the driver."""
+        return _text(self._ask(self._nvml.nvmlSystemGetDriverVersion)) if self._handles else None
+
+    def describe(self) -> list[dict[str, Any]]:
+        """What does not change about each GPU, for the machine record."""
+        nvml = self._nvml if self._handles else None
+        return [
+            {
+                "index": index,
+                "name": _text(self._ask(nvml.nvmlDeviceGetName, handle)),
+                "uuid": self._uuid(handle),
+                "compute_capability": _dotted(self._ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)),
+                "memory_mib": _scaled(getattr(self._ask(nvml.nvmlDeviceGetMemoryInfo, handle), "total", None), _MIB),
+                "power_limit_w": _scaled(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle), 1000),
+                "sm_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
+                "memory_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
+                # A desktop takes memory and time of it.
+                "display_active": _yes_or_no(self._ask(nvml.nvmlDeviceGetDisplayActive, handle)),
+            }
+            for index, handle in self._handles.items()
+            if nvml
+        ]
+
+    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        """One telemetry row (see schema.TELEMETRY) for each GPU, or for those asked for."""
+        return [
+            self._sample(index, handle)
+            for index, handle in self._handles.items()
+            if devices is None or index in devices
+        ]
+
+    def processes(self, index: int) -> dict[int, float | None]:
+        """Processes that compute on a GPU: MiB they hold there, by process id; none where the driver does not tell."""
+        nvml, handle = self._nvml, self._handles[index]
+        running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        if running is None:  # a driver before 510
+            running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle) or []
+        return {process.pid: _scaled(process.usedGpuMemory, _MIB) for process in running}
+
+    def _sample(self, index: int, handle: Any) -> dict[str, Any]:
+        nvml = self._nvml
+        return {
+            "device": f"gpu{index}",
+            "utilisation_percent": getattr(self._ask(nvml.nvmlDeviceGetUtilizationRates, handle), "gpu", None),
+            "memory_used_mib": _scaled(getattr(self._ask(nvml.nvmlDeviceGetMemoryInfo, handle), "used", None), _MIB),
+            "power_w": _scaled(self._ask(nvml.nvmlDeviceGetPowerUsage, handle), 1000),
+            "energy_j": _scaled(self._ask(nvml.nvmlDeviceGetTotalEnergyConsumption, handle), 1000),
+            "temperature_c": self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
+            "sm_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
+            "memory_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
+            "throttle_reasons": throttle_reasons(self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+        }
+
+    def _uuid(self, handle: Any) -> str | None:
+        return _text(self._ask(self._nvml.nvmlDeviceGetUUID, handle))
+
+    def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return question(*arguments)
+        except self._nvml.NVMLError:
+            return None
+
+
+def wsl() -> bool:
+    """Whether this Linux runs in Windows (WSL2), whose driver passes GPUs through /dev/dxg, all or none."""
+    return Path("/dev/dxg").exists() or "microsoft" in platform.release().lower()
+
+
+def throttle_reasons(bits: int | None) -> str | None:
+    """Names of the reasons whose bits are set, joined by '+'; an idle GPU counts as not throttled."""
+    if bits is None:
+        return None
+    names = [name for bit, name in _THROTTLE_REASONS.items() if bits & bit and name != "gpu_idle"]
+    unknown = bits & ~sum(_THROTTLE_REASONS)
+    return "+".join([*names, *([hex(unknown)] if unknown else [])])
+
+
+def _means(word: str, index: int, uuid: str | None) -> bool:
+    """Whether a word for a GPU, its index or the beginning of its UUID, is this one's."""
+    return word == str(index) or (not word.isdigit() and (uuid or "").startswith(word))
+
+
+def _scaled(value: float | None, divisor: float) -> float | None:
+    return None if value is None else value / divisor
+
+
+def _yes_or_no(value: Any) -> bool | None:
+    return None if value is None else bool(value)
+
+
+def _text(value: Any) -> str | None:
+    """Older NVML bindings give bytes."""
+    return value.decode() if isinstance(value, bytes) else value
+
+
+def _dotted(pair: Any) -> str | None:
+    return None if pair is None else ".".join(str(part) for part in pair)

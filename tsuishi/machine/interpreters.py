@@ -1,0 +1,77 @@
+"""Finding CPythons on this machine."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+
+from tsuishi.machine import environ
+
+# Where version managers and distributions put interpreters, beside PATH.
+_FOLDERS = (
+    "~/.pyenv/versions/*/bin",
+    "$PYENV_ROOT/versions/*/bin",
+    "~/.local/share/uv/python/*/bin",
+    "~/.asdf/installs/python/*/bin",
+    "~/.local/share/mise/installs/python/*/bin",
+    "~/miniconda3/envs/*/bin",
+    "/opt/python/*/bin",
+    "/usr/local/bin",
+    "/usr/bin",
+)
+
+
+def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
+    """A CPython of that major.minor version which runs, newest patch first; None where there is none."""
+    found = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
+    fitting = [executable for executable, full in found.items() if full.startswith(f"{version}.")]
+    return max(fitting, key=lambda path: [int(part) for part in re.findall(r"\d+", found[path])], default=None)
+
+
+def full_version(python: Path) -> str:
+    """`3.6.15` for a CPython that runs; empty for anything else."""
+    return next((full for _, full in _ask(python)), "")
+
+
+def real_executable(python: Path) -> Path:
+    """What a version manager's shim starts; the path itself for anything else."""
+    return next((executable for executable, _ in _ask(python)), python)
+
+
+@cache
+def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
+    """The real executable behind a name (a version manager's shim, say) and its version; nothing where none runs."""
+    code = (
+        "import sys, platform; "
+        "print(platform.python_implementation(), '%d.%d.%d' % sys.version_info[:3], sys.executable)"
+    )
+    try:
+        result = subprocess.run(
+            [str(python), "-I", "-c", code],
+            env=environ.for_finding(),
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ()
+    implementation, _, rest = result.stdout.strip().partition(" ")
+    version, _, executable = rest.partition(" ")
+    return ((Path(executable), version),) if implementation == "CPython" and executable else ()
+
+
+def _candidates(version: str, more_folders: Sequence[str]) -> Iterator[Path]:
+    name = f"python{version}"
+    for folder in more_folders:
+        yield from (Path(folder).expanduser() / sub / name for sub in ("", "bin"))
+    on_path = shutil.which(name)
+    if on_path:
+        yield Path(on_path)
+    for pattern in _FOLDERS:
+        expanded = str(Path(os.path.expandvars(pattern)).expanduser())
+        if "$" not in expanded:
+            yield from sorted(Path("/").glob(f"{expanded.lstrip('/')}/{name}"))

@@ -1,0 +1,108 @@
+"""The outline of a run: its questions, environments and trials, and what is left out, before anything long starts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tsuishi.plan import trials as plan
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.trials import Matrix, PlannedTrial
+from tsuishi.plan.worth import (
+    BETWEEN_S,
+    LOOKS,
+    MOST_MAIN,
+    Chosen,
+    Costs,
+    More,
+    choose,
+    with_more_time,
+)
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.questions import Asked, Cell
+
+
+@dataclass(frozen=True)
+class Outline:
+    """What would be measured. `trials`: those that are planned at once; a run with time left adds to them.
+
+    `asked`: the main questions; `others`: those that come after them, of which so many `further` ones should fit.
+    `costs` are expected seconds.
+    """
+
+    matrix: Matrix
+    asked: tuple[Asked, ...]
+    others: tuple[Asked, ...]
+    trials: tuple[PlannedTrial, ...]
+    costs: Costs
+    further: int = 0
+    more: tuple[More, ...] = ()
+
+    @property
+    def environments(self) -> tuple[str, ...]:
+        """The names of those that its trials need, in the matrix' order."""
+        needed = {trial.environment for trial in self.trials}
+        return tuple(one.environment.name for one in self.matrix.possible if one.environment.name in needed)
+
+    @property
+    def measuring_s(self) -> float:
+        """Expected seconds of its trials."""
+        return sum(trial.expected_s + (0.0 if trial.unsupported else BETWEEN_S) for trial in self.trials)
+
+    @property
+    def left_out(self) -> int:
+        """How many cells that could be measured are not planned."""
+        planned = {plan.cell_of(trial) for trial in self.trials}
+        return sum(not trial.unsupported for cell, trial in self.matrix.first.items() if cell not in planned)
+
+
+def outline(
+    choice: Choice,
+    matrix: Matrix,
+    possible: Sequence[Asked],
+    build_s: Mapping[str, float],
+    jobs: int,
+    left_s: float,
+) -> Outline:
+    """What to measure in the seconds that are left for building and measuring; all of it where there is no limit.
+
+    possible: every question that could be asked. build_s: of the environments that are not there. Those that the user
+    named are made in any case.
+    """
+    costs = Costs({cell: trial.expected_s + BETWEEN_S for cell, trial in matrix.first.items()}, build_s, jobs)
+    # How long a case takes is a main question only where there is no other.
+    main = [one for one in possible if one.kind != "measurement"] or possible
+    if choice.within_s is None:
+        asked = tuple(sorted(main, key=lambda one: (-one.worth, one.id))[:MOST_MAIN])
+        rest = tuple(one for one in possible if one not in asked)
+        return Outline(matrix, _named(asked), rest, tuple(plan.plan_trials(matrix, choice.seed)), costs)
+    chosen = choose(main, costs, left_s, choice.environments)
+    asked = _named(chosen.questions)
+    rest = tuple(one for one in possible if one not in chosen.questions)
+    trials = tuple(_trials(matrix, chosen, choice.seed))
+    fitting = (*asked, *chosen.further)
+    spent = costs.building_s({*choice.environments, *(name for one in fitting for name in one.environments)})
+    spare_s = left_s - spent - sum(costs.trial_s[plan.cell_of(trial)] for trial in trials)
+    done = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
+    done |= {cell: chosen.trials for one in asked for cell in one.cells}
+    left = [one for one in rest if one not in chosen.further]
+    more = tuple(with_more_time(left, costs, spare_s, done))
+    return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
+
+
+def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
+    return tuple(one.model_copy(update={"main": True}) for one in asked)
+
+
+def _trials(matrix: Matrix, chosen: Chosen, seed: int) -> list[PlannedTrial]:
+    """The trials of the chosen questions, as many as they are given time for."""
+    counts: dict[Cell, int] = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
+    for one in chosen.questions:
+        for cell in one.cells:
+            counts[cell] = max(counts.get(cell, 0), chosen.trials if one.compares else min(chosen.trials, LOOKS[0]))
+    first = {cell: trial for cell, trial in matrix.first.items() if cell in counts}
+    return plan.plan_trials(Matrix(first, counts, ()), seed)
+
+
+def environments_in(outlined: Outline, chosen: Sequence[Environment]) -> tuple[Environment, ...]:
+    """Of the environments that could be made, those that the outline needs."""
+    needed = {*outlined.environments}
+    return tuple(one for one in chosen if one.name in needed)

@@ -1,0 +1,198 @@
+"""What would be done, before anything long starts: environments, trials in order, downloads, disk, time."""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tsuishi.base import toml
+from tsuishi.base.checkout import Rooms
+from tsuishi.machine.accelerators import accelerator_for, misfit
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.history import History
+from tsuishi.plan.choice import Choice
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import Accelerator, Environment
+from tsuishi.specs.questions import Cell, Possible
+from tsuishi.specs.suite import Suite, select_suites
+
+# What a trial's name says of its case, where it is not the usual.
+_TELLING_AXES = (
+    *("model", "implementation", "mode", "layout", "strategy", "precision", "execution"),
+    *("pipeline", "operation", "graph_optimizers", "search"),
+)
+_USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    """One trial to come. `id` lacks the attempt, which is known only when it runs."""
+
+    id: str
+    case: Case
+    environment: str
+    accelerator: Accelerator
+    repetition: int
+    workload: str
+    settings: dict[str, Any]
+    timeout_s: float
+    expected_s: float
+    # What the suite guesses, on another machine.
+    guess_s: float = 0.0
+    # Why the environment cannot run it, where it said so when it was asked: then nothing is started.
+    unsupported: str = ""
+    # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
+    forced: str = ""
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Everything that could be measured: of every cell its first trial, and how many the profile gives it."""
+
+    first: dict[Cell, PlannedTrial]
+    repetitions: dict[Cell, int]
+    possible: tuple[Possible, ...]
+
+
+# Why cases cannot run, by environment and case id, as the environments say.
+Refused = Mapping[str, Mapping[str, str]]
+
+
+def matrix(
+    choice: Choice,
+    rooms: Rooms,
+    environments: Sequence[Environment],
+    nvml: Nvml,
+    history: History,
+    data: Mapping[str, str] | None = None,
+    refused: Refused | None = None,
+) -> Matrix:
+    """Every case of the chosen suites and profile in every environment. `data`: the record of the data set at hand."""
+    suites = select_suites(rooms.suites, choice.suites)
+    found = Matrix({}, {}, ())
+    possible = []
+    for environment in environments:
+        accelerator = accelerator_for(environment, nvml, choice.accelerator)
+        unfit = misfit(environment, nvml, rooms.images) if accelerator == "cuda" else None
+        cases, reasons = {}, (refused or {}).get(environment.name, {})
+        for suite in suites:
+            profile = suite.profile(choice.profile)
+            for trial in first_trials(suite, environment, accelerator, choice, len(nvml)):
+                cell = Cell(trial.case.id, environment.name)
+                expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
+                found.first[cell] = replace(
+                    trial,
+                    expected_s=0.0 if trial.case.id in reasons else expected_s,
+                    forced=unfit.reason if unfit else "",
+                    unsupported=reasons.get(trial.case.id, ""),
+                )
+                found.repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
+                cases[trial.case.id] = trial.case
+        possible.append(Possible(environment, accelerator, cases, reasons))
+    return replace(found, possible=tuple(possible))
+
+
+def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
+    """Every trial in the order it will be run: repetition by repetition, shuffled within by the seed.
+
+    Interleaving over cases and environments keeps a drift of the machine from looking like a difference between them.
+    What an environment cannot run has a row once.
+    """
+    order, trials = random.Random(seed), []  # noqa: S311
+    for repetition in range(1, max(planned.repetitions.values(), default=0) + 1):
+        here = [
+            repeated(trial, repetition)
+            for cell, trial in planned.first.items()
+            if repetition <= planned.repetitions[cell] and (repetition == 1 or not trial.unsupported)
+        ]
+        order.shuffle(here)
+        trials += here
+    return trials
+
+
+def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
+    """The same trial, as another repetition."""
+    name = trial.id.rpartition(".r")[0]
+    return replace(trial, id=f"{name}.r{repetition}", repetition=repetition)
+
+
+def cell_of(trial: PlannedTrial) -> Cell:
+    """The cell a trial is of."""
+    return Cell(trial.case.id, trial.environment)
+
+
+def history_name(trial: "PlannedTrial", data: Mapping[str, str] | None) -> str:
+    """What must be the same for an earlier trial's duration to say what a later trial takes."""
+    how = toml.digest([trial.settings, data["sha256"] if data else None])
+    return f"trial {trial.case.id} {trial.environment} {trial.accelerator} {how}"
+
+
+def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
+    """What a trial's guess has in common with others', the closest first."""
+    return (
+        f"trial {trial.environment} {trial.case.suite}",
+        f"trial {trial.environment}",
+        "trial",
+    )
+
+
+def trial_slug(case: Case) -> str:
+    """A readable, unique name for a case: what varies most, and the beginning of its id."""
+    axes = case.axes
+    parts = [case.suite, case.protocol]
+    parts += [str(axes[name]) for name in _TELLING_AXES if axes.get(name) not in (None, *_USUAL_VALUES)]
+    parts += [f"{letter}{axes[name]}" for name, letter in (("devices", "d"), ("batch_size", "b")) if name in axes]
+    return "-".join([*parts, case.id[:6]])
+
+
+def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
+    """The plan as run.json keeps it: enough to go on from."""
+    return [
+        {
+            "trial": trial.id,
+            "case_id": trial.case.id,
+            "case": trial.case.axes,
+            "environment": trial.environment,
+            "accelerator": trial.accelerator,
+            "repetition": trial.repetition,
+            "workload": trial.workload,
+            "settings": trial.settings,
+            "timeout_s": trial.timeout_s,
+            "expected_s": round(trial.expected_s, 1),
+            "guess_s": round(trial.guess_s, 1),
+            "unsupported": trial.unsupported,
+            "forced": trial.forced,
+        }
+        for trial in planned
+    ]
+
+
+def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
+    """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
+    if trial.accelerator != "cuda":
+        return ()
+    return tuple(present[: trial.case.devices or 1])
+
+
+def first_trials(
+    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None
+) -> Iterable[PlannedTrial]:
+    """The first trial of every case of a suite; gpus: how many there are, None for as many as a case likes."""
+    profile = suite.profile(choice.profile)
+    settings = profile.settings_for(accelerator).model_dump()
+    for case, group in suite.cases(choice.profile, accelerator, gpus):
+        guess_s = environment.expect.startup_s + group.expected_s(
+            choice.profile, case.batch_size or 0, environment.expect.slowdown
+        )
+        yield PlannedTrial(
+            id=f"{trial_slug(case)}.{environment.name}.r1",
+            case=case,
+            environment=environment.name,
+            accelerator=accelerator,
+            repetition=1,
+            workload=suite.workload,
+            settings=settings,
+            timeout_s=choice.timeout_s or profile.timeout_s,
+            expected_s=guess_s,
+            guess_s=guess_s,
+        )

@@ -1,0 +1,175 @@
+"""Which questions a given time is spent on: by what their answers are worth per second. Pure functions."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from tsuishi.specs.questions import Asked, Cell
+
+# What passes between two trials, in seconds: writing the last one down, starting the next one's telemetry.
+BETWEEN_S = 0.3
+# Numbers of trials at which a comparison is looked at; the first is the fewest that anything rests on.
+LOOKS = (3, 6, 12, 24)
+# A plan should leave room for an open comparison to get here, or its questions are too many (2-method.md).
+_WANTED = LOOKS[1]
+# How many questions a plan names as its main ones.
+MOST_MAIN = 6
+_FEWEST_MAIN = 3
+# The same question in a further environment is worth so much of what it was worth before.
+_AGAIN = 0.5
+# What costs less is as good as free, and its worth alone counts.
+_LEAST_S = 1.0
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Expected seconds: of a trial of each cell, and of building each environment that is not there (else 0).
+
+    `jobs`: how many environments are built at once.
+    """
+
+    trial_s: Mapping[Cell, float]
+    build_s: Mapping[str, float]
+    jobs: int = 1
+
+    def building_s(self, environments: Collection[str]) -> float:
+        """Of several environments, as many at once as may be."""
+        each = [self.build_s.get(name, 0.0) for name in environments]
+        return max(max(each, default=0.0), sum(each) / self.jobs)
+
+    def measuring_s(self, trials: Mapping[Cell, int]) -> float:
+        """Of so many trials of each cell."""
+        return sum(self.trial_s[cell] * count for cell, count in trials.items())
+
+
+class Chosen(NamedTuple):
+    """The main questions that fit, how many trials a cell of each comparison is given, and what fits beside them."""
+
+    questions: tuple[Asked, ...]
+    trials: int
+    further: tuple[Asked, ...] = ()
+
+
+def choose(candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()) -> Chosen:
+    """The main questions: those worth most per second, few enough that open ones reach six trials.
+
+    Where fewer than three questions fit so, each gets three trials; where none does, one trial, on which no verdict
+    rests. `environments`: those that are made in any case. The same arguments give the same answer.
+    """
+    wanted, least = (
+        Chosen(_greedy(candidates, costs, left_s, trials, environments), trials) for trials in (_WANTED, LOOKS[0])
+    )
+    if wanted.questions and len(wanted.questions) >= min(_FEWEST_MAIN, len(least.questions)):
+        return wanted._replace(further=_beside(candidates, costs, left_s, wanted, environments))
+    if least.questions:
+        return least
+    return Chosen(_greedy(candidates, costs, left_s, 1, environments), 1)
+
+
+def _beside(
+    candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: Chosen, environments: Collection[str]
+) -> tuple[Asked, ...]:
+    """What fits beside six main questions, with three trials a cell: its environments are worth building too."""
+    if len(chosen.questions) < MOST_MAIN:
+        return ()
+    counted: dict[Cell, int] = {}
+    for one in chosen.questions:
+        for cell in one.cells:
+            counted[cell] = max(counted.get(cell, 0), _target(one, chosen.trials))
+    made = {*environments, *(name for one in chosen.questions for name in one.environments)}
+    spent_s = costs.measuring_s(counted)
+    rest = [one for one in candidates if one not in chosen.questions]
+    return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
+
+
+def next_ones(candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[Cell, int]) -> tuple[Asked, ...]:
+    """Further questions, where those before them are answered: with three trials a cell, of which some are `done`."""
+    return _greedy(candidates, costs, left_s, LOOKS[0], (), done)
+
+
+class More(NamedTuple):
+    """What becomes possible with so many seconds more: the ids of questions."""
+
+    seconds: float
+    questions: tuple[str, ...]
+
+
+def with_more_time(
+    candidates: Sequence[Asked], costs: Costs, spare_s: float, done: Mapping[Cell, int], most: int = 3
+) -> list[More]:
+    """What the next minutes would bring: the next questions by worth per second, each step with the time it takes.
+
+    `spare_s`: what is left of the time as it is. Open questions among the candidates get the trials to their next look.
+    """
+    found: list[More] = []
+    counted, environments, needed = dict(done), set[str](), -spare_s
+    left = list(candidates)
+    while left and len(found) < most:
+        trials = {one.id: _missing(one, counted, _next_look(one, counted)) for one in left}
+        priced = {one.id: _price(one, costs, trials[one.id], environments) for one in left}
+        best = max(left, key=lambda one: (one.worth / max(priced[one.id], _LEAST_S), one.id))
+        left.remove(best)
+        needed += priced[best.id]
+        environments |= {*best.environments}
+        for cell, count in trials[best.id].items():
+            counted[cell] = counted.get(cell, 0) + count
+        found.append(More(max(0.0, needed), (best.id,)))
+    return found
+
+
+def _greedy(
+    candidates: Sequence[Asked],
+    costs: Costs,
+    left_s: float,
+    trials: int,
+    environments: Collection[str],
+    done: Mapping[Cell, int] | None = None,
+    most: int = MOST_MAIN,
+) -> tuple[Asked, ...]:
+    """One question after the other, the one worth most per second of what it adds, while it fits.
+
+    A question that shares cells or environments with those chosen adds less.
+    """
+    chosen: list[Asked] = []
+    made, counted = set(environments), dict(done or {})
+    spent_s = costs.building_s(made)
+    left = list(candidates)
+    while left and len(chosen) < most and spent_s <= left_s:
+        added = {one.id: _missing(one, counted, _target(one, trials)) for one in left}
+        priced = {one.id: _price(one, costs, added[one.id], made) for one in left}
+        fitting = [one for one in left if spent_s + priced[one.id] <= left_s]
+        if not fitting:
+            break
+        best = max(fitting, key=lambda one: (_worth(one, chosen) / max(priced[one.id], _LEAST_S), one.id))
+        chosen.append(best)
+        left.remove(best)
+        spent_s += priced[best.id]
+        made |= {*best.environments}
+        for cell, count in added[best.id].items():
+            counted[cell] = counted.get(cell, 0) + count
+    return tuple(chosen)
+
+
+def _worth(one: Asked, chosen: Sequence[Asked]) -> float:
+    """What an answer is worth beside those that are chosen already."""
+    return one.worth * _AGAIN ** sum(other.stem == one.stem for other in chosen)
+
+
+def _target(one: Asked, trials: int) -> int:
+    """How many trials a cell of a question gets: only comparisons stay open after the first look."""
+    return trials if one.compares else min(trials, LOOKS[0])
+
+
+def _next_look(one: Asked, done: Mapping[Cell, int]) -> int:
+    fewest = min(done.get(cell, 0) for cell in one.cells)
+    return next((look for look in LOOKS if look > fewest), fewest)
+
+
+def _missing(one: Asked, done: Mapping[Cell, int], target: int) -> dict[Cell, int]:
+    return {cell: count for cell in one.cells if (count := target - done.get(cell, 0)) > 0}
+
+
+def _price(one: Asked, costs: Costs, trials: Mapping[Cell, int], made: Collection[str]) -> float:
+    """Seconds that a question adds to what is chosen already."""
+    building_s = costs.building_s({*made, *one.environments}) - costs.building_s(made)
+    return building_s + costs.measuring_s(trials)

@@ -1,0 +1,145 @@
+"""Bars: one number of every case, environments below one another: shares of limits, energy, and the parts of a step."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import mark, prose, t
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import case_text, header
+
+# More cases than that are not read as bars. Of cases that differ only in their size, the best is drawn.
+_MOST_CASES = 16
+_LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
+_SIZES = ("batch_size", "matrix_size", "buffer_mib", "images")
+
+_LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
+_WHOLE = {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}
+_PARTS = {
+    "forward_s": (mark("forward"), figures.PALETTE[5]),
+    "forward_backward_s": (mark("forward and backward"), figures.PALETTE[0]),
+    "step_s": (mark("whole step"), figures.PALETTE[1]),
+}
+
+
+def limit_fractions(comparison: Comparison) -> View:
+    """What share of its device's limit each case reaches."""
+    return _bars(comparison, "fraction_of_limit", largest=True)
+
+
+def energies(comparison: Comparison) -> View:
+    """What an image costs, where GPUs were measured."""
+    return _bars(comparison, "energy_per_image_j", largest=False)
+
+
+def step_parts(comparison: Comparison) -> View:
+    """How long the parts of a step take that were timed alone, beside the whole step."""
+    timed = [one for one in comparison.ours() if one.case_id and "forward_s" in one.values]
+    steps = {str(one.case_id): float(one.axes.get("batch_size", 0)) for one in timed}
+    drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
+    rows = [
+        {"case": comparison.name(one.case_id), "environment": one.series, "part": part, "seconds": seconds}
+        for one in timed
+        if one.case_id in drawn
+        for part in _PARTS
+        if (seconds := one.values.get(part)) is not None
+    ]
+    if not rows:
+        return View()
+    names = [comparison.name(case_id) for case_id in drawn]
+    text = t("Each was timed on its own, so what it adds to the one before is an estimate.")
+    largest = (
+        t("Of cases that differ only in their batch size, the largest is drawn.") if len(drawn) < len(steps) else ""
+    )
+    caption = prose([text, largest, *comparison.flags()])
+    chart = _parts_chart(pd.DataFrame(rows), names, comparison.environments)
+    name = f"{comparison.suite}-{comparison.protocol}-parts"
+    return View((figures.block(chart, t("Parts of a step"), name, caption),))
+
+
+def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
+    """As the source did it, work may be left out, or more be in the clock: what is drawn is steady."""
+    values: dict[str, dict[str, float]] = {}
+    for one in comparison.ours() if comparison.protocol == "steady" else ():
+        if one.case_id and quantity in one.values:
+            values.setdefault(one.case_id, {})[one.series] = one.values[quantity]
+    best = max if largest else min
+    drawn = _best_of_sizes(comparison, {case_id: best(found.values()) for case_id, found in values.items()}, largest)
+    if not drawn:
+        return View()
+    shown = drawn[:_MOST_CASES]
+    rows = [
+        {"case": comparison.name(case_id), "environment": environment, "value": value}
+        for case_id in shown
+        for environment, value in values[case_id].items()
+    ]
+    sentences = list(_remarks(len(values), len(drawn), len(shown), largest))
+    names = [comparison.name(case_id) for case_id in shown]
+    chart = _bar_chart(pd.DataFrame(rows), names, comparison.evidence.environments, quantity)
+    name = f"{comparison.suite}-{comparison.protocol}-{quantity}"
+    return View((figures.block(chart, header(quantity), name, prose([*sentences, *comparison.flags()])),))
+
+
+def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool) -> list[str]:
+    """Of every series of cases that differ in size only, the best; all of them where they are few."""
+    ordered = [case_id for case_id in comparison.case_ids if case_id in best]
+    if len(ordered) <= _MOST_CASES:
+        return ordered
+    found: dict[str, str] = {}
+    for case_id in ordered:
+        rest = case_text({axis: value for axis, value in comparison.axes[case_id].items() if axis not in _SIZES})
+        before = found.setdefault(rest, case_id)
+        if best[case_id] > best[before] if largest else best[case_id] < best[before]:
+            found[rest] = case_id
+    return list(found.values())
+
+
+def _remarks(cases: int, drawn: int, shown: int, largest: bool) -> Iterator[str]:
+    yield t("Longer is better.") if largest else t("Shorter is better.")
+    if drawn < cases:
+        yield t("Of cases that differ only in their size, the best one is drawn.")
+    if shown < drawn:
+        yield t("{count} more are not drawn: see the tables.", count=drawn - shown)
+
+
+def _bar_chart(frame: pd.DataFrame, cases: list[str], environments: list[str], quantity: str) -> dict[str, Any]:
+    names = [name for name in environments if name in set(frame["environment"])]
+    colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
+    axis = {"labelLimit": _LABEL_WIDTH, "ticks": False, "domain": False}
+    value = {"title": header(quantity), "scale": {"zero": True}, "axis": {"format": "~g"}}
+    encoding = {
+        "x": {"field": "value", "type": "quantitative", **value},
+        "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": axis},
+        "yOffset": {"field": "environment", "type": "nominal", "sort": names},
+        "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": _LEGEND},
+    }
+    bars = figures.layer({"type": "bar"}, encoding)
+    size = {"width": figures.PANEL_WIDTH + 80, "height": {"step": 11}}
+    drawn = {"layer": [bars, figures.once(_WHOLE, {"x": {"datum": 1}})]} if quantity == "fraction_of_limit" else bars
+    return {**figures.data_of(frame), **drawn, **size}
+
+
+def _parts_chart(frame: pd.DataFrame, cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
+    """A panel for each environment, each on its own scale: parts are compared with their whole, not with each other."""
+    words = {part: t(text) for part, (text, _) in _PARTS.items()}
+    colours = {"domain": list(words.values()), "range": [colour for _, colour in _PARTS.values()]}
+    present = [name for name in environments if name in set(frame["environment"])]
+    axis = {"labelLimit": _SHORT_LABEL_WIDTH, "ticks": False, "domain": False}
+    seconds = {"title": t("seconds"), "axis": {"format": "~g", "tickCount": 5}}
+    encoding = {
+        "x": {"field": "seconds", "type": "quantitative", **seconds},
+        "y": {"field": "case", "type": "nominal", "title": None, "sort": list(cases), "axis": axis},
+        "yOffset": {"field": "part", "type": "nominal", "sort": list(words.values())},
+        "color": {"field": "part", "type": "nominal", "scale": colours, "legend": _LEGEND},
+    }
+    bars = figures.layer({"type": "bar"}, encoding)
+    return {
+        **figures.data_of(frame.assign(part=frame["part"].map(words))),
+        "facet": {"field": "environment", "type": "nominal", "sort": present, "header": figures.HEAD_AT_START},
+        "columns": 2,
+        "spec": {**bars, "width": figures.PANEL_WIDTH - 110, "height": {"step": 9}},
+        "resolve": {"scale": {"x": "independent"}},
+    }

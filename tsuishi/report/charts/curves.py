@@ -1,0 +1,65 @@
+"""Curves: the charts of every sweep of a suite (sweeps.py), but not more than can be looked at."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import prose, t
+from tsuishi.report.charts import figures, sweeps
+from tsuishi.report.charts.sweeps import FIRST_AND_LATER, SWEEPS, Sweep, Variant
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import case_text
+
+# Of one suite and protocol: of every sweep the first, then of every sweep the second, and so on.
+MOST_CHARTS = 4
+
+
+def curves(comparison: Comparison) -> View:
+    """A chart for every sweep, and every variant of it that has a line, with the published points overlaid."""
+    found = list(_found(comparison))
+    chosen = sorted(sorted(found, key=lambda one: one[1])[:MOST_CHARTS], key=lambda one: (SWEEPS.index(one[0]), one[1]))
+    hardware = sorted(hardware.title for hardware in comparison.hardware.values())
+    drawn = []
+    for number, (sweep, count, variants) in enumerate(chosen, start=1):
+        left_out = len(found) - number if number == MOST_CHARTS else 0
+        shared, points = sweeps.sweep_points(variants, sweep)
+        title, name = t(sweep.title), f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
+        chart = figures.sweep_chart(points, sweep, comparison.evidence.environments, hardware)
+        drawn.append(figures.block(chart, title, name, _caption(comparison, shared, points, left_out)))
+    return View(tuple(drawn))
+
+
+def _found(comparison: Comparison) -> Iterator[tuple[Sweep, int, list[Variant]]]:
+    """Sweep, its number among those of its kind, and the lines of its chart."""
+    titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
+    for sweep in SWEEPS:
+        found = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
+        if sweep.title == FIRST_AND_LATER:
+            # What the source did not run has a table (towers.py); a chart for each would bury the source's own.
+            found = [variants for variants in found if any(map(_has_published, variants))] or found
+        for count, variants in enumerate(found, start=1):
+            yield sweep, count, variants
+
+
+def _has_published(variant: Variant) -> bool:
+    """Whether there is more than SciPy's level of what was published."""
+    return any(point["published"] and not point["rule"] for point in variant.points)
+
+
+def _caption(comparison: Comparison, shared: dict[str, Any], points: pd.DataFrame, left_out: int) -> str:
+    """What all lines share, and what the marks mean: only those that are there."""
+    which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
+    sentences = [t("{cases}.", cases=which)]
+    if points["low"].notna().any():
+        sentences.append(t("Bars: from smallest to largest trial, or the quartiles of the only one."))
+    if (points["mark"] == "fit").any():
+        sentences.append(
+            t("Lines through points: the throughput model; below them, how far the points are off it (see its table).")
+        )
+    if points["published"].any():
+        sentences.append(t("Grey and dashed: published, on other hardware."))
+    if left_out:
+        sentences.append(t("{count} more such charts are not drawn: see the tables.", count=left_out))
+    return prose([*sentences, *comparison.flags()])

@@ -1,0 +1,296 @@
+"""Diagnosis of suite conv2d: why the source's towers were slow and then fast, in words.
+
+Every sentence follows from cases that were measured, in the environment it is about; where they are missing it says so.
+What is known beforehand about any framework is in none of them.
+"""
+
+from dataclasses import dataclass
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d import guesses, interventions
+from tsuishi.report.explanations.conv2d.observations import (
+    SAME,
+    SOURCE_CASE,
+    SUITE,
+    Measured,
+    NotTested,
+    amounts,
+    per_cent,
+    towers,
+)
+from tsuishi.report.explanations.conv2d.steps import (
+    STEP,
+    Step,
+    find_step,
+    folded,
+    folded_only_above,
+    gone_without_folding,
+    the_step,
+)
+from tsuishi.verdicts.evidence import Evidence
+
+# Of the edge that the search finds, as its metrics begin.
+SIDES = ("largest_folded", "smallest_unfolded")
+# A case with one trial has no spread that would say what the next one does.
+ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
+
+_FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side and not on the slow one")
+_AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as slow")
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    topic: str
+    text: str
+
+
+def diagnose(evidence: Evidence, suite: str) -> dict[str, list[Paragraph]]:
+    """Paragraphs by environment, for those in which anything was measured; none for any suite but conv2d."""
+    columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"]) if suite == SUITE else set()
+    every = {name: Measured(evidence, name) for name in evidence.environments if name in columns}
+    return {name: paragraphs(measured, every) for name, measured in every.items()}
+
+
+def paragraphs(measured: Measured, every: dict[str, Measured]) -> list[Paragraph]:
+    """The diagnosis of one environment; `every`: all of them, itself included, by name."""
+    step = the_step(measured)
+    texts = {
+        t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
+        t("The step"): about_step(measured),
+        t("The graph that ran"): about_graph(measured),
+        t("Folding switched off"): interventions.folding_off(measured, step),
+        t("All graph optimisers switched off"): interventions.no_optimisers(measured, step),
+        t("Towers that are not alike"): interventions.random_data(measured),
+        t("Input fed in every run"): interventions.fed_input(measured),
+        t("First run and running"): about_first_run(measured),
+        t("Where folding stops"): about_edge(measured, step),
+        **guesses.texts(measured, every),
+        t("What this does not explain"): about_the_rest(measured),
+    }
+    told = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
+    missing = [t("{topic}: {why}.", topic=topic, why=why) for topic, why in texts.items() if isinstance(why, NotTested)]
+    return [*told, Paragraph(t("Not tested here"), prose(missing))] if missing else told
+
+
+def in_short(measured: Measured, step: Step | None) -> str:
+    if len(measured.by_towers("first_run_s")) < 2:
+        return t(
+            "Fewer than two numbers of towers were measured as the source ran them: there is nothing to explain yet."
+        )
+    if step is None:
+        return _without_step(measured)
+    return prose([_where(measured, step), _why(measured, step)])
+
+
+def _where(measured: Measured, step: Step) -> str:
+    if step.quantity == "first_run_s":
+        return t("First runs step {step}.", step=step)
+    first = [measured.value("first_run_s", devices=count) for count in (step.below, step.above)]
+    return t(
+        "Later runs step {step} (first runs, all that the source timed: {seconds}).",
+        step=step,
+        seconds=amounts(filter(None, first), "first_run_s"),
+    )
+
+
+def _why(measured: Measured, step: Step) -> str:
+    """Whether the step is constant folding, by the two things that have to hold if it is."""
+    if not measured.by_towers("convolutions_in_graph"):
+        return t("This is not constant folding: no graph was reported in which anything could be folded.")
+    reasons = {
+        t(_FOLDED_ON_THE_FAST_SIDE): folded_only_above(measured, step),
+        t(_AS_SLOW_WITHOUT_FOLDING): gone_without_folding(measured, step),
+    }
+    if all(reasons.values()):
+        holds = t(
+            "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
+            "with folding switched off the fast side is as slow."
+        )
+        return prose([holds, _in_vain(measured)])
+    if False in reasons.values():
+        wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
+        return t("This is not, or not only, constant folding: it is not so that {reasons}.", reasons=wrong)
+    missing = in_words(reason for reason, holds in reasons.items() if holds is None)
+    return t("Why is open: it was not tested whether {reasons}.", reasons=missing)
+
+
+def _in_vain(measured: Measured) -> str:
+    """What folding adds to first runs where the graph was not folded in the end; empty where that is nothing."""
+    on, off = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", graph_optimizers="no_folding")
+    added = {
+        count: on[count] - off[count]
+        for count, gone in folded(measured).items()
+        if not gone and count in on and count in off and on[count] > SAME * off[count]
+    }
+    if not added:
+        return ""
+    return t(
+        "It makes first runs longer also where nothing is folded in the end: by {seconds} with {towers}.",
+        seconds=amounts(added.values(), "first_run_s"),
+        towers=towers(added),
+    )
+
+
+def _without_step(measured: Measured) -> str:
+    known = folded(measured)
+    if not known:
+        return t("There is no step here to explain: no graph was reported in which anything could have been folded.")
+    if all(known.values()):
+        return t(
+            "There is no step here to explain: the convolutions were folded away with {towers} alike.",
+            towers=towers(known),
+        )
+    if not any(known.values()):
+        return t(
+            "There is no step here to explain: the graph that ran had convolutions to do with {towers} alike.",
+            towers=towers(known),
+        )
+    return t(
+        "There is no step here to explain, though the graph that ran was folded with {towers} only.",
+        towers=towers(count for count in known if known[count]),
+    )
+
+
+def about_step(measured: Measured) -> str:
+    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
+    if not first:
+        return measured.why_not()
+    taken = {"towers": towers(first), "first": amounts(first.values(), "first_run_s")}
+    if later:
+        told = t(
+            "With {towers} a first run takes {first}; a later one of the same session {later}.",
+            **taken,
+            later=amounts(later.values(), "later_run_s"),
+        )
+    else:
+        told = t("With {towers} a first run takes {first}.", **taken)
+    return told if len(first) < 2 else prose([told, *_steps(measured, first)])
+
+
+def _steps(measured: Measured, first: dict[int, float]) -> list[str]:
+    """A sentence for each step there is, and one for what has none."""
+    of_first, of_later = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
+    told = [t("First runs step {step}.", step=of_first)] if of_first else []
+    told += [t("Later runs step {step}.", step=of_later)] if of_later else []
+    if of_first is None or of_later is None:
+        none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
+        told.append(
+            t(
+                "There is no step in {runs}: none that parts slow ones from fast ones and saves {factor} times what "
+                "sharing the work would.",
+                runs=none,
+                factor=STEP,
+            )
+        )
+    if of_first is None and of_later is not None:
+        below, above = of_later.below, of_later.above
+        beside = Step("first_run_s", below, above, first[below], first[above])
+        told.append(t("First runs change {step}.", step=beside))
+    return told
+
+
+def about_graph(measured: Measured) -> str:
+    """Convolutions asked for and left, by what became of them."""
+    asked = measured.by_towers("convolutions_in_graph")
+    left = measured.by_towers("convolutions_left_in_graph")
+    if not left:
+        return t("No graph was reported, so none was folded.")
+    gone = [count for count in left if left[count] == 0]
+    whole = [count for count in left if left[count] == asked[count]]
+    merged = [count for count in left if 0 < left[count] < asked[count]]
+    told = []
+    if gone:
+        text = t(
+            "No convolution remained in the graph that ran with {towers}: they had been computed before, as constants.",
+            towers=towers(gone),
+        )
+        told.append(text)
+    if whole:
+        told.append(t("All convolutions remained in the graph that ran with {towers}.", towers=towers(whole)))
+    if merged:
+        text = t(
+            "{shares} convolutions remained in the graph that ran with {towers}.",
+            shares=in_words(
+                t("{left} of {asked}", left=round(left[count]), asked=round(asked[count])) for count in merged
+            ),
+            towers=towers(merged),
+        )
+        told.append(text)
+    return prose(told)
+
+
+def about_first_run(measured: Measured) -> str:
+    """The part of a first run that a later one does not repeat."""
+    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
+    counts = [count for count in first if count in later]
+    if not counts:
+        return ""
+    shares = [max(0.0, 1 - later[count] / first[count]) for count in counts]
+    return t(
+        "Of the first run, which is all the source timed, {shares} ({seconds}) with {towers} is not repeated by a "
+        "later run: preparing the graph and whatever else is done once.",
+        shares=in_words(map(per_cent, shares)),
+        seconds=amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
+        towers=towers(counts),
+    )
+
+
+def about_edge(measured: Measured, step: Step | None) -> str:
+    """The search's result, and whether the step is where it would put it."""
+    folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
+    if folded_images is None and unfolded_images is None:
+        return measured.why_not(search="folding_edge", data="random")
+    folded_size, unfolded_size = (amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES)
+    if unfolded_images is None:
+        return t(
+            "One tower is folded with {images:.0f} images ({size}), the most that was tried.",
+            images=folded_images,
+            size=folded_size,
+        )
+    if folded_images is None:
+        return t(
+            "One tower is not folded with {images:.0f} images ({size}), and not with fewer.",
+            images=unfolded_images,
+            size=unfolded_size,
+        )
+    folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
+    edge = t(
+        "One tower is not folded with {unfolded:.0f} images ({unfolded_size}) and is with {folded:.0f} "
+        "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
+        unfolded=unfolded_images,
+        unfolded_size=unfolded_size,
+        folded=folded_images,
+        folded_size=folded_size,
+        folded_time=folded_s,
+        unfolded_time=unfolded_s,
+    )
+    return prose([edge, _edge_and_step(folded_images, step)])
+
+
+def _edge_and_step(folded_images: float, step: Step | None) -> str:
+    """The fewest towers that share the source's images so that each has few enough to be folded."""
+    total = SOURCE_CASE["images"]
+    least = next(count for count in range(1, total + 1) if total / count <= folded_images)
+    there = {"images": total, "towers": towers([least])}
+    if step is None:
+        return t("{images} images are that few a tower from {towers} on.", **there)
+    if step.above == least:
+        return t("{images} images are that few a tower from {towers} on, where the step is.", **there)
+    return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)
+
+
+def about_the_rest(measured: Measured) -> str:
+    if measured.on_gpu:
+        return t(
+            "On a GPU a first run also starts the device, loads kernels and allocates memory: what remains of it with "
+            "all graph optimisers off is that, and the cases here do not take it apart."
+        )
+    if measured.simulated:
+        nothing = t("Nothing about GPUs was measured: the towers are simulated: all are the CPU.")
+    else:
+        nothing = t("Nothing about GPUs was measured: all is done by the CPU.")
+    unexplained = t(
+        "What starting a GPU, copies to it and its memory add to a first run, and so how the published times of a GPU "
+        "come about in full, is not explained by these cases."
+    )
+    return prose([nothing, unexplained])

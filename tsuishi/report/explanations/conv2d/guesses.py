@@ -1,0 +1,251 @@
+"""The source's guesses about conv2d, each answered by what was measured, or not; and the comparisons they rest on."""
+
+from typing import Any, NamedTuple
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d.observations import (
+    SAME,
+    SCIPY,
+    SCIPY_ALL_CORES,
+    SOURCE_CASE,
+    STEADY,
+    Measured,
+    NotTested,
+    amounts,
+    per_cent,
+    times,
+    towers,
+)
+from tsuishi.specs.quantities import QUANTITIES
+
+COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
+_IMAGES, _PIXELS = SOURCE_CASE["images"], SOURCE_CASE["height"] * SOURCE_CASE["width"]
+_IMAGE_BYTES = 4 * _PIXELS
+
+
+class Change(NamedTuple):
+    """Larger cases, by the axes in which they differ, and what there is to say of them."""
+
+    variants: tuple[dict[str, int], ...]
+    same: str
+    for_scipy: str
+    for_framework: str
+
+
+# Few images where SciPy would take long.
+LARGER_FILTER = Change(
+    ({"filter_size": 10},),
+    mark("a larger filter makes no difference"),
+    mark("a larger filter favours SciPy"),
+    mark("a larger filter favours the framework"),
+)
+MORE_CHANNELS = Change(
+    ({"channels": 10, "images": 84}, {"channels": 10, "filter_size": 10, "images": 12}),
+    mark("more channels make no difference"),
+    mark("more channels favour SciPy"),
+    mark("more channels favour the framework"),
+)
+
+
+def texts(measured: Measured, every: dict[str, Measured]) -> dict[str, str]:
+    """By topic. `every`: all environments by name, for the guess about other frameworks."""
+    return {
+        t("Transfer and compute"): about_copies(measured),
+        t("SciPy on equal terms"): about_scipy(measured),
+        t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
+        t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),
+        t("Guess: a larger filter favours the GPU"): about_size(measured, LARGER_FILTER),
+        t("Guess: more channels favour the GPU"): about_size(measured, MORE_CHANNELS),
+        t("Guess: copying results back is the bottleneck"): about_results(measured),
+        t("Guess: staying on the device hides the overhead"): about_staying(measured),
+    }
+
+
+def about_copies(measured: Measured) -> str:
+    """Shares of the three steady phases, by number of towers."""
+    counts = list(measured.by_towers("compute_s", **STEADY))
+    if not counts:
+        return measured.why_not(**STEADY)
+    told: list[str] = []
+    for count in counts:
+        found = _copies(measured, devices=count)
+        total = sum(found.values())
+        shares = [
+            t("{phase} {share}", phase=_label(name), share=per_cent(seconds / total)) for name, seconds in found.items()
+        ]
+        values = {"towers": towers([count]), "shares": in_words(shares), "total": amounts([total], "compute_s")}
+        if told:
+            told.append(t("With {towers}: {shares} of {total}.", **values))
+        else:
+            told.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
+    return prose([*told, "" if measured.on_gpu else t("The copies are within host memory.")])
+
+
+def _label(quantity: str) -> str:
+    return t(QUANTITIES[quantity].label)
+
+
+def _least_towers(measured: Measured) -> dict[str, Any]:
+    """The steady case on the fewest towers that it was measured with."""
+    return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}
+
+
+def _copies(measured: Measured, **axes: Any) -> dict[str, float]:
+    values = {name: measured.value(name, **STEADY, **axes) for name in COPY_AND_COMPUTE}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def about_scipy(measured: Measured) -> str:
+    one, every = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
+    if one is None:
+        return measured.why_not(**SCIPY)
+    loop = t(
+        "The source's SciPy loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; the "
+        "towers read {read_mb:.1f} MB and write as much.",
+        size_kb=_IMAGE_BYTES / 1e3,
+        images=_IMAGES,
+        seconds=amounts([one], "later_run_s"),
+        read_mb=_IMAGES * _IMAGE_BYTES / 1e6,
+    )
+    if every is None:
+        why = measured.why_not(**SCIPY_ALL_CORES)
+        return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
+    on_all = {"images": _IMAGES, "scipy": amounts([every], "later_run_s")}
+    fed = measured.value("later_run_s", feed="fed")
+    if fed is None:
+        alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
+        missing = t("The framework on the same terms (input fed, one tower) was not tested.")
+        return prose([loop, alone, missing])
+    beside = t(
+        "On all {images} images and all cores SciPy takes {scipy}; the framework, fed the same images in one tower, "
+        "{framework}: {verdict}.",
+        **on_all,
+        framework=amounts([fed], "later_run_s"),
+        verdict=_compared(fed, every, t("the framework"), "SciPy"),
+    )
+    return prose([loop, beside])
+
+
+def _compared(ours: float, theirs: float, us: str, them: str) -> str:
+    if max(ours, theirs) / min(ours, theirs) <= SAME:
+        return t("{one} and {other} are about as fast", one=us, other=them)
+    slower, faster = (us, them) if ours > theirs else (them, us)
+    ratio = times(max(ours, theirs) / min(ours, theirs))
+    return t("{slower} takes {times} as long as {faster}", slower=slower, times=ratio, faster=faster)
+
+
+def about_memory(measured: Measured) -> str:
+    held_mib = 2 * _IMAGES * _IMAGE_BYTES / 2**20
+    compute = measured.value("compute_s", **STEADY)
+    if not measured.on_gpu:
+        return NotTested(t("there was no GPU (input and output are {held_mib:.0f} MiB together)", held_mib=held_mib))
+    if compute is None:
+        return measured.why_not(**STEADY)
+    return t(
+        "One GPU held it all (input and output are {held_mib:.0f} MiB together) and convolved it in {seconds}: nothing "
+        "was swapped.",
+        held_mib=held_mib,
+        seconds=amounts([compute], "compute_s"),
+    )
+
+
+def about_frameworks(measured: Measured, every: dict[str, Measured]) -> str:
+    """Computing alone, in every environment that measured it on as many towers."""
+    case = _least_towers(measured)
+    found = {name: value for name, one in every.items() if (value := one.value("compute_s", **case)) is not None}
+    mine = found.pop(measured.environment, None)
+    if mine is None or not found:
+        return NotTested(t("it takes the steady case in this environment and in another"))
+    others = [
+        t("{seconds} in {environment}", seconds=amounts([value], "compute_s"), environment=name)
+        for name, value in found.items()
+    ]
+    fastest = min(found, key=lambda name: found[name])
+    them = fastest if len(found) == 1 else t("the fastest other")
+    return t(
+        "Computing alone takes {seconds} here, {others}: {verdict}.",
+        seconds=amounts([mine], "compute_s"),
+        others=in_words(others),
+        verdict=_compared(mine, found[fastest], t("this environment"), them),
+    )
+
+
+def about_size(measured: Measured, change: Change) -> str:
+    """How many times as long SciPy on all cores takes as the framework computes, and whether that grows."""
+    base = _advantage(measured, {})
+    found = {_size(axes): value for axes in change.variants if (value := _advantage(measured, axes)) is not None}
+    if base is None or not found:
+        return NotTested(t("it takes the steady case and SciPy on all cores, of both sizes"))
+    grown = next(iter(found.values())) / base
+    verdict = change.same if 1 / SAME <= grown <= SAME else change.for_scipy if grown < 1 else change.for_framework
+    told = {
+        "times": times(base),
+        "size": _size({}),
+        "others": in_words(t("{times} {size}", times=times(value), size=size) for size, value in found.items()),
+        "verdict": t(verdict),
+    }
+    if measured.on_gpu:
+        return t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **told)
+    return t(
+        "SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}, on this CPU; a GPU was "
+        "not tested.",
+        **told,
+    )
+
+
+def _advantage(measured: Measured, axes: dict[str, int]) -> float | None:
+    scipy = measured.value("later_run_s", **{**SCIPY_ALL_CORES, **axes})
+    compute = measured.value("compute_s", **{**STEADY, **axes})
+    return None if scipy is None or compute is None else scipy / compute
+
+
+def _size(axes: dict[str, int]) -> str:
+    of = {**SOURCE_CASE, **axes}
+    if of["channels"] == 1:
+        return t("with {filter}×{filter} and 1 channel", filter=of["filter_size"])
+    return t("with {filter}×{filter} and {channels} channels", filter=of["filter_size"], channels=of["channels"])
+
+
+def about_results(measured: Measured) -> str:
+    count = _least_towers(measured)["devices"]
+    found = _copies(measured, devices=count)
+    if len(found) < len(COPY_AND_COMPUTE):
+        return measured.why_not(**STEADY)
+    most = max(found, key=lambda name: found[name])
+    told = {"towers": towers([count]), "share": per_cent(found["device_to_host_s"] / sum(found.values()))}
+    if most == "device_to_host_s":
+        answer = t("With {towers} it takes {share} of copying, computing and copying back: it is.", **told)
+    else:
+        answer = t(
+            "With {towers} it takes {share} of copying, computing and copying back: it is not, {phase} is.",
+            **told,
+            phase=_label(most),
+        )
+    one = "" if measured.on_gpu else t("But device and host are one here, and a bus was not tested.")
+    return prose([answer, one])
+
+
+def about_staying(measured: Measured) -> str:
+    case = _least_towers(measured)
+    compute, first = measured.value("compute_s", **case), measured.value("first_run_s", devices=case["devices"])
+    if compute is None:
+        return measured.why_not(**STEADY)
+    computing = {
+        "images": _IMAGES,
+        "towers": towers([case["devices"]]),
+        "compute": amounts([compute], "compute_s"),
+    }
+    if first is None:
+        told = t("Warm, all {images} images on {towers}, computing takes {compute}.", **computing)
+    else:
+        told = t(
+            "Warm, all {images} images on {towers}, computing takes {compute}; a first run, as the source timed it, "
+            "{first}.",
+            **computing,
+            first=amounts([first], "first_run_s"),
+        )
+    scipy = measured.value("later_run_s", **SCIPY)
+    if scipy is None:
+        return told
+    verdict = _compared(compute, scipy, t("the framework"), "SciPy")
+    return prose([told, t("Beside the source's SciPy loop: {verdict}.", verdict=verdict)])

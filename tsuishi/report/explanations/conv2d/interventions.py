@@ -1,0 +1,101 @@
+"""Interventions of suite conv2d, each a change to what the source ran: what it does to the runs, and to their step."""
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d.observations import Measured, amounts, times, towers
+from tsuishi.report.explanations.conv2d.steps import STEP, Step, folded
+
+_RUNS = {"first_run_s": mark("first runs"), "later_run_s": mark("later runs")}
+
+
+def folding_off(measured: Measured, step: Step | None) -> str:
+    axes = {"graph_optimizers": "no_folding"}
+    if not measured.by_towers("later_run_s", **axes):
+        return measured.why_not(**axes)
+    still = [count for count, gone in folded(measured, **axes).items() if gone]
+    in_vain = t("But the switch did nothing: the graph was folded all the same with {towers}.", towers=towers(still))
+    return prose(
+        [
+            *(_runs(measured, quantity, **axes) for quantity in _RUNS),
+            in_vain if still else "",
+            _what_becomes(measured, step, axes),
+        ]
+    )
+
+
+def no_optimisers(measured: Measured, step: Step | None) -> str:
+    axes = {"graph_optimizers": "none"}
+    first, later = measured.by_towers("first_run_s", **axes), measured.by_towers("later_run_s", **axes)
+    if not first:
+        return measured.why_not(**axes)
+    told = [_runs(measured, "first_run_s", **axes)]
+    start_up = max((first[count] - later[count] for count in later if count in first), default=None)
+    if start_up is not None:
+        text = t(
+            "They are at most {seconds} longer than later runs: start-up that no optimiser has a part in.",
+            seconds=amounts([max(start_up, 0.0)], "first_run_s"),
+        )
+        told.append(text)
+    return prose([*told, _what_becomes(measured, step, axes)])
+
+
+def random_data(measured: Measured) -> str:
+    """Whether identical towers were merged: fewer convolutions left with ones than with random data."""
+    random, ones = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
+    if not measured.by_towers("later_run_s", data="random"):
+        return measured.why_not(data="random")
+    told = _runs(measured, "later_run_s", data="random")
+    merged = [count for count in random if count in ones and ones[count] < random[count]]
+    if merged:
+        left = [t("{fewer} instead of {all}", fewer=round(ones[count]), all=round(random[count])) for count in merged]
+        text = t(
+            "Towers full of ones had been merged, being the same: with {towers} {convolutions} were left.",
+            towers=towers(merged),
+            convolutions=in_words(left),
+        )
+        return prose([told, text])
+    return prose([told, t("No towers were merged: as many convolutions were left.") if random else ""])
+
+
+def fed_input(measured: Measured) -> str:
+    if not measured.by_towers("later_run_s", feed="fed"):
+        return measured.why_not(feed="fed")
+    told = [_runs(measured, "later_run_s", feed="fed")]
+    left = measured.by_towers("convolutions_left_in_graph", feed="fed")
+    if left and all(left.values()):
+        told.append(t("With {towers} the graph that ran had convolutions to do every time.", towers=towers(left)))
+    return prose(told)
+
+
+def _runs(measured: Measured, quantity: str, **axes: str) -> str:
+    """What they take, and what they take as the source ran them; empty where they were not measured."""
+    values, ordinary = measured.by_towers(quantity, **axes), measured.by_towers(quantity)
+    if not values:
+        return ""
+    taken = {
+        "towers": towers(values),
+        "runs": t(_RUNS[quantity]),
+        "seconds": amounts(values.values(), quantity),
+    }
+    if set(values) <= set(ordinary):
+        ordinarily = amounts((ordinary[count] for count in values), quantity)
+        return t("With {towers} {runs} take {seconds}, instead of {ordinarily}.", **taken, ordinarily=ordinarily)
+    return t("With {towers} {runs} take {seconds}.", **taken)
+
+
+def _what_becomes(measured: Measured, step: Step | None, axes: dict[str, str]) -> str:
+    """Of the step, under an intervention, by the two numbers of towers on either side of it."""
+    if step is None:
+        return ""
+    slow, fast = (measured.value(step.quantity, **{**axes, "devices": count}) for count in (step.below, step.above))
+    above = towers([step.above])
+    if fast is None:
+        return t("What becomes of the step cannot be said: it was not tested with {towers}.", towers=above)
+    if slow is None:
+        if Step(step.quantity, step.below, step.above, step.slow, fast).excess < STEP:
+            return t("With {towers} a run is as slow as below the step.", towers=above)
+        return t("With {towers} a run is still faster than below the step.", towers=above)
+    now = Step(step.quantity, step.below, step.above, slow, fast)
+    before = times(step.slow / step.fast)
+    if now.excess < STEP:
+        return t("The step is gone: {step}, where it was {before}.", step=now, before=before)
+    return t("The step is still there: {step}, where it was {before}.", step=now, before=before)

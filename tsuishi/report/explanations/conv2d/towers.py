@@ -1,0 +1,138 @@
+"""Towers: first and later runs against the number of devices, and the step from three towers to four.
+
+A line is one environment (or published hardware) and quantity, with a cell for every number of devices.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from tsuishi.base.language import mark, t
+from tsuishi.report.explanations.conv2d.observations import towers
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison, published_name
+from tsuishi.report.parts.wording import (
+    NOT_PLANNED,
+    NOT_PUBLISHED,
+    NOTHING,
+    Cell,
+    Table,
+    case_text,
+    header,
+    number_cell,
+    status_cell,
+    text_cell,
+)
+
+RUN_TIMES = ("first_run_s", "later_run_s")
+
+_SCIPY = {"scipy": "SciPy", "scipy_all_cores": mark("SciPy on all cores")}
+_NOT_TELLING = ("devices", "implementation")
+
+Lines = dict[tuple[str, str], dict[int, Cell]]
+
+
+def by_towers(comparison: Comparison) -> View:
+    """First and later runs by the number of towers, where there are several."""
+    lines = Towers(comparison)
+    return View(tuple(lines.tables()), {"ratios": lines.ratios()})
+
+
+class Towers:
+    """The lines of one suite and protocol: `own`, of the case the source ran, ours first; `others`, ours of all others.
+
+    What the source ran are the cases that its published numbers match; where none do, all of ours are own. Both are
+    empty where no line has two numbers of devices, or nothing ran.
+    """
+
+    def __init__(self, comparison: Comparison) -> None:
+        self._comparison = comparison
+        self._numbers = comparison.numbers
+        measured = set(comparison.cases["quantity"])
+        # The word for what a series lacks, where it is not that it was not planned: SciPy has one CPU and no towers.
+        self._absent: dict[str, str] = {}
+        self._quantities = [name for name in RUN_TIMES if name in measured]
+        # A search has runs of its own on both sides of what it finds.
+        cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
+        own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
+        self.own, self.others = self._lines(own), {}
+        if not any(len(line) > 1 for line in self.own.values()):
+            self.own = {}
+            return
+        self.others = self._lines([case_id for case_id in cases if case_id not in own], besides=own)
+        for number in self._numbers:
+            if number.quantity in self._quantities:
+                series = published_name(comparison.evidence.hardware[number.key].title)
+                self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
+                # SciPy's own row of a source has no devices: one CPU.
+                devices = int(number.axes.get("devices", 1))
+                self.own.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
+
+    def tables(self) -> list[Table]:
+        """What the source ran; and folded away, as there are many of them, all other cases."""
+        titles = {
+            t("First and later runs against the number of towers"): (self.own, False),
+            t("First and later runs of what the source did not run"): (self.others, True),
+        }
+        return [self._table(title, lines, folded) for title, (lines, folded) in titles.items() if lines]
+
+    def _table(self, title: str, lines: Lines, folded: bool) -> Table:
+        counts = sorted({count for line in lines.values() for count in line})
+        rows = []
+        for (series, quantity), line in lines.items():
+            absent = status_cell(self._absent.get(series, NOT_PLANNED))
+            ratio = _ratio(line)
+            row = [
+                text_cell(series),
+                text_cell(header(quantity), "label"),
+                *[line.get(count, absent) for count in counts],
+            ]
+            rows.append([*row, number_cell(ratio) if ratio else status_cell(NOTHING)])
+        columns = ["", "", *[towers([count]) for count in counts], t("3 ÷ 4 towers")]
+        return Table(columns, rows, title, folded=folded)
+
+    def ratios(self) -> list[dict[str, Any]]:
+        """For ratios.csv: every line that has three devices and four."""
+        return [
+            {**self._comparison.where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
+            for (series, quantity), line in {**self.own, **self.others}.items()
+            if (ratio := _ratio(line))
+        ]
+
+    def _ran_by_source(self, axes: dict[str, Any]) -> bool:
+        """Whether a published number matches; SciPy on all cores stands with SciPy as the source ran it."""
+        axes = {**axes, "implementation": "scipy"} if _is_scipy(axes) else axes
+        return any(number.matches(axes) for number in self._numbers)
+
+    def _lines(self, case_ids: list[str], besides: list[str] | None = None) -> Lines:
+        """A line is named by its environment and by the axes in which it differs from the others, or from `besides`."""
+        comparison, lines = self._comparison, Lines()
+        every = [comparison.axes[case_id] for case_id in besides or case_ids if not _is_scipy(comparison.axes[case_id])]
+        common = {axis: value for axis, value in (every or [{}])[0].items() if all(o.get(axis) == value for o in every)}
+        for environment in comparison.environments:
+            for case_id in case_ids:
+                axes = comparison.axes[case_id]
+                telling = [axis for axis in axes if axes[axis] != common.get(axis) and axis not in _NOT_TELLING]
+                scipy = t(_SCIPY[axes["implementation"]]) if _is_scipy(axes) else ""
+                series = ", ".join(filter(None, [environment, scipy, case_text(axes, telling)]))
+                if scipy:
+                    self._absent[series] = NOTHING
+                for quantity in self._quantities:
+                    cell = comparison.cell(case_id, environment, quantity)
+                    spread = tuple(note for note in cell.notes if "–" in note)
+                    line = lines.setdefault((series, quantity), {})
+                    line[axes["devices"]] = replace(cell, notes=spread)
+        return {key: line for key, line in lines.items() if any(cell.value for cell in line.values())}
+
+
+def _is_scipy(axes: dict[str, Any]) -> bool:
+    return axes.get("implementation") in _SCIPY
+
+
+def _has_towers(axes: dict[str, Any]) -> bool:
+    return "devices" in axes and "search" not in axes
+
+
+def _ratio(line: dict[int, Cell]) -> float | None:
+    """How many times longer 3 devices take than 4."""
+    three, four = (line[count].value if count in line else None for count in (3, 4))
+    return three / four if three and four else None

@@ -1,0 +1,136 @@
+"""The report: runs and published numbers as one page, one Markdown file, charts and tables.
+
+A pure function of run directories, reports/published and templates: the same inputs give the same bytes, on any day
+and in any directory.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.report.output import json_data
+from tsuishi.report.output.csv_files import CsvFiles
+from tsuishi.report.output.typesetting import as_html, as_markdown
+from tsuishi.report.output.vega import Drawings
+from tsuishi.report.parts import columns
+from tsuishi.report.sections.page import estimated, make_page
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.reader import Read, recorded, uncollected
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
+
+_MEMBERS = {"index.html", "report.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
+
+
+class Verdict(NamedTuple):
+    """A row of verdicts.csv: the verdict on one check of a claim."""
+
+    verdict: str
+    source: str
+    claim: str
+    environments: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A report that was written. `closing`: the answers to the first questions, and the others counted, a line each.
+
+    `more`: what more time would bring, a line each.
+    """
+
+    index: Path
+    closing: tuple[str, ...]
+    more: tuple[str, ...]
+    verdicts: list[Verdict]
+
+
+@uncollected()
+def make_report(
+    runs: Sequence[RunDirectory],
+    published: Path,
+    templates: Path,
+    out: Path,
+    drawings: Drawings | None = None,
+    read: Read = recorded,
+) -> Report:
+    """Write index.html, report.md, charts/ and tables/ of these runs into `out`.
+
+    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
+    `drawings` may have started them before, and have them keep what is slow to make; `read` may be one that began to
+    read before (recorded.ahead). Raises UserError where there are no runs, a file is unreadable, or `out` holds
+    something that is no report.
+    """
+    if not runs:
+        raise UserError("no run to report on: make one with `invoke run-suite`")
+    if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
+        raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
+    given = nullcontext(drawings) if drawings else Drawings(None)
+    with given as drawn, _replacing(out) as fresh, CsvFiles() as tables:
+        evidence = Evidence(runs, read_sources(published), read)
+        for name in ("charts", "tables"):
+            (fresh / name).mkdir()
+        early = estimated(evidence)
+        for name, frame in early.items():
+            tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
+        page = make_page(evidence, drawn.begin)
+        for name, frame in page.tables.items():
+            if name not in early:
+                tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
+        _write(fresh / "tables" / "datapackage.json", columns.data_package(evidence))
+        _write(fresh / "report.json", json_data.report_json(page, evidence))
+        _write(fresh / json_data.SCHEMA_FILE, json_data.report_schema())
+        _write(fresh / "report.md", as_markdown(page, templates))
+        svg = drawn.finished()
+        for name, drawing in svg.items():
+            _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
+        _write(fresh / "index.html", as_html(page, svg, templates, drawn.runtime))
+    verdicts = [Verdict(*row) for row in page.tables["verdicts"][list(Verdict._fields)].itertuples(index=False)]
+    return Report(out / "index.html", page.closing, page.more, verdicts)
+
+
+def _standalone(svg: str) -> str:
+    """An SVG with a colour of its own, for where no page gives it one."""
+    style = "<style>svg{color:#333}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
+    return svg.replace(">", ">" + style, 1)
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
+    """The values of a frame as Python's own."""
+    columns = {str(name): frame[name].tolist() for name in frame}
+    for name, values in columns.items():
+        if type(pd.NA) in set(map(type, values)):
+            columns[name] = [None if value is pd.NA else value for value in values]
+    return columns
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextmanager
+def _replacing(out: Path) -> Iterator[Path]:
+    """A fresh directory beside `out` that takes its place when the block ends well, and vanishes when it does not.
+
+    It is on the disk before, and there is a report at every moment.
+    """
+    old = out.with_name(f".{out.name}.old")
+    if old.exists():  # a killed process was between the two names
+        shutil.rmtree(old) if out.exists() else old.rename(out)
+    with files.temporary_folder(out.parent, f".{out.name}.partial-") as partial:
+        yield partial
+        files.sync_all(partial)
+        try:
+            files.exchange(partial, out)
+        except OSError:  # there is none yet, or the file system cannot
+            if out.exists():
+                out.rename(old)
+            partial.rename(out)
+            shutil.rmtree(old, ignore_errors=True)
+        files.sync(out.parent)

@@ -1,0 +1,164 @@
+"""What vl-convert makes: charts as SVG, and the script that draws them in a browser. The same each time, so it is kept.
+
+Processes of their own draw (draw.py), while the page is still being made.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from queue import SimpleQueue
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from tsuishi.base import files, processes, seals
+from tsuishi.base.errors import UserError
+from tsuishi.base.language import ENGLISH, active
+
+if TYPE_CHECKING:
+    from tsuishi.report.parts.blocks import Section
+
+_NO_FONTS = Path(__file__).with_name("fonts.conf")
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+# Of a piece that is kept; the script has one million.
+_MOST_BYTES = 32 << 20
+
+
+class Drawings:
+    """SVG of charts by name, and the script that draws them in a browser, made while the page still is.
+
+    `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
+    kept in the folder `kept_in`, if there is one, and taken from there. The language is the one spoken now.
+    """
+
+    def __init__(self, kept_in: Path | None) -> None:
+        self._kept_in = kept_in
+        self._hands = Hands(active())
+        self._begun: dict[str, Future[str]] = {}
+        self._runtime = self._hands.begin(runtime, kept_in, self._hands)
+
+    def __enter__(self) -> "Drawings":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._hands.end()
+
+    def begin(self, section: "Section") -> None:
+        for chart in section.charts:
+            asked = chart.specification, chart.name, self._kept_in, self._hands
+            self._begun[chart.name] = self._hands.begin(to_svg, *asked)
+
+    def finished(self) -> dict[str, str]:
+        """All that were begun; waits for them. Raises whatever a drawing raised."""
+        return {name: drawing.result() for name, drawing in self._begun.items()}
+
+    @property
+    def runtime(self) -> str:
+        """Vega, Vega-Lite and vega-embed as one script."""
+        return self._runtime.result()
+
+
+class Hands:
+    """Processes that draw (draw.py), each one thing after the other.
+
+    All start at once, as that takes a while, in which the one that asks has other things to do.
+
+    In English charts are set in the font that vl-convert has in itself: they are the same on every machine. It lacks
+    the letters of other languages, so these are measured with the machine's fonts; that takes twice as long.
+    """
+
+    def __init__(self, language: str = ENGLISH, count: int = 2) -> None:
+        self._threads = ThreadPoolExecutor(max_workers=count)
+        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+        fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+        program, environ = "tsuishi.report.output.vega_process", {**os.environ, **fonts}
+        self._processes = [processes.start(program, env=environ, **pipes) for _ in range(count)]
+        for process in self._processes:
+            self._free.put(process)
+
+    def begin(self, make: Callable[..., str], *arguments: Any) -> "Future[str]":
+        return self._threads.submit(make, *arguments)
+
+    def __call__(self, **asked: str) -> str:
+        """What the process answers. Raises ValueError where it cannot be drawn."""
+        # There are as many as threads that ask.
+        process = self._free.get()
+        assert process.stdin
+        assert process.stdout
+        try:
+            with suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(asked) + "\n")
+                process.stdin.flush()
+            answer = json.loads(process.stdout.readline() or '{"error": "the process that draws has ended"}')
+        finally:
+            self._free.put(process)
+        if "error" in answer:
+            raise ValueError(answer["error"])
+        return str(answer["text"])
+
+    def end(self) -> None:
+        """Whatever was begun and is not under way is dropped."""
+        self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            process.kill()
+            with suppress(BrokenPipeError):
+                process.communicate()
+
+
+def here(**asked: str) -> str:
+    """Drawn in this process."""
+    from tsuishi.report.output import vega_process
+
+    return vega_process.made(**asked)
+
+
+def to_svg(
+    specification: dict[str, Any], name: str, kept_in: Path | None = None, draw: Callable[..., str] = here
+) -> str:
+    """A specification as SVG text. `name` goes in front of its ids, so that several SVGs live in one page."""
+    text = json.dumps(specification)
+    file = hashlib.sha256(f"{_version()} {text}".encode()).hexdigest() + ".svg"
+    svg = kept(kept_in, file, lambda: draw(draw=text))
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    return re.sub(r"url\(#([^)]+)\)", rf"url(#{name}-\1)", svg)
+
+
+def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
+    """Vega, Vega-Lite and vega-embed as one script; it takes a second to make."""
+    return kept(kept_in, f"vega-{_version()}.js", lambda: draw(bundle=_SNIPPET))
+
+
+def kept(folder: Path | None, name: str, make: Callable[[], str]) -> str:
+    """The text that `make` makes, from `folder` if this user kept it there: it goes into the page as it is.
+
+    A folder that cannot be written keeps nothing, and neither does a user who can have no key.
+    """
+    if folder is None:
+        return make()
+    path, purpose = folder / name, f"report/{name}"
+    with suppress(UserError):
+        seal, _, content = files.read_bytes(path, _MOST_BYTES).partition(b"\n")
+        if seals.is_ours(content, purpose, seal.decode(errors="replace")):
+            return content.decode()
+    text = make()
+    with suppress(OSError, UserError):
+        folder.mkdir(parents=True, exist_ok=True)
+        sealed = f"{seals.seal(text.encode(), purpose)}\n{text}"
+        with files.replacing(path) as file:
+            file.write(sealed)
+    return text
+
+
+@cache
+def _version() -> str:
+    return version("vl-convert-python")

@@ -1,0 +1,314 @@
+"""The columns of a report's tables: names with units, types and meanings, as data (compare schema.py, of a run's)."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.estimates.throughput import LINE_AXES
+from tsuishi.results import schema
+from tsuishi.results.schema import Column
+from tsuishi.specs.case import AXES
+from tsuishi.verdicts.evidence import Evidence
+
+Columns = tuple[Column, ...]
+
+_DESCRIPTION = (
+    "An apostrophe stands before text that a spreadsheet would take for a formula, as it begins with =, +, - or @; "
+    "also where blanks or quotes come first, or in text a semicolon, a tab or a line's end. Numbers are exact."
+)
+
+
+def _axes(*names: str) -> Columns:
+    declared = {column.name: column for column in schema.TRIALS}
+    return tuple(declared[name] for name in names)
+
+
+def _interval(name: str, description: str) -> Columns:
+    ends = (("low", "lower"), ("high", "upper"))
+    of_ends = (Column(f"{name}_{end}", "number", f"{word} end of its 95 % interval") for end, word in ends)
+    return (Column(name, "number", description), *of_ends)
+
+
+_CASE_ID = Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere")
+_ENVIRONMENT = Column("environment", "string", "environment, with its id and machine where several share its name")
+_SERIES = Column("series", "string", "environment, or published hardware")
+_QUANTITY = Column("quantity", "string", "what it is a number of")
+_UNIT = Column("unit", "string", "of the quantity; 1 is a pure number")
+_SIMULATED = Column("simulated", "boolean", "some devices were not distinct real GPUs")
+_SYNTHETIC = Column("synthetic", "boolean", "the data were made up")
+_DERIVED = Column("derived", "boolean", "no full epoch was run, or it is reckoned from the work of a step")
+_SPREAD: Columns = (
+    Column("low", "number", "smallest trial, or lower quartile of the blocks of the only one"),
+    Column("high", "number", "largest trial, or upper quartile of the blocks of the only one"),
+)
+_BLOCKS = Column("blocks", "integer", "timed blocks it rests on")
+_RATIO: Columns = _interval("ratio", "over the reference's, of geometric means over trials")
+_REFERENCE = Column("reference", "string", "environment that ratios are to")
+_LINE: Columns = (*_axes("suite", "protocol"), _SERIES, Column("published", "boolean", "not ours"), *_axes(*LINE_AXES))
+
+_SOURCE = Column("source", "string", "reports/published/<source>.toml")
+_HARDWARE = Column("hardware", "string", "published hardware")
+_CLAIM = Column("claim", "string", "its id in the source's file")
+_CHECK = Column("check", "integer", "1, 2, …: of the claim's checks, all of which have to hold")
+_REGIONS: Columns = tuple(
+    Column(f"{region}_{end}", "number", f"{text}: {end} this; empty: no end")
+    for region, text in (("hold", "where the claim holds"), ("direction", "where its direction does"))
+    for end in ("above", "below")
+)
+_FOUND: Columns = (
+    Column("estimate", "number", "of the check: its mean, or the comparison that decides"),
+    Column("low", "number", "lower end of its 95 % interval"),
+    Column("high", "number", "upper end of its 95 % interval"),
+    Column("trials", "integer", "of the case with the fewest"),
+)
+_JUDGED: Columns = (
+    *_FOUND,
+    Column("cases", "integer", "that are compared"),
+    Column("statuses", "string", "of the cases, where these are what is judged"),
+    Column("p_hold", "number", "the smallest a with which the 1 - a interval lies where the claim holds"),
+    Column("p_direction", "number", "the smallest a with which it lies where the claim's direction does"),
+    Column("p_against", "number", "the smallest a with which it lies outside of that"),
+)
+_JUDGEMENT: Columns = (
+    _SOURCE,
+    _CLAIM,
+    Column("environments", "string", "that it was judged on, joined by ' / '"),
+    *_axes("protocol"),
+    _CHECK,
+)
+
+TABLES: dict[str, Columns] = {
+    "verdicts": (
+        *_JUDGEMENT,
+        Column("kind", "string", "of check: ratio, order, equal, trend, presence, imbalance or fit"),
+        Column("verdict", "string", "of the whole claim"),
+        Column("hindrance", "string", "why it is not tested"),
+        Column("stated", "boolean", "the source says it; else it follows from what the source says"),
+        Column("what", "string", "what is compared with what"),
+        *_REGIONS,
+        *_JUDGED,
+        Column("text", "string", "the claim"),
+        Column("sentence", "string", "the verdict in words"),
+    ),
+    "verdict_cases": (*_JUDGEMENT, *_axes(*(axis for axis in AXES if axis != "protocol")), *_FOUND),
+    "self_consistency": (
+        _SOURCE,
+        _CLAIM,
+        _HARDWARE,
+        Column("verdict", "string", "of the source's own numbers on its claim"),
+        _CHECK,
+        *_REGIONS,
+        *_JUDGED,
+    ),
+    "commands": (
+        *_axes("suite"),
+        _CASE_ID,
+        _ENVIRONMENT,
+        Column("command", "string", "what ran inside the environment, quoted for a shell"),
+    ),
+    "side_by_side": (
+        _CASE_ID,
+        *_axes(*AXES),
+        _QUANTITY,
+        _UNIT,
+        _ENVIRONMENT,
+        Column("status", "string", "what became of its repetitions, each once"),
+        Column("geometric_mean", "number", "over trials, in the unit"),
+        Column("trials", "integer", "how many"),
+        _REFERENCE,
+        *_RATIO,
+        Column("best", "boolean", "its ratio to each other environment has an interval that excludes 1 (Holm)"),
+        _SIMULATED,
+    ),
+    "side_by_side_means": (
+        *_axes("suite", "protocol"),
+        _QUANTITY,
+        _ENVIRONMENT,
+        _REFERENCE,
+        Column("cases", "integer", "that both have"),
+        *_interval("ratio", "geometric mean over these cases of its value over the reference's"),
+    ),
+    "cards": (
+        Column("device", "string", "what computed: the CPU or the GPU"),
+        _ENVIRONMENT,
+        _SOURCE,
+        _HARDWARE,
+        *_axes("suite", "model", "devices"),
+        _QUANTITY,
+        Column("cases", "integer", "that both have"),
+        *_interval("times_as_fast", "geometric mean over these cases of the published time over ours"),
+        _SIMULATED,
+        _SYNTHETIC,
+        _DERIVED,
+    ),
+    "cases": (
+        _CASE_ID,
+        *_axes(*AXES),
+        _ENVIRONMENT,
+        Column("status", "string", "what became of its repetitions, each once"),
+        _QUANTITY,
+        _UNIT,
+        Column("estimate", "number", "median over trials"),
+        Column("n", "integer", "trials"),
+        *_SPREAD,
+        Column("spread_kind", "string", "what low and high are: of trials, of blocks, or nothing"),
+        _BLOCKS,
+        _SIMULATED,
+        _SYNTHETIC,
+        _DERIVED,
+        Column("bound", "string", "of a fraction_of_limit: arithmetic or memory"),
+    ),
+    "ratios": (
+        *_axes("suite", "protocol"),
+        _SERIES,
+        _QUANTITY,
+        Column("ratio_3_to_4_devices", "number", "how many times longer three devices take than four"),
+    ),
+    "memory": (
+        *_axes(*(axis for axis in AXES if axis != "batch_size")),
+        _SERIES,
+        Column("largest_fitted", "integer", "batch size, in images"),
+        Column("smallest_out_of_memory", "integer", "batch size, in images"),
+        Column("not_in_table", "string", "batch sizes the source has of other cases, and none of this"),
+    ),
+    "throughput_model": (
+        *_LINE,
+        _SIMULATED,
+        Column("points", "integer", "batch sizes it is fitted to; 0: parameters as printed"),
+        Column("largest_residual_percent", "number", "of the point farthest off the line"),
+        *_interval("v0_images_per_s", "ideal speed"),
+        *_interval("t_cost_s", "cost time of a step"),
+        *_interval("b_half_images", "batch size at which half of v0 is reached"),
+    ),
+    "residuals": (
+        *_LINE,
+        *_axes("batch_size"),
+        Column("step_s", "number", "median step, or an epoch over its steps"),
+        Column("fitted_s", "number", "what the line says"),
+        Column("residual_percent", "number", "how much longer the step took"),
+        Column("kink", "boolean", "too far off the line to be scatter"),
+    ),
+    "scaling": (
+        *_axes(*AXES),
+        _SERIES,
+        Column("kind", "string", "strong: the same global batch; weak: the same batch per device"),
+        Column("baseline_batch_size", "integer", "batch on one device that it is held against, in images"),
+        Column("speedup", "number", "images/s over those of one device"),
+        Column("efficiency", "number", "speed-up over devices"),
+        _SIMULATED,
+    ),
+    "parity": (
+        *_axes(*AXES),
+        Column("environments", "integer", "that have a loss"),
+        Column("largest_loss_difference", "number", "between two of them, over the largest"),
+    ),
+    "load": (
+        *_axes(*AXES),
+        _ENVIRONMENT,
+        _QUANTITY,
+        Column("device", "string", "gpu0, gpu1, … in the order of the trial's devices"),
+        Column("mean", "number", "over trials: mean utilisation, or largest memory, of the measured phases"),
+        Column("imbalance", "number", "(largest - smallest) / mean over the GPUs"),
+    ),
+    "telemetry": (
+        Column("run_id", "string", "the run of the trial"),
+        Column("trial_id", "string", "the trial"),
+        Column("device", "string", "host, or gpu<index>"),
+        Column("begin_s", "number", "since the trial started: from here on the samples are averaged"),
+        Column("utilisation_percent", "number", "host: all CPUs together; GPU: share of time with a kernel running"),
+        Column("memory_mib", "number", "host: of the trial's processes; GPU: in use, by anybody"),
+        Column("power_w", "number", "GPU: power draw"),
+        Column("sm_clock_mhz", "number", "GPU: clock of the multiprocessors"),
+        Column("temperature_c", "number", "GPU: core temperature"),
+    ),
+    "diagnosis": (
+        *_axes("suite"),
+        _ENVIRONMENT,
+        Column("topic", "string", "what it is about"),
+        Column("text", "string", "what the cases say"),
+    ),
+    "questions": (
+        Column("run_id", "string", "the run that asked it"),
+        Column("question", "string", "its id: suite or source, question or claim, environments"),
+        Column("title", "string", "what is asked"),
+        Column("main", "boolean", "named as a main question before anything was measured"),
+        Column("state", "string", "answered, open, or cannot be answered"),
+        Column("answer", "string", "what was found, in words"),
+        Column("ratio", "number", "of a comparison: first side over second, of geometric means over trials"),
+        Column("low", "number", "lower end of its 95 % interval, for this look alone"),
+        Column("high", "number", "upper end"),
+        Column("trials", "integer", "of the case with the fewest"),
+    ),
+    "limits": (
+        Column("machine_record", "string", "records/machine-<id>.json of the run"),
+        Column("device", "string", "what computed: cpu, or the GPU's name"),
+        _QUANTITY,
+        *_axes("precision"),
+        Column("value", "number", "the best that suite device_limits reached, in the quantity's unit"),
+    ),
+    "environments": (
+        Column("field", "string", "what of it"),
+        _ENVIRONMENT,
+        Column("value", "string", "as recorded"),
+    ),
+    "packages": (
+        Column("package", "string", "name"),
+        _ENVIRONMENT,
+        Column("version", "string", "as installed"),
+    ),
+    "trials": (
+        Column("run_id", "string", "the run it belongs to"),
+        *schema.TRIALS,
+        Column("column", "string", "its column in the report: see environment elsewhere"),
+    ),
+    "estimates": (
+        Column("run_id", "string", "the run of the trial"),
+        Column("trial_id", "string", "the trial"),
+        *_axes("suite", "protocol"),
+        _CASE_ID,
+        Column("environment", "string", "name of the environment (images/<name>.toml)"),
+        Column("column", "string", "its column in the report: see environment elsewhere"),
+        _SIMULATED,
+        _SYNTHETIC,
+        _QUANTITY,
+        Column("value", "number", "median over the trial's blocks, or what follows from them"),
+        _UNIT,
+        Column("low", "number", "lower quartile of the blocks"),
+        Column("high", "number", "upper quartile of the blocks"),
+        _BLOCKS,
+        _DERIVED,
+    ),
+    "published": (
+        *_axes(*AXES),
+        _SOURCE,
+        _HARDWARE,
+        _QUANTITY,
+        Column("value", "number", "as printed, in the unit"),
+        _UNIT,
+        Column("note", "string", "what the source says of it"),
+    ),
+}
+
+
+def tables(evidence: Evidence) -> dict[str, Columns]:
+    """The columns of every table of a report; cases have one more of each published hardware, by Number.key."""
+    titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
+    published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
+    return {**TABLES, "cases": (*TABLES["cases"], *published)}
+
+
+def data_package(evidence: Evidence) -> str:
+    """The text of tables/datapackage.json."""
+    package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", tables(evidence))}
+    return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
+
+
+def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows with exactly these columns, in this order; what a row lacks is empty, what it has beyond them an error."""
+    names = [column.name for column in columns]
+    unknown = sorted(set().union(*rows) - set(names))
+    if unknown:
+        raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/parts/columns.py")
+    return pd.DataFrame([list(map(row.get, names)) for row in rows], columns=names, dtype="object")

@@ -1,0 +1,176 @@
+"""Comparison: the cases of one suite under one protocol, by environment, beside what was published of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from tsuishi.base.language import mark, t
+from tsuishi.report.parts.wording import (
+    NOT_MEASURED,
+    NOT_PLANNED,
+    Cell,
+    case_text,
+    digits,
+    status_cell,
+    status_text,
+)
+from tsuishi.results.frames import STATUSES, named_rows
+from tsuishi.specs.case import AXES
+from tsuishi.specs.source import Hardware, Number
+from tsuishi.verdicts.evidence import Evidence
+
+# What a fraction is a fraction of, by limits.Bound.
+_BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}
+
+
+class Known(NamedTuple):
+    """What is known of one case in one environment, or on published hardware: its values by quantity."""
+
+    series: str
+    case_id: str | None
+    axes: dict[str, Any]
+    values: dict[str, float]
+    simulated: bool
+
+
+class Comparison:
+    """Joined outwards on the case: what one environment has and another lacks is there, and says so."""
+
+    def __init__(self, evidence: Evidence, suite: str, protocol: str) -> None:
+        self.evidence, self.suite, self.protocol = evidence, suite, protocol
+        outcomes, cases = evidence.of(suite, protocol)
+        self.cases = cases
+        self.environments = sorted(set(outcomes["column"]))
+        self.axes = {case_id: evidence.axes[case_id] for case_id in outcomes["case_id"]}
+        self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(self.axes[case_id]))
+        values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in AXES}
+        # An axis that few cases have tells these from the others, whatever its value.
+        rare = {axis for axis in AXES if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
+        self.varying = [axis for axis in AXES if axis in rare or axis in differing(self.axes.values())]
+        self._names: dict[str, str] = {}
+        # What all cases have in common, in words.
+        common = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1 and axis not in rare}
+        self.common = case_text(common)
+        self.numbers = [number for number in evidence.numbers if number.axes["suite"] == suite]
+        self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
+        # Of limits; None where no limit was measured.
+        fractions = [row for row in evidence.fractions if (row["suite"], row["protocol"]) == (suite, protocol)]
+        self.fractions: list[float | None] = [row["value"] for row in fractions]
+        self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
+        self.quantities = {*cases["quantity"], *(row["quantity"] for row in fractions)}
+        self._found: dict[tuple[str, str, str], Any] = {}
+        self._parts: dict[tuple[str, str], list[Any]] = {}
+        for row in named_rows(cases):
+            self._found[row.case_id, row.column, row.quantity] = row
+            self._parts.setdefault((row.case_id, row.column), []).append(row)
+        self._simulated = {key for key, part in self._parts.items() if any(row.simulated for row in part)}
+        statuses: dict[tuple[str, str], set[str]] = {}
+        for case_id, column, status in zip(*(outcomes[name] for name in ("case_id", "column", "status")), strict=True):
+            statuses.setdefault((case_id, column), set()).add(status)
+        self._statuses = {key: ", ".join(sorted(found, key=STATUSES.index)) for key, found in statuses.items()}
+
+    def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
+        """An estimate with its spread, or the word for why there is none: never nothing."""
+        row = self._found.get((case_id, environment, quantity))
+        status = self.status(case_id, environment)
+        if row is None:
+            return status_cell(NOT_MEASURED if status == "ok" and quantity else status)
+        notes = [f"{digits(row.low, row.unit)} – {digits(row.high, row.unit)}"] if row.spread_kind else []
+        within = row.spread_kind == "blocks"
+        notes.append(t("n = {n}, within the trial", n=row.n) if within else t("n = {n}", n=row.n))
+        if quantity == "fraction_of_limit":
+            notes.append(t(_BOUND_TEXT[self.bounds[case_id, environment]]))
+        notes += self.marks(case_id, environment)
+        text = digits(row.estimate, row.unit) + ("†" if row.derived and row.unit == "s" else "")
+        return Cell(text, row.estimate, tuple(notes), "number")
+
+    def simulated(self, case_id: str, environment: str) -> bool:
+        """Whether some devices of a case that was measured were not distinct real GPUs."""
+        return (case_id, environment) in self._simulated
+
+    def marks(self, case_id: str, environment: str) -> list[str]:
+        """What has to stand below a number of a case that was measured."""
+        marks = [t("simulated")] if self.simulated(case_id, environment) else []
+        status = self.status(case_id, environment)
+        return marks if status == "ok" else [*marks, status_text(status.removeprefix("ok, "))]
+
+    def status(self, case_id: str, environment: str) -> str:
+        """What became of a case in an environment: the statuses of its repetitions, each once."""
+        return self._statuses.get((case_id, environment), NOT_PLANNED)
+
+    def name(self, case_id: str) -> str:
+        """A case by the axes in which it differs from the others."""
+        if case_id not in self._names:
+            self._names[case_id] = case_text(self.axes[case_id], self.varying) or t("the one case")
+        return self._names[case_id]
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """For cases.csv: a row per case, environment and quantity; a row without quantity where there is none.
+
+        `bound` is the limit a fraction_of_limit is of.
+        """
+        fields = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
+        flags = ("simulated", "synthetic", "derived")
+        for case_id, environment in ((one, other) for one in self.case_ids for other in self.environments):
+            axes = {axis: self.axes[case_id].get(axis) for axis in AXES}
+            base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
+            theirs = self.evidence.published(case_id)
+            for row in self._parts.get((case_id, environment), [None]):
+                ours = {name: getattr(row, name, None) for name in (*fields, *flags)}
+                limited = ours["quantity"] == "fraction_of_limit"
+                ours["bound"] = self.bounds[case_id, environment] if limited else None
+                published = {key: theirs.get((key, ours["quantity"] or "")) for key in self.evidence.hardware}
+                yield {**base, **ours, **published}
+
+    @property
+    def where(self) -> dict[str, str]:
+        return {"suite": self.suite, "protocol": self.protocol}
+
+    def ours(self) -> Iterator[Known]:
+        """Every case that has estimates, environment by environment."""
+        for environment, case_id in ((one, other) for one in self.environments for other in self.case_ids):
+            part = self._parts.get((case_id, environment))
+            if part is not None:
+                values = {row.quantity: row.estimate for row in part}
+                yield Known(environment, case_id, self.axes[case_id], values, self.simulated(case_id, environment))
+
+    def theirs(self) -> list[Known]:
+        """Every case that numbers of this suite were published of."""
+        return published_cases(self.numbers, self.hardware)
+
+    def flags(self) -> list[str]:
+        """What has to stand below every chart of these cases."""
+        flags = [t("Some devices are simulated.")] if self.cases["simulated"].any() else []
+        return [*flags, t("Synthetic data.")] if self.cases["synthetic"].any() else flags
+
+
+def comparisons(evidence: Evidence) -> list[Comparison]:
+    """Of every suite and protocol, in their order."""
+    kinds = sorted(set(zip(evidence.outcomes["suite"], evidence.outcomes["protocol"], strict=True)))
+    return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
+
+
+def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
+    """Numbers by the case they are of; hardware by Number.key."""
+    found: dict[tuple[str, str], Known] = {}
+    for number in numbers:
+        series = published_name(hardware[number.key].title)
+        key = number.key, str(sorted(number.axes.items()))
+        known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False))
+        known.values[number.quantity] = number.value
+    return list(found.values())
+
+
+def published_name(hardware: str) -> str:
+    """What a line or a column of published numbers is called."""
+    return t("{hardware} (published)", hardware=hardware)
+
+
+def differing(several: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The axes in which these differ, in canonical order; one that some lack is no difference."""
+    axes = list(several)
+    return [axis for axis in AXES if len({one[axis] for one in axes if axis in one}) > 1]
+
+
+def _in_order(axes: dict[str, Any]) -> list[tuple[bool, str, Any]]:
+    """The key that sorts cases axis by axis, numbers by size."""
+    return [(axis in axes, type(axes.get(axis)).__name__, axes.get(axis, "")) for axis in AXES]

@@ -1,0 +1,213 @@
+"""Claims, checks and what they come to, in words."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tsuishi.base.language import (
+    ENGLISH,
+    active,
+    in_words,
+    mark,
+    prose,
+    t,
+)
+from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
+from tsuishi.estimates.samples import EPOCH_IMAGES, EPOCHS
+from tsuishi.report.parts.wording import case_text, digits, status_text
+from tsuishi.specs.case import AXES
+from tsuishi.specs.claims import Bounds, Check, Claim, Texts
+from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
+from tsuishi.verdicts.judge import Judgement
+
+# How verdicts are set: a word for the colour, which says nothing the word does not.
+TONES = {
+    mark("reproduced"): "good",
+    mark("direction only"): "part",
+    mark("contradicted"): "bad",
+    mark("inconclusive"): "open",
+    mark("not tested"): "none",
+}
+_PARAMETERS = {
+    "v0": mark("ideal speed v0"),
+    "t_cost": mark("cost time t_cost"),
+    "b_half": mark("batch size b_half"),
+}
+
+
+def in_language(texts: Texts) -> str:
+    """A text of a source's file in the active language; in English where it has none in that."""
+    return texts.get(active()) or texts[ENGLISH]
+
+
+def selection_text(selection: Mapping[str, Any]) -> str:
+    """Which cases: "torch, 2 devices, batch 128/256"."""
+    values = {axis: given if isinstance(given, tuple) else (given,) for axis, given in selection.items()}
+    texts = ["/".join(map(str, values["framework"]))] if "framework" in values else []
+    for axis in AXES:
+        if axis in values and axis not in ("suite", "protocol"):
+            one = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
+            texts.append(case_text({axis: one}))
+    return ", ".join(filter(None, texts))
+
+
+def what(check: Check) -> str:
+    """What a check reckons: a ratio of what to what."""
+    of, to = selection_text(check.of), selection_text(check.to or {})
+    cases = selection_text({**check.case, **check.of})
+    quantity, to_quantity = (t(QUANTITIES[name].label) if name else "" for name in (check.quantity, check.to_quantity))
+    models = "/".join(map(str, check.case.get("model", ()))) if check.to is not None else ""
+    if check.kind == "presence":
+        return t("{cases}: {status}", cases=cases, status=status_text(check.status))
+    if check.kind == "imbalance":
+        return t("imbalance of the GPUs' load, {cases}", cases=cases)
+    if check.kind == "fit" and check.parameter == "residual":
+        return t("time of a step ÷ what the model's line says, {cases}", cases=cases)
+    if check.kind == "fit":
+        parameter = ", ".join(filter(None, [t(_PARAMETERS[check.parameter]), models]))
+        return t("{what}: {of} ÷ {to}", what=parameter, of=_sided(of, quantity), to=_sided(to, to_quantity))
+    if check.to is None:
+        unit = QUANTITIES[check.quantity].unit
+        than = f" ÷ {check.than:g}{'' if unit == '1' else ' ' + unit}" if check.than else ""
+        compared = cases + than
+    else:
+        compared = f"{of} {'−' if check.scale == 'difference' else '÷'} {_sided(to, to_quantity)}"
+    quantity = ", ".join(filter(None, [quantity, models]))
+    if check.kind == "trend":
+        axis = t(check.along.replace("_", " "))
+        return t("slope of log {what} over log {axis}: {compared}", what=quantity, axis=axis, compared=compared)
+    return t("{what}: {compared}", what=quantity, compared=compared)
+
+
+def _sided(cases: str, quantity: str) -> str:
+    """A side with its quantity, where it has one of its own."""
+    return f"{cases} ({quantity})" if cases and quantity else cases or quantity
+
+
+def bounds_text(bounds: Bounds | None) -> str:
+    """A region: "0.88 to 0.95", "below 1"."""
+    if bounds is None:
+        return ""
+    if bounds.above is None:
+        return t("below {bound}", bound=f"{bounds.below:g}")
+    if bounds.below is None:
+        return t("above {bound}", bound=f"{bounds.above:g}")
+    return t("{low} to {high}", low=f"{bounds.above:g}", high=f"{bounds.below:g}")
+
+
+def value_text(outcome: Outcome) -> str:
+    """What was found: the value, and its interval where there is one; of statuses, these."""
+    if outcome.summary is None:
+        return in_words(status_text(status) for status in outcome.statuses)
+    interval = outcome.summary.interval()
+    text = digits(outcome.shown(outcome.summary.value))
+    if interval is None:
+        return text
+    return f"{text} [{', '.join(_end_text(outcome, end) for end in interval)}]"
+
+
+def _end_text(outcome: Outcome, end: float) -> str:
+    if math.isinf(end):
+        return "∞" if end > 0 else "0" if is_logarithmic(outcome.check) else "−∞"
+    return digits(outcome.shown(end))
+
+
+def sentence(judgement: Judgement) -> str:
+    """One plain sentence: what the verdict rests on, or what it would take."""
+    if judgement.verdict == "not tested":
+        return prose([takes(judgement), _all_the_same(judgement)])
+    outcomes = [one for one in judgement.outcomes if isinstance(one, Outcome)]
+    if judgement.hindrance == "too few":
+        return t(
+            "{found}: no verdict, as a case has {trials} of the {fewest} trials it takes (--repetitions {fewest}).",
+            found="; ".join(_found(one) for one in outcomes), trials=judgement.trials, fewest=FEWEST_TRIALS,
+        )  # fmt: skip
+    return prose(_explained(one) for one in outcomes)
+
+
+def _found(outcome: Outcome) -> str:
+    return f"{what(outcome.check)}: {value_text(outcome)}"
+
+
+def _explained(outcome: Outcome) -> str:
+    """What one check found, against its regions."""
+    check, level = outcome.check, 1 - CONFIDENCE
+    fields = {"what": what(check), "found": value_text(outcome)}
+    if outcome.summary is None:
+        if outcome.p_hold <= level:
+            return t("{what}: so in every trial.", **fields)
+        return t("{what}: found {found}.", **fields)
+    fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
+    if outcome.p_hold <= level:
+        return t("{what}: {found}, all of it {hold}, where the claim holds.", **fields)
+    if outcome.p_direction <= level:
+        return t("{what}: {found}, in the claimed direction ({direction}), not surely {hold}.", **fields)
+    if outcome.p_against <= level:
+        return t("{what}: {found}, none of it {direction}, where the claim would hold.", **fields)
+    return t("{what}: {found}, partly {hold} and partly not.", **fields)
+
+
+def takes(judgement: Judgement) -> str:
+    """Why a claim was not tested, and what it would take."""
+    claim = judgement.claim
+    if judgement.hindrance == "untestable":
+        assert claim.untestable is not None
+        return in_language(claim.untestable)
+    if judgement.hindrance == "no gpu":
+        return t(
+            "It is about GPUs, and this ran on a CPU or on simulated devices: it takes NVIDIA GPUs, {count} at least.",
+            count=_devices(claim),
+        )
+    if judgement.hindrance == "synthetic":
+        return t("It is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
+    if judgement.hindrance == "shortened":
+        return t(
+            "It is about the accuracy after {epochs} epochs of {images} images, and this trained less: --profile full.",
+            epochs=EPOCHS, images=f"{EPOCH_IMAGES:,}",
+        )  # fmt: skip
+    if judgement.hindrance == "other hardware":
+        memory = claim.scope.gpu_memory_gib if claim.scope else None
+        return t(
+            "It is about GPUs with {memory} GiB of memory, and these have another size.", memory=bounds_text(memory)
+        )
+    suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in ("suite", "framework"))
+    if judgement.hindrance == "no environment":
+        if frameworks:
+            return t(
+                "Nothing that it compares was run: it takes suite {suites} in an environment with {frameworks}.",
+                suites=in_words(suites), frameworks=in_words(frameworks),
+            )  # fmt: skip
+        return t("Nothing that it compares was run: it takes suite {suites}.", suites=in_words(suites))
+    missing = [one for one in judgement.outcomes if isinstance(one, Missing)]
+    return prose(_missing(one) for one in missing[:1])
+
+
+def _missing(missing: Missing) -> str:
+    cases = selection_text(missing.selection)
+    if missing.statuses and set(missing.statuses) != {"ok"}:
+        return t("{cases}: {statuses}.", cases=cases, statuses=in_words(map(status_text, missing.statuses)))
+    if missing.side in ("both", "along"):
+        return t("Too few cases that can be compared: {cases}.", cases=cases)
+    return t("Not measured: {cases}. It takes a larger profile, another environment, or other hardware.", cases=cases)
+
+
+def _all_the_same(judgement: Judgement) -> str:
+    """What was found where it supports nothing."""
+    outcomes = [one for one in judgement.outcomes if isinstance(one, Outcome)]
+    if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
+        return ""
+    return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_found, outcomes)))
+
+
+def _devices(claim: Claim) -> int:
+    """The most devices that a claim's cases have."""
+    return max(map(int, claim.named("devices")), default=1)
+
+
+def published_text(check: Check, found: Iterable[tuple[str, Outcome]]) -> str:
+    """What the source says: by its own numbers for each hardware, or in words."""
+    texts = [f"{hardware}: {value_text(outcome)}" for hardware, outcome in found]
+    texts += [t("about {value}", value=f"{check.published:g}")] if check.published is not None else []
+    return "; ".join(texts)

@@ -1,0 +1,65 @@
+"""Deviations: in what a run differs from what a source did, as far as both are known."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tsuishi.base.language import in_words, t
+from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
+from tsuishi.report.sections import descriptions
+from tsuishi.specs.source import Source
+from tsuishi.verdicts.evidence import Evidence
+
+# How sources call the frameworks that environments report.
+_FRAMEWORKS = {"pytorch": "torch", "tensorflow": "tensorflow"}
+# Settings by which a profile is shorter than the source: those that a literal trial used, and what the source ran.
+_EPOCHS, _IMAGES = 100, 50_000
+
+
+def deviations(evidence: Evidence) -> View:
+    """Of every source whose suites ran: hardware, software, length, data."""
+    blocks: list[Block] = []
+    for source in evidence.sources:
+        suites = {number.axes["suite"] for number in source.flat()}
+        suites |= {suite for claim in source.claims for suite in claim.named("suite")}
+        found = tuple(_of_source(evidence, source, suites & set(evidence.suites)))
+        if found:
+            blocks.append(Bullets(found, source.name))
+    if not blocks:
+        return View()
+    return View((Heading(t("Deviations from what the sources did")), *blocks))
+
+
+def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:
+    if not suites:
+        return
+    trials = evidence.results.trials
+    trials = trials[trials["suite"].isin(suites)]
+    machines = list(map(descriptions.machine_text, evidence.recorded("machine").values()))
+    theirs = in_words(one.title for one in source.hardware)
+    yield t("Hardware: {ours} instead of {theirs}.", ours=in_words(machines) or t("an unknown machine"), theirs=theirs)
+    for name, version in source.software.items():
+        framework = _FRAMEWORKS.get(name)
+        ours = sorted({one for one in trials["framework"] if framework and one.split(" ")[0] == framework})
+        others = [one for one in ours if one.split(" ")[1].split("+")[0] != version]
+        if others:
+            yield t(
+                "Software: {ours} where the source had {theirs}.", ours=in_words(others), theirs=f"{name} {version}"
+            )
+    yield from _length(evidence, zip(trials["run_id"], trials["trial_id"], trials["protocol"], strict=True))
+    if bool(trials["synthetic"].fillna(False).any()):
+        yield t("Data: made up, of the same shape, in place of the source's.")
+
+
+def _length(evidence: Evidence, trials: Iterable[tuple[str, str, str]]) -> Iterator[str]:
+    """How much shorter literal training was."""
+    lengths = set()
+    for run_id, trial_id, protocol in trials:
+        trial = evidence.results.details[run_id, trial_id]
+        settings = trial.get("settings") or {}
+        if protocol == "literal" and any(phase["name"] == "epoch" for phase in trial.get("phases") or []):
+            lengths.add((settings.get("epochs", _EPOCHS), settings.get("train_images", _IMAGES)))
+    for epochs, images in sorted(lengths - {(_EPOCHS, _IMAGES)}):
+        yield t(
+            "Length: {epochs} epochs at most, of {images} images, instead of {all_epochs} of {all_images}.",
+            epochs=epochs, images=f"{images:,}", all_epochs=_EPOCHS, all_images=f"{_IMAGES:,}",
+        )  # fmt: skip

@@ -1,0 +1,222 @@
+"""Telemetry as a reader sees it: any trial to choose, the longest of each suite drawn, the load over several GPUs."""
+
+import math
+from collections.abc import Iterator
+from statistics import fmean
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import mark, prose, t
+from tsuishi.estimates import drift
+from tsuishi.estimates.gpu_use import device_order
+from tsuishi.estimates.thinning import Series, overview
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, View
+from tsuishi.report.parts.wording import (
+    NOTHING,
+    Table,
+    case_text,
+    digits,
+    number_cell,
+    status_cell,
+    text_cell,
+)
+from tsuishi.results.frames import named_rows
+from tsuishi.specs.quantities import GPUS, imbalance
+from tsuishi.verdicts.evidence import Evidence
+
+# With their units, in the order in which they are drawn and listed.
+_QUANTITIES = {
+    "utilisation_percent": mark("utilisation, %"),
+    "memory_mib": mark("memory, MiB"),
+    "power_w": mark("power, W"),
+    "sm_clock_mhz": mark("GPU clock, MHz"),
+    "temperature_c": mark("GPU temperature, °C"),
+}
+_LOADS = {"utilisation_percent": mark("utilisation, %"), "memory_mib": mark("memory used, MiB")}
+_LOAD_NOTE = mark(
+    "Over the measured phases: mean utilisation, largest memory in use; means over all trials. Imbalance: "
+    "(largest − smallest) ÷ mean; 0 is even."
+)
+_NO_LOAD = mark("Load over the devices: not known. No trial had two GPUs or more; one device says nothing about it.")
+
+
+def telemetry_section(evidence: Evidence) -> Section:
+    """What machine and GPUs did while trials ran; no view where nothing was sampled."""
+    views = [_explorer(evidence)]
+    for suite in evidence.suites:
+        drawn, load = longest_trial(evidence, suite), gpu_loads(evidence, suite)
+        if drawn.blocks or load.blocks:
+            views += [View((Heading(suite),)), drawn, load]
+    return Section("telemetry", t("Telemetry"), tuple(views))
+
+
+def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
+    """What telemetry and the order of blocks say against numbers; in counts of trials."""
+    results = evidence.results
+    of_all = {"all": int((results.counting["status"] == "ok").sum())}
+    throttled, clocks, steps = drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)
+    if len(throttled):
+        yield t(
+            "In {count} of {all} trials a GPU's clock was held back in measured phases, for up to {share} % of the "
+            "samples: {reasons}.",
+            count=len(throttled),
+            share=_percent(throttled.max()),
+            reasons=", ".join(drift.throttle_reasons(results)),
+            **of_all,
+        )
+    if len(clocks):
+        yield t(
+            "In {count} of {all} trials a GPU's clock changed by more than {limit} % from the first third of the "
+            "measurement to the last, by {most} % at most.",
+            count=len(clocks),
+            limit=_percent(drift.DRIFT),
+            most=_percent(clocks.abs().max()),
+            **of_all,
+        )
+    if len(steps):
+        yield t(
+            "In {count} of {all} trials steps took more than {limit} % longer or less long in the last third of the "
+            "measurement than in the first: {slower} became slower, {faster} faster, by {most} % at most.",
+            count=len(steps),
+            limit=_percent(drift.DRIFT),
+            slower=int((steps > 0).sum()),
+            faster=int((steps < 0).sum()),
+            most=_percent(steps.abs().max()),
+            **of_all,
+        )
+
+
+def _percent(share: float) -> str:
+    """Rounded upwards, so that what is there is never said to be 0."""
+    return f"{math.ceil(round(100 * share, 6))}"
+
+
+def _explorer(evidence: Evidence) -> View:
+    """Every trial that was sampled, to choose from.
+
+    The data: `quantities`, their labels with units by name; `trials`, by suite and id, each with `id`, `label`,
+    `phases` (name, begin_s, end_s), `step_s`, and `devices`: by device and quantity means over bins of `step_s` seconds
+    from the start, null where there is none.
+    """
+    results = evidence.results
+    shown = overview(results)
+    if not shown:
+        return View((Text(t("No telemetry was recorded."), "note"),))
+    several_runs = len(results.runs) > 1
+    columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
+    trials = results.trials.loc[[one.trial for one in shown], columns]
+    phases = (
+        results.details[key].get("phases") or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True)
+    )
+    cases = {case_id: case_text(evidence.axes[case_id]) or t("the one case") for case_id in set(trials["case_id"])}
+    entries = [
+        (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, one)
+        for trial, spans, one in zip(named_rows(trials), phases, shown, strict=True)
+    ]
+    entries.sort(key=lambda entry: entry[:2])
+    data = {
+        "trials": [
+            {
+                "id": trial_id,
+                "label": _label(trial, cases[trial.case_id], several_runs),
+                "phases": [[span["name"], span["begin_s"], span["end_s"] or one.end_s] for span in spans],
+                "step_s": one.step_s,
+                "devices": one.devices,
+            }
+            for _, trial_id, trial, spans, one in entries
+        ],
+        "quantities": {quantity: t(label) for quantity, label in _QUANTITIES.items()},
+    }
+    widest_s = max(one.step_s for one in shown)
+    all_trials = results.telemetry["trial"].nunique()
+    captions = [t("Means over {seconds} s or less; bands are the workload's phases.", seconds=digits(widest_s))]
+    if len(shown) < all_trials:
+        captions.append(
+            t("{shown} of {all} trials are here, first repetitions first.", shown=len(shown), all=all_trials)
+        )
+    captions.append(t("Every sample of every trial is in telemetry.csv of its run."))
+    rows = [row for _, _, trial, _, one in entries for row in _rows(trial, one)]
+    return View((Explorer(t("Any trial over time"), prose(captions), data),), {"telemetry": rows})
+
+
+def _label(trial: Any, case: str, several_runs: bool) -> str:
+    """A trial as a reader chooses it."""
+    parts = [f"{trial.suite}, {trial.protocol}", case, trial.column, t("trial {number}", number=trial.repetition)]
+    parts += [t("attempt {number}", number=trial.attempt)] if trial.attempt > 1 else []
+    return " · ".join([*parts, trial.run_id] if several_runs else parts)
+
+
+def _rows(trial: Any, series: Series) -> Iterator[dict[str, Any]]:
+    """A row per device and bin, with the quantities that were sampled in it."""
+    for device, lists in series.devices.items():
+        for place, values in enumerate(zip(*lists.values(), strict=True)):
+            begin = {"run_id": trial.run_id, "trial_id": trial.trial_id, "device": device}
+            yield {**begin, "begin_s": round(place * series.step_s, 3), **dict(zip(lists, values, strict=True))}
+
+
+def longest_trial(evidence: Evidence, suite: str) -> View:
+    """The longest ok trial of a suite over time."""
+    results = evidence.results
+    trials = results.counting
+    trials = trials[(trials["suite"] == suite) & (trials["status"] == "ok")]
+    longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
+    for index, trial in zip(longest.index, named_rows(longest), strict=True):
+        phases = results.details[trial.run_id, trial.trial_id].get("phases") or []
+        drawn = figures.telemetry_chart(results.telemetry_of(index), phases)
+        if drawn is not None:
+            caption = t(
+                "The longest trial, {trial} of run {run}; bands are the workload's phases.",
+                trial=trial.trial_id,
+                run=trial.run_id,
+            )
+            return View((figures.block(drawn, t("One trial over time"), f"{suite}-telemetry", caption),))
+    return View()
+
+
+def gpu_loads(evidence: Evidence, suite: str) -> View:
+    """What every GPU did in the trials that had two or more: means over trials, by case."""
+    loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
+    if not loads:
+        trials = evidence.results.trials
+        several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials["devices"].fillna(1) > 1)
+        return View((Text(t(_NO_LOAD), "note"),) if several.any() else ())
+    devices = sorted({device for means in loads.values() for device in means}, key=device_order)
+    whats = [what for what in _LOADS if any(what == found for *_, found in loads)]
+    table = []
+    for case_id, environment in dict.fromkeys(key[:2] for key in loads):
+        axes = evidence.axes[case_id]
+        row = [text_cell(f"{axes['protocol']}: {case_text(axes)}"), text_cell(environment)]
+        for what in whats:
+            means = loads.get((case_id, environment, what), {})
+            row += [number_cell(means[device]) if device in means else status_cell(NOTHING) for device in devices]
+            row.append(number_cell(imbalance(list(means.values()))) if means else status_cell(NOTHING))
+        table.append(row)
+    columns = [t("case"), t("environment"), *[*devices, t("imbalance")] * len(whats)]
+    groups = [("", 2), *((t(_LOADS[what]), len(devices) + 1) for what in whats)]
+    rows = [row for key, means in loads.items() for row in _load_rows(evidence, *key, means)]
+    return View((Table(columns, table, t("Load over the GPUs"), groups, notes=[t(_LOAD_NOTE)]),), {"load": rows})
+
+
+def _load_rows(
+    evidence: Evidence, case_id: str, environment: str, what: str, means: dict[str, float]
+) -> Iterator[dict[str, Any]]:
+    """Of load.csv, a row per GPU."""
+    for device, mean in means.items():
+        where = {**evidence.axes[case_id], "environment": environment, "quantity": what, "device": device}
+        yield {**where, "mean": mean, "imbalance": imbalance(list(means.values()))}
+
+
+def _loads(estimates: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
+    """By case, environment and what of _LOADS: the mean over trials of every GPU; of two GPUs or more."""
+    told = {f"gpu{gpu}_{what}": (what, f"gpu{gpu}") for what in _LOADS for gpu in GPUS}
+    values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
+    for row in named_rows(estimates[estimates["quantity"].isin(list(told))]):
+        what, device = told[row.quantity]
+        values.setdefault((row.case_id, row.column, what), {}).setdefault(device, []).append(row.value)
+    return {
+        key: {device: fmean(of_gpu) for device, of_gpu in sorted(by_gpu.items())}
+        for key, by_gpu in values.items()
+        if len(by_gpu) > 1
+    }

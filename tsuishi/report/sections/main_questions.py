@@ -1,0 +1,185 @@
+"""The questions of a run and their answers: on the page, and as the lines that the command ends with."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.estimates.intervals import FEWEST_TRIALS
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.report.explanations.conv2d.diagnosis import diagnose
+from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
+from tsuishi.report.parts.ratio_words import short
+from tsuishi.report.parts.wording import Table, case_text, status_text, text_cell
+from tsuishi.report.sections.claim_words import in_language, sentence
+from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.questions import Asked
+from tsuishi.verdicts.answers import Answer, answers, is_alike
+from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.judge import Judgement
+
+# How many answers the command ends with.
+_TOLD = 2
+_STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
+
+
+class Questions:
+    """The answers of a report's runs, and what more time would bring them."""
+
+    def __init__(self, evidence: Evidence, judgements: Sequence[Judgement]) -> None:
+        self._evidence = evidence
+        self.answers = answers(evidence, judgements)
+        self._explained: dict[str, dict[str, str]] = {}
+
+    def views(self) -> Iterator[View]:
+        """The main questions, then those that came later; what more time would bring."""
+        if not self.answers:
+            return
+        columns = [t("question"), t("environments"), t("state"), t("answer"), t("trials")]
+        rows = [
+            [
+                text_cell(self.title(one.asked)),
+                text_cell(", ".join(one.columns)),
+                text_cell(t(_STATES[one.state]), "label"),
+                text_cell(self.words(one)),
+                text_cell(one.trials, "label"),
+            ]
+            for one in self.answers
+        ]
+        later = sum(not one.asked.main for one in self.answers)
+        notes = [t("Named before anything was measured, but for the last {count}.", count=later)] if later else []
+        notes.append(
+            t(
+                "Intervals are 95 % for a single look at a single comparison, each case with its own scatter: whoever "
+                "looks again after more trials, or at many questions, is wrong more often."
+            )
+        )
+        about = t("What this run was to find out, and found.")
+        blocks: list[Block] = [Heading(t("Main questions")), Text(about), Table(columns, rows, notes=notes)]
+        if more := self.more():
+            blocks.append(Bullets(tuple(more), t("What more time would bring")))
+        yield View(tuple(blocks), {"questions": [self._row(one) for one in self.answers]})
+
+    def closing(self) -> list[str]:
+        """Up to four lines: the answers to the first two questions, the rest counted, what more time would bring."""
+        if not self.answers:
+            return []
+        lines = [f"{self.title(one.asked)}: {_in_short(self.words(one))}" for one in self.answers[:_TOLD]]
+        rest = self.answers[_TOLD:]
+        if rest:
+            counts = [
+                t("{count} {what}", count=count, what=t(word))
+                for state, word in _STATES.items()
+                if (count := sum(one.state == state for one in rest))
+            ]
+            lines.append(t("{count} further questions: {states}", count=len(rest), states=in_words(counts)))
+        return lines
+
+    def more(self) -> list[str]:
+        """What more time would bring each run, a line for each step."""
+        found = []
+        for run in self._evidence.results.runs.values():
+            for one in run.get("more") or []:
+                minutes = max(1, -(-round(one["seconds"]) // 60))
+                question = self.brief(_asked(one))
+                found.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
+        return found
+
+    def title(self, asked: Asked) -> str:
+        """A question in the report's language."""
+        title = in_language(asked.title)
+        return f"{asked.source} ({asked.claim}): {title}" if asked.claim else title
+
+    def brief(self, asked: Asked) -> str:
+        """A question in a few words, with its environments."""
+        if asked.claim:
+            name = t("claim {claim} of {source}", claim=asked.claim, source=asked.source)
+        else:
+            name = in_language(asked.title)
+        return f"{name} ({', '.join(asked.environments)})"
+
+    def words(self, answer: Answer) -> str:
+        """What was found, in a sentence or two."""
+        if answer.state == "cannot be answered":
+            return t("a case of it is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
+        if answer.asked.compares:
+            return self._compared(answer)
+        if answer.asked.claim:
+            return _judged(answer)
+        if answer.asked.kind == "explanation":
+            return self._explanation(answer)
+        return t("measured: see the section of {suite}", suite=answer.asked.suite)
+
+    def _compared(self, answer: Answer) -> str:
+        asked, found = answer.asked, answer.ratio
+        if found is None:
+            return t("nothing was measured of one side yet")
+        ratio, (of, to) = as_ratio(found), self._sides(answer)
+        what = t(QUANTITIES[asked.quantity].label)
+        if ratio.low is None or ratio.high is None:
+            told = t("{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value))
+            return prose([told, t("(no interval: a single trial)")])
+        told = t(
+            "{what} of {of} is {ratio} times that of {to}, 95 % interval {low} to {high}",
+            what=what, of=of, to=to, ratio=short(ratio.value), low=short(ratio.low), high=short(ratio.high),
+        )  # fmt: skip
+        if answer.trials < FEWEST_TRIALS:
+            return prose([told, t("(too few trials for a verdict)")])
+        if is_alike(found):
+            return prose([told, t("(they differ by less than a tenth)")])
+        return told
+
+    def _sides(self, answer: Answer) -> tuple[str, str]:
+        """What tells the two sides apart: the environments, or the axes in which the cases differ."""
+        asked = answer.asked
+        if asked.kind == "environments":
+            return answer.columns[0], answer.columns[-1]
+        of, to = (self._evidence.axes.get(side[0].case_id, {}) for side in (asked.of, asked.to))
+        differ = {axis for axis in {*of, *to} if of.get(axis) != to.get(axis)}
+        if {"devices"} < differ:
+            differ -= {"batch_size"}
+        return case_text(of, differ), case_text(to, differ)
+
+    def _explanation(self, answer: Answer) -> str:
+        """The first paragraph of what the report finds out about a suite in an environment."""
+        suite = answer.asked.suite
+        if suite not in self._explained:
+            found = diagnose(self._evidence, suite)
+            self._explained[suite] = {column: paragraphs[0].text for column, paragraphs in found.items() if paragraphs}
+        return self._explained[suite].get(answer.columns[0]) or t("nothing was measured yet")
+
+    def _row(self, answer: Answer) -> dict[str, Any]:
+        ratio = as_ratio(answer.ratio) if answer.ratio else None
+        return {
+            "run_id": answer.run_id,
+            "question": answer.asked.id,
+            "title": self.title(answer.asked),
+            "main": answer.asked.main,
+            "state": answer.state,
+            "answer": self.words(answer),
+            "ratio": ratio.value if ratio else None,
+            "low": ratio.low if ratio else None,
+            "high": ratio.high if ratio else None,
+            "trials": answer.trials,
+        }
+
+
+def _in_short(words: str) -> str:
+    """The first two sentences, without what is in brackets: the page has the rest.
+
+    >>> _in_short("It steps (by 3). So it is. And more.")
+    'It steps. So it is.'
+    """
+    plain = re.sub(r" ?[(（][^()（）]*[)）](?=[.。])", "", words)
+    return " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])
+
+
+def _asked(recorded: Mapping[str, Any]) -> Asked:
+    """A question of what more time would bring, which comes with its seconds."""
+    return Asked.model_validate({key: value for key, value in recorded.items() if key != "seconds"}, strict=False)
+
+
+def _judged(answer: Answer) -> str:
+    if answer.judgement is None:
+        return t("nothing was measured yet")
+    return prose([f"{t(answer.judgement.verdict)}:", sentence(answer.judgement)])

@@ -1,0 +1,162 @@
+"""What fits: the largest batch that fitted in memory and the first that did not, by network and devices."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import mark, t
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import Block, Chart, View
+from tsuishi.report.parts.comparison import Comparison, differing, published_name
+from tsuishi.report.parts.wording import (
+    NOT_PLANNED,
+    NOT_PUBLISHED,
+    NOTHING,
+    Cell,
+    Table,
+    case_text,
+    status_cell,
+    text_cell,
+)
+
+OUT_OF_MEMORY = "out_of_memory"
+# Of a cell of the map: what it says and its colour.
+_FATES = {
+    "fitted": (mark("fitted"), figures.PALETTE[2]),
+    OUT_OF_MEMORY: (mark("out of memory"), figures.PALETTE[1]),
+    "other": (mark("neither: see its status"), "#9A9A9A"),
+}
+
+Axes = dict[str, Any]
+# By everything but the batch size: by batch size, the case.
+Line = dict[int, str]
+
+
+def memory(comparison: Comparison) -> View:
+    """The map of a suite with batch sizes; nothing where nothing ran out of memory, here or where it was published."""
+    lines = _lines(comparison)
+    rows = [row for axes, line in lines for row in _rows(comparison, axes, line)]
+    if not any(row["smallest_out_of_memory"] or row["not_in_table"] for row in rows):
+        return View()
+    blocks: tuple[Block, ...] = (_table(comparison, lines, rows), *_chart(comparison, lines))
+    return View(blocks, {"memory": [{**row, "not_in_table": _listed(row["not_in_table"])} for row in rows]})
+
+
+def _lines(comparison: Comparison) -> list[tuple[Axes, Line]]:
+    """Every series of cases that differ in their batch size only, of two batch sizes or more."""
+    found: dict[str, tuple[Axes, Line]] = {}
+    for case_id in comparison.case_ids:
+        axes = comparison.axes[case_id]
+        if "batch_size" in axes:
+            rest = {axis: value for axis, value in axes.items() if axis != "batch_size"}
+            found.setdefault(str(rest), (rest, {}))[1][axes["batch_size"]] = case_id
+    return [(axes, line) for axes, line in found.values() if len(line) > 1]
+
+
+def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, Any]]:
+    """With columns.py's columns of memory.csv, but for `not_in_table`, which is a list."""
+    for environment in comparison.environments:
+        statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
+        fitted = [batch_size for batch_size, status in statuses.items() if "ok" in status.split(", ")]
+        without = [batch_size for batch_size, status in statuses.items() if OUT_OF_MEMORY in status]
+        found = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(without, default=None)}
+        yield {**axes, "series": environment, **found, "not_in_table": []}
+    for key, hardware in comparison.hardware.items():
+        numbers = [one for one in comparison.numbers if one.key == key and "batch_size" in one.axes]
+        ran = {int(one.axes["batch_size"]) for one in numbers}
+        published = {size for size in ran if any(one.matches({**axes, "batch_size": size}) for one in numbers)}
+        if published:
+            found = {"largest_fitted": max(published), "smallest_out_of_memory": None}
+            series = published_name(hardware.title)
+            yield {**axes, "series": series, **found, "not_in_table": sorted(ran - published)}
+
+
+def _table(comparison: Comparison, lines: list[tuple[Axes, Line]], rows: list[dict[str, Any]]) -> Table:
+    """Cases without batch size by series: the largest that fitted, and the smallest that did not."""
+    telling = {*differing(axes for axes, _ in lines), "model", "devices"} - {"batch_size"}
+    series = list(dict.fromkeys(row["series"] for row in rows))
+    by_line = {(_key(row), row["series"]): row for row in rows}
+    table = []
+    for axes, _ in lines:
+        cells = [text_cell(case_text(axes, telling))]
+        for name in series:
+            row = by_line.get((_key(axes), name))
+            missing = NOT_PLANNED if name in comparison.environments else NOT_PUBLISHED
+            cells += _cells(row) if row else [status_cell(missing), status_cell(NOTHING)]
+        table.append(cells)
+    columns = [t("case"), *[t("largest that fitted"), t("smallest that did not")] * len(series)]
+    notes = [t("Batch sizes, in images. “Not in its table”: the source ran it for other cases and has no row of it.")]
+    return Table(columns, table, t("What fits in memory"), [("", 1), *((name, 2) for name in series)], notes=notes)
+
+
+def _key(row: Axes) -> frozenset[tuple[str, Any]]:
+    extra = ("series", "largest_fitted", "smallest_out_of_memory", "not_in_table")
+    return frozenset((axis, value) for axis, value in row.items() if axis not in extra)
+
+
+def _cells(row: dict[str, Any]) -> list[Cell]:
+    fitted, without, blanks = row["largest_fitted"], row["smallest_out_of_memory"], row["not_in_table"]
+    largest = _count(fitted) if fitted else status_cell(t("none"))
+    if without:
+        return [largest, _count(without)]
+    return [largest, status_cell(t("not in its table: {sizes}", sizes=_listed(blanks)) if blanks else NOTHING)]
+
+
+def _count(batch_size: int) -> Cell:
+    return Cell(f"{batch_size:,}", batch_size, kind="number")
+
+
+def _listed(batch_sizes: list[int]) -> str:
+    return ", ".join(map(str, batch_sizes))
+
+
+def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[Chart]:
+    """Every batch size of every line, in every environment; where something ran out of memory."""
+    telling = {*differing(axes for axes, _ in lines), "model", "devices"} - {"batch_size"}
+    rows: list[dict[str, Any]] = []
+    for axes, line in lines:
+        fates = [
+            (environment, batch_size, _fate(comparison.status(case_id, environment)))
+            for environment in comparison.environments
+            for batch_size, case_id in line.items()
+        ]
+        if any(fate == OUT_OF_MEMORY for *_, fate in fates):
+            case = case_text(axes, telling)
+            rows += [
+                {"environment": environment, "case": case, "batch_size": batch_size, "fate": t(_FATES[fate][0])}
+                for environment, batch_size, fate in fates
+                if fate
+            ]
+    if rows:
+        caption = t("Batch sizes of every network that ran out of memory somewhere, by environment.")
+        name = f"{comparison.suite}-{comparison.protocol}-memory"
+        yield figures.block(_map(pd.DataFrame(rows)), t("What fits in memory"), name, caption)
+
+
+def _fate(status: str) -> str:
+    if OUT_OF_MEMORY in status:
+        return OUT_OF_MEMORY
+    return "" if status == NOT_PLANNED else "fitted" if "ok" in status.split(", ") else "other"
+
+
+def _map(frame: pd.DataFrame) -> dict[str, Any]:
+    """A panel for each environment, one above the other; a symbol says what the colour says."""
+    words = [t(text) for text, _ in _FATES.values()]
+    fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
+    cases = list(dict.fromkeys(frame["case"]))
+    title = t("batch size, images")
+    encoding = {
+        "x": {"field": "batch_size", "type": "ordinal", "title": title, "axis": {"labelAngle": 0}},
+        "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
+        "color": {**fate, "scale": {"domain": words, "range": [shade for _, shade in _FATES.values()]}},
+        "shape": {**fate, "scale": {"domain": words, "range": ["square", "cross", "circle"]}},
+    }
+    symbols = figures.layer({"type": "point", "filled": True, "opacity": 1, "size": 140}, encoding)
+    return {
+        **figures.data_of(frame),
+        "facet": {"field": "environment", "type": "nominal", "header": figures.HEAD_AT_START},
+        "columns": 1,
+        "spacing": 10,
+        "spec": {**symbols, "width": {"step": 56}, "height": {"step": 26}},
+    }

@@ -1,0 +1,73 @@
+"""The page: everything a report says, section by section; the templates only set it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import t
+from tsuishi.estimates import roofline
+from tsuishi.estimates.samples import unit_of
+from tsuishi.report.parts import columns
+from tsuishi.report.parts.blocks import Page, Rows, Section
+from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.shortening import shortened
+from tsuishi.report.sections import fits, load, replication, side_by_side, summary
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.suite_views import suite_section
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.case import AXES
+from tsuishi.specs.source import Source
+from tsuishi.verdicts.evidence import Evidence
+
+
+def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
+    """The page; `begin` gets each section as soon as it is made, before the next one is."""
+    sections = []
+    questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements)
+    for section in _sections(evidence, verdicts, questions):
+        begin(section)
+        sections.append(section)
+    return Page(
+        title=summary.title(evidence),
+        sections=shortened(sections),
+        tables={**_tables(evidence, sections), **estimated(evidence)},
+        closing=tuple(questions.closing()),
+        more=tuple(questions.more()),
+    )
+
+
+def _sections(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[Section]:
+    yield Section("summary", t("Summary"), tuple(summary.views(evidence, verdicts, questions)))
+    every = comparisons(evidence)
+    yield side_by_side.section(evidence, every)
+    for suite in evidence.suites:
+        yield suite_section(evidence, suite, [one for one in every if one.suite == suite])
+    yield fits.published_section(evidence)
+    yield load.telemetry_section(evidence)
+    yield Section("again", t("Run it again"), tuple(replication.views(evidence)))
+
+
+def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
+    """The tables that are there before any section is, and are the largest: trials, and what was estimated of each."""
+    return {"trials": evidence.results.trials, "estimates": evidence.estimates}
+
+
+def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
+    """What the views show, and what they were made from; columns.py says what is in each."""
+    rows: Rows = {name: [] for name in columns.TABLES}
+    for view in (view for section in sections for view in section.views):
+        for name, more in view.rows.items():
+            rows[name] += more
+    rows["limits"] += roofline.rows(evidence.limits)
+    rows["published"] += _published(evidence.sources)
+    declared = columns.tables(evidence)
+    return {name: columns.frame(declared[name], some) for name, some in rows.items()}
+
+
+def _published(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
+    """Every number of every source, of suites that did not run too."""
+    for number in (number for source in sources for number in source.flat()):
+        what = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
+        found = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}
+        yield {**{axis: number.axes.get(axis) for axis in AXES}, **what, **found}

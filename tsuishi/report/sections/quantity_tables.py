@@ -1,0 +1,95 @@
+"""Measurements: every quantity of every case by environment, with the published numbers at the right."""
+
+from collections import Counter
+
+from tsuishi.base.language import mark, t
+from tsuishi.estimates import parity
+from tsuishi.report.charts.sweeps import FIRST_AND_LATER
+from tsuishi.report.explanations.conv2d.towers import RUN_TIMES
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison, published_name
+from tsuishi.report.parts.wording import (
+    NOT_PUBLISHED,
+    Table,
+    header,
+    number_cell,
+    status_cell,
+    text_cell,
+)
+from tsuishi.report.sections import limit_words
+from tsuishi.specs.quantities import OF_ONE_GPU, QUANTITIES
+
+_PARITY = mark("Parity")
+# Quantities that are read together; what is in none of them comes last, under "Other measurements".
+_TOGETHER = {
+    FIRST_AND_LATER: RUN_TIMES,
+    mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
+    mark("Steps"): ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
+    mark("Parts of a step"): ("forward_s", "forward_backward_s"),
+    mark("Epochs of 50,000 images"): ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
+    _PARITY: parity.QUANTITIES,
+    mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
+    mark("Energy"): ("energy_per_image_j",),
+    mark("GPUs while it was measured"): tuple(name for name in QUANTITIES if "gpu" in name and name not in OF_ONE_GPU),
+}
+_OTHER = mark("Other measurements")
+
+
+def measured(comparison: Comparison) -> View:
+    """A table for all quantities that are read together; where nothing was measured, what became of the cases."""
+    # What each single GPU did is in the section on telemetry.
+    found = comparison.quantities - OF_ONE_GPU
+    together = {title: [name for name in names if name in found] for title, names in _TOGETHER.items()}
+    if "loss" not in found:
+        # Replicas alone, which training on several devices counts, say nothing about parity.
+        together[_PARITY] = []
+    together[_OTHER] = sorted(found - {name for names in together.values() for name in names})
+    shown = {title: quantities for title, quantities in together.items() if quantities} or {mark("Outcome"): []}
+    tables = [_table(comparison, *one, every_case=number == 0) for number, one in enumerate(shown.items())]
+    return View(tuple(tables), {"cases": list(comparison.rows())})
+
+
+def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool) -> Table:
+    """Cases by environments: every case, or those that have something. Without quantities: statuses."""
+    numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
+    pairs = {pair for numbers in numbers_of.values() for pair in numbers}
+    hardware = comparison.evidence.hardware
+    published = [(key, name) for key in hardware for name in quantities if (key, name) in pairs]
+    spans = Counter(key for key, _ in published)
+    groups = [("", 1), *((name, max(1, len(quantities))) for name in comparison.environments)]
+    groups += [(published_name(hardware[key].title), span) for key, span in spans.items()]
+    ours = [header(name) for name in quantities] or [t("status")]
+    columns = [t("case"), *ours * len(comparison.environments), *[header(name) for _, name in published]]
+    has_some = set(comparison.cases.loc[comparison.cases["quantity"].isin(quantities), "case_id"])
+    has_some |= {case_id for case_id in comparison.case_ids if {*published} & {*numbers_of[case_id]}}
+    case_ids = [case_id for case_id in comparison.case_ids if every_case or case_id in has_some]
+    rows = []
+    for case_id in case_ids:
+        row, numbers = [text_cell(comparison.name(case_id))], numbers_of[case_id]
+        for environment in comparison.environments:
+            row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
+        row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
+        rows.append(row)
+    # Where there are several towers, first and later runs are read by their number: see towers.py.
+    folded = title == _OTHER or (title == FIRST_AND_LATER and "devices" in comparison.varying)
+    notes = _notes(comparison, quantities)
+    if len(case_ids) < len(comparison.case_ids):
+        notes.append(t("Cases without any of these are left out; what became of them is in the first table."))
+    return Table(columns, rows, t(title), groups, folded, notes)
+
+
+def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
+    """What the marks under a table's numbers mean: only those that are there."""
+    rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
+    notes = []
+    if "fraction_of_limit" in quantities:
+        notes += limit_words.notes(comparison.fractions, comparison.evidence.limits)
+    if (rows["n"] > 1).any():
+        notes.append(t("n: trials. Their median, and below it the smallest and the largest."))
+    if (rows["spread_kind"] == "blocks").any():
+        notes.append(
+            t("n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.")
+        )
+    if (rows["derived"] & (rows["unit"] == "s")).any():
+        notes.append(t("† derived: no full epoch of 50,000 images (or not all 100 epochs) was run."))
+    return notes

@@ -1,0 +1,94 @@
+"""Everything needed to do it again: what is not ok, environments, machines, deviations, sources, commands."""
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+from tsuishi.base.language import t
+from tsuishi.report.parts.blocks import (
+    Block,
+    Bullets,
+    Code,
+    Heading,
+    Text,
+    View,
+)
+from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
+from tsuishi.report.sections import descriptions
+from tsuishi.report.sections.claim_words import in_language
+from tsuishi.report.sections.deviations import deviations
+from tsuishi.results.frames import MISSING, named_rows
+from tsuishi.specs.source import Source
+from tsuishi.verdicts.evidence import Evidence
+
+
+def views(evidence: Evidence) -> Iterator[View]:
+    """In the order in which they are read."""
+    yield _problems(evidence)
+    environments, packages = descriptions.environment_table(evidence), descriptions.package_table(evidence)
+    rows = {
+        "environments": _as_rows(environments, "field", "value"),
+        "packages": _as_rows(packages, "package", "version"),
+    }
+    yield View((Heading(t("Environments")), environments, packages), rows)
+    yield View((Heading(t("Machine")), descriptions.machine_table(evidence)))
+    yield deviations(evidence)
+    yield _commands(evidence)
+    yield View((Heading(t("Published sources")), *[block for source in evidence.sources for block in _source(source)]))
+
+
+def _problems(evidence: Evidence) -> View:
+    """Everything that is not ok: every attempt, and what is missing."""
+    trials, outcomes = evidence.results.trials, evidence.outcomes
+    attempts = named_rows(trials[trials["status"] != "ok"])
+    missing = named_rows(outcomes[outcomes["status"] == MISSING])
+    heading, rows = Heading(t("What is not ok")), []
+    for trial in [*attempts, *missing]:
+        attempt = str(getattr(trial, "attempt", t("none")))
+        case = f"{trial.suite}, {trial.protocol}: {case_text(evidence.axes[trial.case_id])}"
+        texts = [trial.column, case, str(trial.repetition), attempt, t(trial.reason)]
+        rows.append([status_cell(trial.status), *map(text_cell, texts)])
+    if not rows:
+        return View((heading, Text(t("Nothing: every planned trial is ok."))))
+    columns = [t("status"), t("environment"), t("case"), t("repetition"), t("attempt"), t("reason")]
+    about = t("Attempts that failed, were skipped, unsupported or interrupted, and planned trials that are missing.")
+    return View((heading, Text(about), Table(columns, rows, filters=(0, 1))))
+
+
+def _commands(evidence: Evidence) -> View:
+    """What runs everything again, and what ran one case: the first of every suite here, all in commands.csv."""
+    runs = [descriptions.command_line(run.get("arguments") or {}) for run in evidence.results.runs.values()]
+    blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
+    blocks += map(Code, runs)
+    rows: dict[tuple[str, str], dict[str, Any]] = {}
+    for trial in named_rows(evidence.results.trials.drop_duplicates(["case_id", "column"])):
+        given = evidence.results.details[trial.run_id, trial.trial_id].get("command") or []
+        command = " ".join(shlex.quote(" ".join(str(word).split())) for word in given)
+        row = {"suite": trial.suite, "case_id": trial.case_id, "environment": trial.column, "command": command}
+        rows[trial.case_id, trial.column] = row
+    first = {row["suite"]: row["command"] for row in reversed(rows.values()) if row["command"]}
+    if first:
+        about = t("Inside an environment, one case is one command: here the first of each suite, all in commands.csv.")
+        blocks += [Text(about), *(Code(first[suite]) for suite in sorted(first))]
+    return View(tuple(blocks), {"commands": list(rows.values())})
+
+
+def _source(source: Source) -> Iterator[Block]:
+    yield Heading(source.name, 4)
+    parts = [f"\u201c{source.title}\u201d", source.author, source.date, source.address]
+    yield Text(", ".join(part for part in parts if part))
+    described = [(one.title, in_language(one.description) if one.description else "") for one in source.hardware]
+    hardware = [": ".join(filter(None, texts)) for texts in described]
+    software = [f"{name} {version}" for name, version in source.software.items()]
+    assumed = [t("assumed: {what}", what=in_language(what)) for what in source.assumed]
+    yield Bullets((*hardware, *software, *assumed, *map(in_language, source.notes)))
+
+
+def _as_rows(table: Table, first: str, last: str) -> list[dict[str, Any]]:
+    """A table of environments side by side, a row per cell: what its row is about, environment and text."""
+    labels = table.columns[1:]
+    return [
+        {first: row[0].text, "environment": label, last: cell.text}
+        for row in table.rows
+        for label, cell in zip(labels, row[1:], strict=True)
+    ]

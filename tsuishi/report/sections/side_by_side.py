@@ -1,0 +1,208 @@
+"""Environments side by side: every case in every environment, as a ratio to the first one, and the means of these."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.base.language import prose, t
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.estimates.samples import unit_of
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.ratio_words import ratio_cell
+from tsuishi.report.parts.wording import (
+    NOTHING,
+    Cell,
+    Table,
+    digits,
+    header,
+    status_cell,
+    text_cell,
+)
+from tsuishi.report.sections import descriptions
+from tsuishi.report.sections.pairs import Matchup, matchups
+from tsuishi.specs.case import AXES
+from tsuishi.verdicts.evidence import Evidence
+
+
+def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
+    """The means over all cases first; then every suite whose cases take a time, case by case."""
+    title = t("Environments side by side")
+    if len(evidence.environments) < 2:
+        alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
+        return Section("side-by-side", title, (View((Text(alone),)),))
+    found = list(matchups(evidence, comparisons))
+    # Where there are several suites, means come first and cases on demand.
+    views = (_view(one, folded=len(found) > 1) for one in found)
+    return Section("side-by-side", title, (_means(evidence, found), *views))
+
+
+def _means(evidence: Evidence, found: Sequence[Matchup]) -> View:
+    """One row per suite, protocol and quantity, and who is who."""
+    blocks: list[Block] = [Text(sentence) for sentence in _explained(evidence, found)]
+    environments, table, rows = evidence.environments, [], []
+    for one in found:
+        means = {environment: one.mean(environment) for environment in one.others}
+        cells = [_mean_cell(one, environment, means.get(environment)) for environment in environments]
+        table.append([text_cell(_where(one)), text_cell(header(one.quantity), "label"), *cells])
+        rows += [
+            {**one.comparison.where, "quantity": one.quantity, "environment": environment, "reference": one.reference}
+            | {"cases": mean[1], **_columns(mean[0])}
+            for environment, mean in means.items()
+            if mean
+        ]
+    if table:
+        columns = [t("suite"), t("quantity"), *environments]
+        notes = [t("Geometric means over the cases that an environment and the reference both have."), _intervals()]
+        blocks += [*_chart(found, environments)]
+        blocks.append(Table(columns, table, t("Times the reference, on average"), notes=notes))
+    return View(tuple(blocks), {"side_by_side_means": rows})
+
+
+def _where(one: Matchup) -> str:
+    return t("{suite}, {protocol}", **one.comparison.where)
+
+
+def _chart(found: Sequence[Matchup], environments: list[str]) -> Iterator[Chart]:
+    """How many times as fast as the reference, on average: to the right is faster, be it a time or a rate."""
+    rows: list[dict[str, Any]] = []
+    for one in found:
+        for environment in one.others:
+            mean = one.mean(environment)
+            if mean:
+                speed = mean[0] if one.rate else mean[0]._replace(value=-mean[0].value)
+                what = {"case": f"{_where(one)}: {header(one.quantity)}", "environment": environment}
+                rows.append({**what, **as_ratio(speed)._asdict()})
+    if rows:
+        frame = pd.DataFrame(rows)
+        sentences = [t("Geometric means over the cases both have: to the right of 1 is faster than the reference.")]
+        if frame["low"].notna().any():
+            sentences.append(t("Bars: 95 % intervals, where there were several trials."))
+        title = t("Times as fast as the reference")
+        yield figures.block(_speeds_chart(frame, environments), title, "side-by-side", prose(sentences))
+
+
+def _speeds_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any]:
+    names = [name for name in environments if name in set(frame["environment"])]
+    colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
+    shapes = {"domain": names, "range": [figures.shape_of(environments.index(name)) for name in names]}
+    legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
+    scale = {"type": "log", "nice": False, "padding": 14}
+    x = {"type": "quantitative", "scale": scale, "title": t("times as fast (log scale)"), "axis": {"format": "~g"}}
+    series = {"field": "environment", "type": "nominal"}
+    cases = list(dict.fromkeys(frame["case"]))
+    encoding = {
+        "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
+        "yOffset": {**series, "sort": names},
+        "color": {**series, "scale": colours, "legend": legend},
+    }
+    point = {"type": "point", "filled": True, "opacity": 1, "size": 60}
+    layers = [
+        figures.once({"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}, {"x": {"datum": 1}}),
+        figures.layer(
+            {"type": "rule", "strokeWidth": 2},
+            {**encoding, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+            "isValid(datum.low)",
+        ),
+        figures.layer(
+            point, {**encoding, "x": {**x, "field": "value"}, "shape": {**series, "scale": shapes, "legend": legend}}
+        ),
+    ]
+    return {**figures.data_of(frame), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
+
+
+def _explained(evidence: Evidence, found: Sequence[Matchup]) -> Iterator[str]:
+    """What the numbers are, and what is not among them."""
+    yield t(
+        "Every number is a ratio to the reference, the first environment that has the quantity: 2 is twice its time, "
+        "or twice its rate. Cases are matched one by one; what one environment lacks is there, with the word for why."
+    )
+    yield t(
+        "The best of a row is marked only where the interval of its ratio to each other environment excludes 1 (Holm's "
+        "correction over the row), with {trials} trials or more of each.",
+        trials=FEWEST_TRIALS,
+    )
+    yield from machines(evidence)
+    without = [suite for suite in evidence.suites if suite not in {one.comparison.suite for one in found}]
+    if without:
+        yield t(
+            "Nothing to compare in time or rate, so only in their own sections: {suites}.", suites=", ".join(without)
+        )
+
+
+def machines(evidence: Evidence) -> list[str]:
+    """Which machine is which, where there are several; numbers as in the labels of environments (frames.py)."""
+    names = [descriptions.machine_text(machine) for machine in evidence.recorded("machine").values()]
+    texts = [t("Machine {number}: {machine}.", number=number, machine=name) for number, name in enumerate(names, 1)]
+    return [prose(texts)] if len(names) > 1 else []
+
+
+def _mean_cell(one: Matchup, environment: str, mean: tuple[Contrast, int] | None) -> Cell:
+    if environment == one.reference:
+        return Cell(t("reference"), kind="absent")
+    if mean is None:
+        return status_cell(NOTHING)
+    return ratio_cell(mean[0], (t("cases: {count}", count=mean[1]),))
+
+
+def _view(one: Matchup, folded: bool) -> View:
+    """A row per case: the reference's values, and the others' ratios to them."""
+    comparison = one.comparison
+    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(one.quantity))
+    columns = [t("case"), t("{environment}, the reference", environment=one.reference), *one.others]
+    table = [
+        [text_cell(comparison.name(case_id)), *[_cell(one, case_id, name) for name in (one.reference, *one.others)]]
+        for case_id in one.case_ids
+    ]
+    notes = [t("Values: geometric means over trials (n)."), _intervals()]
+    return View(
+        (Table(columns, table, title, folded=folded, notes=notes),),
+        {"side_by_side": [row for case_id in one.case_ids for row in _rows(one, case_id)]},
+    )
+
+
+def _intervals() -> str:
+    return t("In brackets: 95 % intervals, from the scatter of trials, pooled over a suite's cases.")
+
+
+def _cell(one: Matchup, case_id: str, environment: str) -> Cell:
+    term = one.terms[case_id].get(environment)
+    if term is None:
+        return one.comparison.cell(case_id, environment, one.quantity)
+    unit, value = unit_of(one.quantity), math.exp(term.mean)
+    notes = (t("n = {n}", n=term.trials), *one.comparison.marks(case_id, environment))
+    found = one.ratio(case_id, environment)
+    if found is None:
+        return Cell(digits(value, unit), value, notes, "number", best=one.best[case_id] == environment)
+    return ratio_cell(found, (_amount(value, unit), *notes), one.best[case_id] == environment)
+
+
+def _amount(value: float, unit: str) -> str:
+    """A value and its unit, which takes the prefix that the value may end with: 210.0 GFLOP/s."""
+    text = digits(value, unit)
+    return f"{text}{unit}" if text[-1].isalpha() else f"{text}\u00a0{unit}"
+
+
+def _columns(found: Contrast | None) -> dict[str, Any]:
+    return dict(zip(("ratio", "ratio_low", "ratio_high"), as_ratio(found) if found else (None,) * 3, strict=True))
+
+
+def _rows(one: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
+    """Of side_by_side.csv: a row for every environment, whatever became of the case in it."""
+    comparison = one.comparison
+    axes = {axis: comparison.axes[case_id].get(axis) for axis in AXES}
+    base = {"case_id": case_id, **axes, "quantity": one.quantity, "unit": unit_of(one.quantity)}
+    for environment in comparison.environments:
+        term = one.terms[case_id].get(environment)
+        values = {
+            "geometric_mean": math.exp(term.mean) if term else None,
+            "trials": term.trials if term else None,
+            "best": one.best[case_id] == environment,
+            "simulated": comparison.simulated(case_id, environment) if term else None,
+        }
+        status = {"environment": environment, "status": comparison.status(case_id, environment)}
+        yield {**base, **status, **values, "reference": one.reference, **_columns(one.ratio(case_id, environment))}

@@ -1,0 +1,134 @@
+"""The summary: what ran on what, the verdicts, what a reader has to know, and what became of what was planned."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tsuishi.base.language import in_words, t
+from tsuishi.report.parts.blocks import Bullets, Heading, Text, View
+from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
+from tsuishi.report.sections import beside_published, descriptions, load
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.results.frames import STATUSES, named_rows
+from tsuishi.verdicts.evidence import Evidence
+
+
+def title(evidence: Evidence) -> str:
+    """What the page is about: the machines."""
+    machines = list(map(descriptions.machine_text, evidence.recorded("machine").values()))
+    return in_words(machines) or t("A machine that was not recorded")
+
+
+def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[View]:
+    """In the order in which they are read."""
+    yield View((Text(_headline(evidence), "lead"), Text(verdicts.headline, "lead"), _facts(evidence)))
+    yield from questions.views()
+    warnings = tuple(_warnings(evidence))
+    if warnings:
+        yield View((Bullets(warnings, t("Before you read a number"), warning=True),))
+    yield beside_published.cards_view(evidence)
+    yield from verdicts.views()
+    about = t("Planned trials by what became of them; of a trial that was tried again, its last attempt.")
+    yield View((Heading(t("What ran where")), Text(about), _ran(evidence)))
+
+
+def _headline(evidence: Evidence) -> str:
+    """One sentence: what was measured in what."""
+    if not evidence.suites:
+        return t("Nothing ran.")
+    return t(
+        "Measured {suites} in {environments}, next to what was published of other hardware.",
+        suites=in_words(evidence.suites),
+        environments=in_words(evidence.environments),
+    )
+
+
+def _facts(evidence: Evidence) -> Table:
+    """One row per run: when, with what, how much."""
+    rows, outcomes = [], evidence.outcomes
+    for run_id, run in evidence.results.runs.items():
+        git = run.get("git") or {}
+        version = f"{run.get('tsuishi_version', '')} {str(git.get('commit') or '')[:12]}".strip()
+        if git.get("dirty"):
+            version = t("{version} with uncommitted changes", version=version)
+        date = str(run.get("created_at", "")).replace("T", " ")[:16] + " UTC"
+        counts = _counts(outcomes.loc[outcomes["run_id"] == run_id, "status"])
+        texts = [run_id, date, run.get("profile"), run.get("engine"), run.get("seed"), counts, version]
+        rows.append([text_cell(text, "label") for text in texts])
+    return Table([t("run"), t("begun"), t("profile"), t("engine"), t("seed"), t("trials"), "tsuishi"], rows)
+
+
+def _ran(evidence: Evidence) -> Table:
+    """Environments by suites: counts by status; below them the environments that were left out, and why."""
+    outcomes, rows, suites = evidence.outcomes, [], evidence.suites
+    for environment in evidence.environments:
+        mine = outcomes[outcomes["column"] == environment]
+        counts = [_counts(mine.loc[mine["suite"] == suite, "status"]) or t(NOT_PLANNED) for suite in suites]
+        rows.append([text_cell(environment), *map(text_cell, counts)])
+    runs = evidence.results.runs.values()
+    left_out = {(one["environment"], one["reason"]) for run in runs for one in run.get("left_out", [])}
+    for name, reason in sorted(left_out):
+        rows.append([text_cell(name), *[Cell(t("left out: {reason}", reason=reason), kind="status") for _ in suites]])
+    return Table([t("environment"), *suites], rows)
+
+
+def _warnings(evidence: Evidence) -> Iterator[str]:
+    """What a reader must know before believing a number."""
+    trials = evidence.results.trials
+    simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
+    if simulated:
+        yield t(
+            "{count} of {all} trials: simulated devices (several devices were asked for, and they were not all "
+            "distinct real GPUs).",
+            count=simulated, all=len(trials),
+        )  # fmt: skip
+    if synthetic:
+        yield t(
+            "{count} of {all} trials: synthetic data; their accuracy is not comparable with published accuracies.",
+            count=synthetic, all=len(trials),
+        )  # fmt: skip
+    for reason, count in Counter(filter(None, trials["forced"].fillna(""))).items():
+        yield t(
+            "{count} of {all} trials: run by --force, after a numerical self-check, in an environment that is not made "
+            "for this GPU: {reason}.",
+            count=count, all=len(trials), reason=reason,
+        )  # fmt: skip
+    yield from _environment_warnings(descriptions.environment_records(evidence).values())
+    for trial in named_rows(trials[trials["events_garbled"].fillna(0) > 0]):
+        yield t("{trial}: {count} events were garbled; its numbers may lack samples.", **_events(trial, "garbled"))
+    for trial in named_rows(trials[trials["events_missing"].fillna(0) > 0]):
+        yield t("{trial}: {count} events were missing; its numbers may lack samples.", **_events(trial, "missing"))
+    yield from load.telemetry_warnings(evidence)
+
+
+def _events(trial: Any, kind: str) -> dict[str, Any]:
+    return {"trial": trial.trial_id, "count": getattr(trial, f"events_{kind}")}
+
+
+def _environment_warnings(environments: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Each thing to know about what was built on, with the environments it is true of."""
+    unpinned: dict[str, set[str]] = {}
+    changed: dict[tuple[str, str], set[str]] = {}
+    for record in environments:
+        base = record.get("base") or {}
+        if base.get("digest") in ("", descriptions.UNPINNED):
+            unpinned.setdefault(str(base.get("used")), set()).add(record["name"])
+        for change in record.get("substitutions") or []:
+            changed.setdefault((change["used"], change["asked"]), set()).add(record["name"])
+    for used, names in unpinned.items():
+        yield t(
+            "{environments}: built on {used}, which is unpinned (no digest is known).",
+            environments=", ".join(sorted(names)), used=used,
+        )  # fmt: skip
+    for (used, asked), names in changed.items():
+        concerned = ", ".join(sorted(names))
+        yield t("{environments}: {used} stands in for {asked}.", environments=concerned, used=used, asked=asked)
+
+
+def _counts(statuses: Iterable[str]) -> str:
+    """How many there are of each status: "3 ok, 1 failed"."""
+    counted = Counter(statuses)
+    return ", ".join(
+        t("{count} {what}", count=counted[status], what=status_text(status)) for status in STATUSES if counted[status]
+    )

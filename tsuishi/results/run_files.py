@@ -1,0 +1,242 @@
+"""What the files of a run hold, typed. A run may come from anybody: whatever is read of it is held to this first.
+
+Keys that nobody knows are kept and ignored: a later tsuishi may write more.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from tsuishi.specs.environment import Accelerator
+from tsuishi.base.errors import UserError
+from tsuishi.specs.questions import Asked
+from tsuishi.results.records import (
+    MOST,
+    REMEDY,
+    Amount,
+    Count,
+    Ordinal,
+    Recorded,
+    Scalar,
+    check_case,
+    wrong,
+)
+
+# A finding is final; the others are run again, as a new attempt, by --resume.
+FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
+UNFINISHED = ("timeout", "failed", "interrupted")
+
+# Becomes part of paths: no separator, no "..", nothing that a shell or a terminal reads.
+NAME = r"^[A-Za-z0-9]([.]?[A-Za-z0-9_-])*$"
+_MOST_NAME = 230
+_MOST_ATTEMPTS = 10_000
+_NAME = re.compile(NAME)
+_ATTEMPT = re.compile(r"[1-9][0-9]{0,3}")
+
+Read = Callable[[Path | str], dict[str, Any]]
+Name = Annotated[str, Field(pattern=NAME, max_length=_MOST_NAME)]
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
+
+
+def _status(text: str) -> str:
+    if text not in (*FINDINGS, *UNFINISHED):
+        raise ValueError(f"no status; known: {', '.join((*FINDINGS, *UNFINISHED))}")
+    return text
+
+
+class Data(Recorded):
+    """A data set, by its file's name and content."""
+
+    file: str
+    sha256: str
+
+
+class Phase(Recorded):
+    """A part of a trial, in seconds since it started."""
+
+    name: str
+    begin_s: Amount
+    end_s: Amount | None
+
+
+class Timing(Recorded):
+    """How long a trial was timed, as far as it is read again."""
+
+    epochs: Count = 0
+    train_images: Count = 0
+    stop_at: Amount = 0.0
+
+
+class Reported(Recorded):
+    """What a workload said of its environment, as far as it is read again."""
+
+    flags: dict[str, Any] | None = None
+
+
+class TrialFile(Recorded):
+    """trial.json."""
+
+    trial_id: Name
+    case_id: Hash
+    case_record: Annotated[str, Field(pattern=r"^case-[0-9a-f]{12}$")]
+    environment: Name
+    environment_record: Annotated[str, Field(pattern=r"^(environment-[0-9a-f]{12})?$")] | None = None
+    machine_record: Annotated[str, Field(pattern=r"^(machine-[0-9a-f]{12})?$")] | None = None
+    workload_record: Annotated[str, Field(pattern=r"^(workload-[0-9a-f]{12})?$")] | None = None
+    framework: str | None = None
+    device: str | None = None
+    repetition: Ordinal
+    attempt: Annotated[int, Field(ge=1, le=_MOST_ATTEMPTS)]
+    status: Annotated[str, AfterValidator(_status)]
+    reason: str | None = None
+    exit_code: Annotated[int, Field(ge=-MOST, le=MOST)] | None = None
+    simulated: bool | None = None
+    synthetic: bool | None = None
+    forced: str | None = None
+    started_at: str | None = None
+    duration_s: Amount | None = None
+    startup_s: Amount | None = None
+    energy_j: Amount | None = None
+    energy_source: str | None = None
+    peak_process_memory_mib: Amount | None = None
+    events_garbled: Count | None = None
+    events_missing: Count | None = None
+    phases: list[Phase] | None = None
+    reported: Reported | None = None
+    settings: Timing | None = None
+    data: Data | None = None
+    tables: dict[str, str] | None = None
+    command: list[str] | None = None
+
+
+class PlanEntry(Recorded):
+    """A trial of the plan. What says how it is run may be lacking where nobody will run it."""
+
+    trial: Name
+    case_id: Hash
+    case: dict[str, str | Ordinal]
+    environment: Name
+    repetition: Ordinal
+    accelerator: Accelerator | None = None
+    workload: str | None = None
+    settings: dict[str, Scalar] | None = None
+    unsupported: str = ""
+
+
+class LeftOut(Recorded):
+    """An environment that was not used, and why."""
+
+    environment: str
+    reason: str
+
+
+class More(Asked):
+    """A question that more time would bring nearer to an answer."""
+
+    seconds: Amount
+
+
+class Git(Recorded):
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class RunFile(Recorded):
+    """run.json."""
+
+    run_id: Name
+    tsuishi_version: str | None = None
+    git: Git | None = None
+    created_at: str | None = None
+    profile: str
+    seed: Annotated[int, Field(ge=-MOST, le=MOST)]
+    engine: str
+    arguments: dict[str, Scalar | tuple[Scalar, ...]]
+    data: Data | None = None
+    plan: tuple[PlanEntry, ...]
+    questions: tuple[Asked, ...] = ()
+    more: tuple[More, ...] = ()
+    sessions: tuple[dict[str, Scalar], ...] = ()
+    self_checks: dict[str, dict[str, Scalar]] = {}
+    left_out: tuple[LeftOut, ...] = ()
+
+    @model_validator(mode="after")
+    def _plans_a_trial_once(self) -> "RunFile":
+        cases: dict[str, dict[str, Any]] = {}
+        for entry in self.plan:
+            if cases.setdefault(entry.case_id, entry.case) != entry.case:
+                raise ValueError(f"two cases are planned as {entry.case_id}")
+            if not entry.trial.endswith(_told_by(entry.case_id, entry.environment, entry.repetition)):
+                raise ValueError(f"trial '{entry.trial}' has not the name of its case, environment and repetition")
+        if len({(one.case_id, one.environment, one.repetition) for one in self.plan}) < len(self.plan):
+            raise ValueError("a trial is planned twice")
+        for case_id, case in cases.items():
+            check_case(case_id, case)
+        return self
+
+
+def check_run(path: Path | str, run: Mapping[str, Any]) -> RunFile:
+    """The content of a run.json. Raises UserError where it is none."""
+    try:
+        # As JSON: what is a tuple here is a list there, and one that is too deep is refused.
+        return RunFile.model_validate_json(json.dumps(run))
+    except (ValidationError, ValueError) as error:
+        raise wrong(path, error, RunFile) from error
+
+
+def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """The trial.json of every folder. Raises UserError where one is none, or says to be of another folder."""
+    names: dict[tuple[str, str, int], str] = {}
+    for folder in folders:
+        # Not a Path, which takes as long as reading a small file.
+        path = f"{folder}/trial.json"
+        trial = read(path)
+        try:
+            seen = TrialFile.model_validate(trial)
+        except ValidationError as error:
+            raise wrong(path, error, TrialFile) from error
+        told = f"{_told_by(seen.case_id, seen.environment, seen.repetition)}.a{seen.attempt}"
+        if seen.trial_id != folder.name or not seen.trial_id.endswith(told):
+            raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
+        if seen.case_record != f"case-{seen.case_id}":
+            raise UserError(f"{path}: its record is of another case; {REMEDY}")
+        name, _ = split_attempt(folder.name)
+        if names.setdefault((seen.case_id, seen.environment, seen.repetition), name) != name:
+            raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
+        yield folder, trial
+
+
+def check_attempts(trials: Path, names: Sequence[str]) -> None:
+    """Raise UserError where a folder's name is no trial's, or an attempt is there without those before it."""
+    attempts: dict[str, list[int]] = {}
+    for name in names:
+        trial, attempt = split_attempt(name)
+        if not attempt:
+            raise UserError(f"{trials / name}: it has not the name of a trial; {REMEDY}")
+        attempts.setdefault(trial, []).append(attempt)
+    for trial, numbers in attempts.items():
+        for expected, number in zip(count(1), sorted(numbers), strict=False):
+            if number != expected:
+                raise UserError(f"{trials / trial}.a{number}: there is no attempt {expected} before it; {REMEDY}")
+
+
+def split_attempt(name: str) -> tuple[str, int]:
+    """A trial's id without its attempt, and the attempt; 0 where it is no trial's id."""
+    trial, _, attempt = name.rpartition(".a")
+    known = len(name) <= _MOST_NAME and _NAME.fullmatch(name) and _ATTEMPT.fullmatch(attempt)
+    return (trial, int(attempt)) if known and trial else (name, 0)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text may be the name of a run, a trial or an environment."""
+    return len(text) <= _MOST_NAME and _NAME.fullmatch(text) is not None
+
+
+def _told_by(case_id: str, environment: str, repetition: int) -> str:
+    """How the id of a trial ends, but for the attempt; before it stands what a reader knows the case by."""
+    return f"{case_id[:6]}.{environment}.r{repetition}"

@@ -1,0 +1,123 @@
+"""The columns of a run's tables: names with units, types and meanings, as data. datapackage.json is made of this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import PositiveInt
+
+from tsuishi.specs.case import AXES, Case
+
+Type = Literal["string", "integer", "number", "boolean", "datetime"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table."""
+
+    name: str
+    type: Type
+    description: str
+
+
+_WHOLE_NUMBERS = {name for name, field in Case.model_fields.items() if field.annotation == PositiveInt | None}
+
+TRIALS = (
+    Column("trial_id", "string", "case, environment, repetition and attempt, readable"),
+    Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere"),
+    Column("environment", "string", "name of the environment (images/<name>.toml)"),
+    Column("environment_record", "string", "records/environment-<id>.json"),
+    Column("machine_record", "string", "records/machine-<id>.json"),
+    Column("workload_record", "string", "records/workload-<id>.json"),
+    Column("framework", "string", "framework and version, as it reported itself"),
+    Column("device", "string", "what computed: cpu, or the GPU's name"),
+    Column("repetition", "integer", "1, 2, …: independent trials of one case"),
+    Column("attempt", "integer", "1, 2, …: a trial that had to be run again has several"),
+    Column("status", "string", "ok, out_of_memory, unsupported, skipped, timeout, failed or interrupted"),
+    Column("reason", "string", "why it is not ok, and what to do"),
+    Column("simulated", "boolean", "several devices were asked for, and they were not all distinct real GPUs"),
+    Column("synthetic", "boolean", "the data were made up"),
+    Column("forced", "string", "why the environment is not made for this GPU, where --force used it all the same"),
+    Column("started_at", "datetime", "UTC"),
+    Column("duration_s", "number", "from the start of the process or container to its end"),
+    Column("startup_s", "number", "from the start to the first event of the workload"),
+    Column(
+        "exit_code",
+        "integer",
+        "of the workload; a signal's number is negative, or has 128 added in a container",
+    ),
+    Column("energy_j", "number", "GPU energy over the measured phases, all devices of the trial"),
+    Column("energy_source", "string", "counter (NVML total energy) or power_integral (sampled power)"),
+    Column("peak_process_memory_mib", "number", "largest sum of resident memory of the trial's processes seen"),
+    Column("events_garbled", "integer", "records in the event stream that were no event, or out of order"),
+    Column("events_missing", "integer", "gaps in the numbering of events"),
+    *(Column(axis, "integer" if axis in _WHOLE_NUMBERS else "string", f"axis of the case: {axis}") for axis in AXES),
+)
+
+SAMPLES = (
+    Column("trial_id", "string", "the trial it belongs to"),
+    Column("phase", "string", "what was timed"),
+    Column("index", "integer", "0, 1, … within the phase"),
+    Column("steps", "integer", "steps timed together"),
+    Column("images", "integer", "images processed in them"),
+    Column("seconds", "number", "wall time of all of them"),
+)
+
+METRICS = (
+    Column("trial_id", "string", "the trial it belongs to"),
+    Column("name", "string", "what it is"),
+    Column("value", "number", "how much"),
+    Column("unit", "string", "of what; 1 is a pure number"),
+)
+
+TELEMETRY = (
+    Column("trial_id", "string", "the trial it belongs to"),
+    Column("elapsed_s", "number", "since the trial started"),
+    Column("phase", "string", "phase of the workload at that moment; empty between phases"),
+    Column("device", "string", "host, or gpu<index>"),
+    Column("utilisation_percent", "number", "host: all CPUs together; GPU: share of time with a kernel running"),
+    Column(
+        "process_memory_mib", "number", "host: resident memory of the trial's processes, shared pages counted in each"
+    ),
+    Column("load_1min", "number", "host: load average over one minute"),
+    Column("memory_used_mib", "number", "GPU: memory in use, by anybody"),
+    Column("power_w", "number", "GPU: power draw (a 1 s average on Ampere and newer)"),
+    Column("energy_j", "number", "GPU: energy since the driver was loaded"),
+    Column("temperature_c", "number", "GPU: core temperature"),
+    Column("sm_clock_mhz", "number", "GPU: clock of the multiprocessors"),
+    Column("memory_clock_mhz", "number", "GPU: clock of the memory"),
+    Column("throttle_reasons", "string", "GPU: why the clocks are held back, joined by '+'; empty: they are not"),
+)
+
+TABLES = {"trials": TRIALS, "samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
+# Of which every trial writes a part.
+OF_A_TRIAL = ("samples", "metrics", "telemetry")
+
+
+def names(table: str) -> list[str]:
+    """Column names of a table in order."""
+    return [column.name for column in TABLES[table]]
+
+
+def data_package(name: str, tables: Mapping[str, tuple[Column, ...]] = TABLES) -> dict[str, object]:
+    """Frictionless Data Package description (v1 table schemas) of tables, a run's or a report's (report/parts/columns.py)."""
+    return {
+        "profile": "tabular-data-package",
+        "name": name,
+        "resources": [
+            {
+                "name": table,
+                "path": f"{table}.csv",
+                "profile": "tabular-data-resource",
+                "encoding": "utf-8",
+                "schema": {
+                    "fields": [
+                        {"name": column.name, "type": column.type, "description": column.description}
+                        for column in columns
+                    ],
+                    "missingValues": [""],
+                },
+            }
+            for table, columns in tables.items()
+        ],
+    }

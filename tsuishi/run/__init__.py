@@ -1,0 +1,1 @@
+"""Trials, measured: order, rounds, records of each; resumed runs."""

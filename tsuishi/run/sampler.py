@@ -1,0 +1,165 @@
+"""The host-side sampler: one row per device and tick, written while a trial runs."""
+
+import csv
+import os
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tsuishi.machine.gpus import Nvml
+from tsuishi.results import directory
+
+_MIB = 1 << 20
+
+
+class Sampler:
+    """Samples in a thread from `__enter__` to `__exit__`, every `interval_s` seconds, into `path`.
+
+    `pids` gives the roots of the trial's process trees (none before it has started). A tick that cannot be
+    written (a full disk) ends the sampling; the error is raised at `__exit__`, when the trial is over.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        interval_s: float,
+        pids: Callable[[], Sequence[int]],
+        nvml: Nvml,
+        gpus: Sequence[int] | None = None,
+    ) -> None:
+        self.phase = ""
+        self.peak_process_memory_mib = 0.0
+        self.start = time.monotonic()
+        self._path = path
+        self._interval_s = interval_s
+        self._pids = pids
+        self._nvml = nvml
+        self._gpus = gpus
+        self._done = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+
+    def __enter__(self) -> "Sampler":
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._done.set()
+        self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    def elapsed_s(self) -> float:
+        """Seconds since the trial started."""
+        return time.monotonic() - self.start
+
+    def _run(self) -> None:
+        psutil.cpu_percent()  # the first answer is about nothing; from here on it is since the last tick
+        try:
+            with self._path.open("w", encoding="utf-8", newline="") as file:
+                writer = directory.csv_writer("telemetry", file)
+                due = time.monotonic()
+                while not self._done.wait(max(0.0, due - time.monotonic())):
+                    self._tick(writer)
+                    file.flush()
+                    # A late tick is not made up for: the next one keeps to the grid.
+                    due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
+                self._tick(writer)
+        except Exception as error:  # raised at __exit__: telemetry never goes missing silently
+            self._error = error
+
+    def _tick(self, writer: "csv.DictWriter[str]") -> None:
+        moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": self.phase}
+        gpus = self._nvml.sample(self._gpus)  # at once: energy is cut by this moment, and /proc takes its time
+        memory = process_memory_mib(self._pids())
+        self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
+        host = {
+            "device": "host",
+            "utilisation_percent": psutil.cpu_percent(),
+            "process_memory_mib": round(memory, 1),
+            "load_1min": round(os.getloadavg()[0], 2),
+        }
+        for row in (host, *gpus):
+            writer.writerow({key: directory.csv_value(value) for key, value in {**moment, **row}.items()})
+
+
+def process_memory_mib(roots: Sequence[int]) -> float:
+    """Resident memory of these processes and all they started, MiB; a page shared by two counts in both."""
+    total = 0
+    for root in roots:
+        try:
+            process = psutil.Process(root)
+            family = [process, *process.children(recursive=True)]
+        except psutil.Error:
+            continue
+        for member in family:
+            try:
+                total += member.memory_info().rss
+            except psutil.Error:  # it has just ended
+                continue
+    return total / _MIB
+
+
+def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
+    """Energy of all GPUs over the given (begin, end) phases in seconds: joules, and where the figure comes from.
+
+    The counter's difference between the phase's ends, interpolated between ticks; without a counter the
+    trapezoidal integral of the sampled power. (None, "") where there is neither.
+    """
+    by_device: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if row["device"] != "host":
+            by_device.setdefault(row["device"], []).append(row)
+    sources: set[str] = set()
+    total = 0.0
+    for series in by_device.values():
+        times = [float(row["elapsed_s"]) for row in series]
+        counter = _column(series, "energy_j")
+        power = _column(series, "power_w")
+        values = counter or power
+        if len(times) < 2 or not values:
+            return None, ""
+        sources.add("counter" if counter else "power_integral")
+        over = _risen if counter else _integral
+        total += sum(over(times, values, begin, end) for begin, end in phases)
+    if not sources or not phases:
+        return None, ""
+    return total, "power_integral" if "power_integral" in sources else "counter"
+
+
+def _column(series: list[dict[str, Any]], name: str) -> list[float] | None:
+    """The values of all rows; None where a row has none."""
+    values = [row.get(name, "") for row in series]
+    return None if None in values or "" in values else [float(value) for value in values]
+
+
+def _risen(times: list[float], values: list[float], begin: float, end: float) -> float:
+    return _at(times, values, end) - _at(times, values, begin)
+
+
+def _integral(times: list[float], values: list[float], begin: float, end: float) -> float:
+    """By the trapezoidal rule."""
+    inside = slice(bisect_right(times, begin), bisect_left(times, end))
+    points = [
+        (begin, _at(times, values, begin)),
+        *zip(times[inside], values[inside], strict=True),
+        (end, _at(times, values, end)),
+    ]
+    return sum((b[0] - a[0]) * (a[1] + b[1]) / 2 for a, b in pairwise(points))
+
+
+def _at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
+    """Linear interpolation, held constant beyond both ends."""
+    if moment <= times[0]:
+        return values[0]
+    i = bisect_left(times, moment)
+    if i == len(times):
+        return values[-1]
+    share = (moment - times[i - 1]) / (times[i] - times[i - 1])
+    return values[i - 1] + share * (values[i] - values[i - 1])

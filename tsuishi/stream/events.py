@@ -1,0 +1,273 @@
+"""Contract 1: the event stream. RFC 7464 JSON text sequences among whatever else a workload prints.
+
+Only the host's side is here; suites/workloads/events.py writes what this reads, and neither imports the other.
+"""
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from tsuishi.base.errors import UserError
+from tsuishi.base.redaction import redacted_values
+
+RECORD_SEPARATOR = b"\x1e"
+MAX_EVENT_BYTES = 4096
+_MAX_WHOLE_NUMBER = 2**63 - 1  # what a column of integers holds
+# The most events of a kind that a trial may have. All but samples stay in memory, each of at most 4 KiB; the longest
+# trials of the suites have some hundred phases and samples, and images some hundred packages in an event of forty.
+MOST_EVENTS = {
+    "environment": 1_000,
+    "phase_begin": 10_000,
+    "sample": 100_000,
+    "metric": 10_000,
+    "possible": 10_000,
+}
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Scalar = str | int | float | bool | None
+# No deeper: what is nested deeply is read, but cannot be written again.
+Fact = Scalar | list[Scalar] | dict[str, Scalar]
+
+
+class Event(BaseModel):
+    """What every event has. `t` is monotonic seconds since the workload started, on the workload's own clock."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    event: str
+    seq: int = Field(ge=0)
+    t: float = Field(ge=0, lt=1e9)
+    rank: Literal[0]
+
+
+class Device(BaseModel):
+    """What may compute."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+    kind: Literal["cpu", "gpu"]
+    name: str
+
+
+class Environment(Event):
+    """What the framework reports about itself; a workload may report further facts."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Fact] = Field(init=False)
+
+    event: Literal["environment"]
+    framework: str | None = None
+    python: str = ""
+    cuda: str | None = None
+    cudnn: str | None = None
+    versions: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    base_packages: dict[str, str] = {}
+    system_packages: dict[str, str] = {}
+    os: dict[str, str] = {}
+    flags: dict[str, Scalar] = {}
+    devices: list[Device] = []
+    simulated: bool = False
+    synthetic: bool = False
+
+    def facts(self) -> dict[str, Any]:
+        """The facts that were reported."""
+        return self.model_dump(exclude_unset=True, exclude={*Event.model_fields})
+
+
+class PhaseBegin(Event):
+    event: Literal["phase_begin"]
+    phase: Name
+
+
+class PhaseEnd(Event):
+    event: Literal["phase_end"]
+    phase: Name
+
+
+class Sample(Event):
+    """So many steps over so many images took so many seconds."""
+
+    event: Literal["sample"]
+    phase: Name
+    index: int = Field(ge=0)
+    steps: int = Field(ge=1)
+    images: int = Field(ge=0)
+    seconds: float = Field(gt=0, lt=1e9)
+
+
+class Metric(Event):
+    event: Literal["metric"]
+    name: Name
+    value: int | float
+    unit: Name
+
+
+class Possible(Event):
+    """The answer to a question which cases can be run: of the case at this place, why it cannot, or ""."""
+
+    event: Literal["possible"]
+    index: int = Field(ge=0)
+    reason: str
+
+
+class Finished(Event):
+    event: Literal["finished"]
+
+
+class Failed(Event):
+    event: Literal["failed"]
+    kind: Literal["out_of_memory", "unsupported", "skipped", "error"]
+    type: str
+    text: str
+
+
+_KINDS = Environment | PhaseBegin | PhaseEnd | Sample | Metric | Possible | Finished | Failed
+_EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator="event")])
+
+
+@dataclass
+class Order:
+    """What contract 1 says of events as a sequence."""
+
+    # Numbers of which no event was taken in, though of later ones.
+    missing: int = 0
+    _next_seq: int = 0
+    _t: float = 0.0
+    _has_ended: bool = False
+    _open_phases: set[str] = field(default_factory=set)
+    # Of each phase that has begun.
+    _samples: Counter[str] = field(default_factory=Counter)
+    _counts: Counter[str] = field(default_factory=Counter)
+
+    def admits(self, event: Event) -> bool:
+        """Whether an event keeps to the order, given all that did before it. Raises UserError for too many of a kind.
+
+        Numbers rise and times do not fall; a phase begins, then ends; samples of a phase that has begun are numbered
+        0, 1, …; nothing follows `finished` or `failed`.
+        """
+        if self._has_ended or event.seq < self._next_seq or event.t < self._t or not self._follows(event):
+            return False
+        self.missing += event.seq - self._next_seq
+        self._next_seq, self._t = event.seq + 1, event.t
+        self._counts[event.event] += 1
+        most = MOST_EVENTS.get(event.event, math.inf)
+        if self._counts[event.event] > most:
+            raise UserError(f"more than {most} {event.event} events, the most that are taken from a trial")
+        return True
+
+    def _follows(self, event: Event) -> bool:
+        match event:
+            case PhaseBegin(phase=phase):
+                if phase in self._open_phases:
+                    return False
+                self._open_phases.add(phase)
+                self._samples.setdefault(phase, 0)
+            case PhaseEnd(phase=phase):
+                if phase not in self._open_phases:
+                    return False
+                self._open_phases.remove(phase)
+            case Sample(phase=phase, index=index):
+                if phase not in self._samples or index != self._samples[phase]:
+                    return False
+                self._samples[phase] += 1
+            case Finished() | Failed():
+                self._has_ended = True
+        return True
+
+
+@dataclass
+class EventParser:
+    """Cuts a byte stream into events and log, chunk by chunk, in memory bounded by one event's size.
+
+    A record that is no event (garbled, half, too long, of an unknown kind or a wrong type, out of order) is counted in
+    `garbled` and goes to the log as it came.
+    """
+
+    garbled: int = 0
+    received: int = 0
+    _order: Order = field(default_factory=Order)
+    _record: bytearray | None = None
+
+    @property
+    def missing(self) -> int:
+        """How many events are missing, by their numbers."""
+        return self._order.missing
+
+    def feed(self, chunk: bytes) -> Iterator[Event | bytes]:
+        """Events and pieces of log, in the order they came. Raises UserError where there are too many events."""
+        log, *records = chunk.split(RECORD_SEPARATOR)
+        if self._record is None:
+            if log:
+                yield log
+        else:
+            yield from self._extend(log)
+        for record in records:
+            yield from self._give_up()
+            self._record = bytearray()
+            yield from self._extend(record)
+
+    def close(self) -> Iterator[Event | bytes]:
+        """What is left when the stream ends: half an event is garbled."""
+        yield from self._give_up()
+
+    def _extend(self, data: bytes) -> Iterator[Event | bytes]:
+        assert self._record is not None
+        end = data.find(b"\n")
+        self._record += data if end < 0 else data[:end]
+        if len(self._record) > MAX_EVENT_BYTES:
+            yield from self._give_up()
+            yield data[end:] if end >= 0 else b""
+        elif end >= 0:
+            raw, self._record = bytes(self._record), None
+            event = parse_event(raw)
+            if event is None or not self._order.admits(event):
+                self.garbled += 1
+                yield raw + b"\n"
+            else:
+                self.received += 1
+                yield event
+            if data[end + 1 :]:
+                yield data[end + 1 :]
+
+    def _give_up(self) -> Iterator[bytes]:
+        """The record at hand will never be an event."""
+        if self._record is not None:
+            self.garbled += 1
+            raw, self._record = bytes(self._record), None
+            if raw:
+                yield raw
+
+
+def parse_event(raw: bytes) -> Event | None:
+    """One JSON text as an event, without secrets, or None where it is not exactly one: an event is never guessed at."""
+    try:
+        values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
+        return _EVENT.validate_python(redacted_values(_writable(values)))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number for an event")
+
+
+def _finite(text: str) -> float:
+    """1e999 is JSON, but no number a table or trial.json can hold."""
+    number = float(text)
+    return number if math.isfinite(number) else _refuse(text)
+
+
+def _whole(text: str) -> int:
+    number = int(text)
+    return number if abs(number) <= _MAX_WHOLE_NUMBER else _refuse(text)
+
+
+def _writable(values: Any) -> Any:
+    """The same with '?' for halves of surrogate pairs (from an undecodable file name, say), which no file takes."""
+    return json.loads(json.dumps(values, ensure_ascii=False).encode(errors="replace"))

@@ -1,0 +1,194 @@
+"""Hearing a workload out: from its first byte to its end, with a deadline, in bounded memory."""
+
+import queue
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from tsuishi.base.errors import EngineLost
+from tsuishi.engines.interface import Ended, Process
+from tsuishi.stream.events import (
+    Environment,
+    Event,
+    EventParser,
+    Failed,
+    Finished,
+    Metric,
+    PhaseBegin,
+    PhaseEnd,
+    Possible,
+)
+
+# Chunks (of at most 64 KiB) between the reading thread and the runner; a full queue slows the workload down.
+_QUEUE_CHUNKS = 64
+_TICK_S = 0.2
+
+
+@dataclass
+class _Phase:
+    """On the workload's clock."""
+
+    name: str
+    begin_t: float
+    end_t: float | None = None
+
+
+@dataclass
+class Transcript:
+    """What a workload said. Seconds are on the host's clock, counted from the start of the trial."""
+
+    reported: dict[str, Any] = field(default_factory=dict)
+    metrics: list[Metric] = field(default_factory=list)
+    # Of a question which cases can be run: by the case's place in it, why it cannot, or "".
+    answers: dict[int, str] = field(default_factory=dict)
+    failure: Failed | None = None
+    finished: bool = False
+    startup_s: float | None = None
+    garbled: int = 0
+    missing: int = 0
+    _phases: list[_Phase] = field(default_factory=list)
+    # By name.
+    _open_phases: dict[str, _Phase] = field(default_factory=dict)
+    # Smallest delay seen between an event's own time and its arrival: aligns the two clocks.
+    _offset_s: float = float("inf")
+
+    def hear(self, event: Event, arrived_s: float) -> None:
+        """Take in one event that arrived this long after the trial's start."""
+        if self.startup_s is None:
+            self.startup_s = arrived_s
+        self._offset_s = min(self._offset_s, arrived_s - event.t)
+        match event:
+            case Environment():
+                _merge(self.reported, event.facts())
+            case PhaseBegin(phase=name, t=t):
+                self._open_phases[name] = _Phase(name, t)
+                self._phases.append(self._open_phases[name])
+            case PhaseEnd(phase=name, t=t):
+                self._open_phases.pop(name).end_t = t
+            case Metric():
+                self.metrics.append(event)
+            case Possible(index=index, reason=reason):
+                self.answers[index] = reason
+            case Failed():
+                self.failure = event
+            case Finished():
+                self.finished = True
+
+    def phases(self) -> list[dict[str, Any]]:
+        """Every phase with begin_s and end_s (the last one open-ended, None, where the workload died in it)."""
+        return [
+            {"name": phase.name, "begin_s": self._moment(phase.begin_t), "end_s": self._moment(phase.end_t)}
+            for phase in self._phases
+        ]
+
+    def _moment(self, t: float | None) -> float | None:
+        return None if t is None else round(t + self._offset_s, 6)
+
+
+class Timeout(Exception):
+    """The workload ran past its deadline and was stopped."""
+
+
+def listen(
+    process: Process,
+    transcript: Transcript,
+    started: float,
+    timeout_s: float,
+    on_event: Callable[[Event], None],
+    on_log: Callable[[bytes], None],
+) -> Ended:
+    """Hear a process out. `started` is time.monotonic() at the trial's start.
+
+    Raises Timeout after stopping it, UserError where it sent too many events, EngineLost where the engine went away;
+    whatever else is raised while listening (KeyboardInterrupt, a full disk) stops the process first.
+    """
+    parser = EventParser()
+    arrivals: queue.Queue[Any] = queue.Queue(_QUEUE_CHUNKS)
+    abandoned = threading.Event()
+    threading.Thread(target=_read, args=(process, arrivals, abandoned), daemon=True).start()
+
+    def take(pieces: Any, arrived_s: float) -> None:
+        for piece in pieces:
+            if isinstance(piece, Event):
+                transcript.hear(piece, arrived_s)
+                on_event(piece)
+            else:
+                on_log(piece)
+
+    try:
+        while True:
+            if time.monotonic() - started > timeout_s:
+                raise Timeout
+            try:
+                arrival, when = arrivals.get(timeout=_TICK_S)
+            except queue.Empty:
+                continue
+            if isinstance(arrival, Ended):
+                return arrival
+            if isinstance(arrival, Exception):
+                raise arrival
+            stream, chunk = arrival
+            take(parser.feed(chunk) if stream == "stdout" else [chunk], when - started)
+    except BaseException as error:
+        abandoned.set()
+        _stop(process, arrivals, reading=not isinstance(error, EngineLost))
+        raise
+    finally:
+        take(parser.close(), time.monotonic() - started)
+        transcript.garbled, transcript.missing = parser.garbled, parser.missing
+
+
+def why_it_ended(ended: Ended) -> str:
+    """An exit code in words.
+
+    >>> why_it_ended(Ended(-11))
+    'ended by SIGSEGV (a crash in native code)'
+    """
+    # A container's shell convention adds 128 to the signal's number.
+    number = -ended.code if ended.code < 0 else ended.code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return f"exit code {ended.code}"
+    hints = {
+        "SIGKILL": "most likely by the kernel, for want of memory: see `dmesg`",
+        "SIGSEGV": "a crash in native code",
+        "SIGILL": "an instruction this CPU does not have",
+        "SIGABRT": "a failed check in native code: see the log",
+    }
+    return f"ended by {name}" + (f" ({hints[name]})" if name in hints else "")
+
+
+def _read(process: Process, arrivals: "queue.Queue[Any]", abandoned: threading.Event) -> None:
+    try:
+        for arrival in process.output():
+            arrivals.put((arrival, time.monotonic()))
+            if abandoned.is_set():
+                break
+        arrivals.put((process.wait(), time.monotonic()))
+    except Exception as error:
+        arrivals.put((error if isinstance(error, EngineLost) else EngineLost(str(error)), time.monotonic()))
+
+
+def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None:
+    """Stop it and wait until the thread that is still `reading` has seen it end: nothing of it is left running then."""
+    try:
+        process.stop()
+        while reading:
+            arrival, _ = arrivals.get(timeout=30)
+            if isinstance(arrival, Ended | Exception):
+                return
+    except (EngineLost, queue.Empty):
+        return
+
+
+def _merge(into: dict[str, Any], values: dict[str, Any]) -> None:
+    """Later environment events add to earlier ones, also inside versions, packages and flags."""
+    for key, value in values.items():
+        if isinstance(value, dict) and isinstance(into.get(key), dict):
+            into[key].update(value)
+        else:
+            into[key] = value

@@ -1,0 +1,91 @@
+"""Evidence: what a report rests on, read and matched once. Everything else in a report is a view of it."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import pandas as pd
+
+from tsuishi.estimates import roofline
+from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
+from tsuishi.estimates.samples import case_estimates, trial_estimates
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import named_rows, outcomes, read_runs
+from tsuishi.results.reader import Read, recorded
+from tsuishi.specs.quantities import OF_ONE_GPU
+from tsuishi.specs.source import Source, hardware_by_key
+
+
+class Evidence:
+    """What the runs recorded, what follows from it, and what was published about the same suites."""
+
+    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], read: Read = recorded) -> None:
+        # As recorded. `environments` are labels of environments: see `column` in frames.py.
+        self.results = read_runs(runs, read)
+        self.outcomes = outcomes(self.results)
+        self.environments = sorted(set(self.outcomes["column"]))
+        self.suites = sorted(set(self.outcomes["suite"]))
+        self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
+
+        # What follows from it. `fractions` of limits: those too that cannot be told, as no limit was measured.
+        timed = trial_estimates(self.results)
+        rates = roofline.with_axes(timed, self.results.trials)
+        self.limits = roofline.measured_limits(rates)
+        self.fractions = roofline.fractions(rates, self.limits)
+        told = pd.DataFrame([row for row in self.fractions if row["value"] is not None], columns=timed.columns)
+        self.estimates = timed if told.empty else pd.concat([timed, told], ignore_index=True)
+        self.cases = case_estimates(self.estimates)
+
+        keys = ["suite", "protocol"]
+        self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
+
+        # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.
+        self.sources = sources
+        self.numbers = [number for source in sources for number in source.flat() if number.axes["suite"] in self.suites]
+        listed = hardware_by_key(sources)
+        self.hardware = {number.key: listed[number.key] for number in self.numbers}
+        self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
+        self._numbers_of = {
+            suite: [number for number in self.numbers if number.axes["suite"] == suite] for suite in self.suites
+        }
+        self._published: dict[str, dict[tuple[str, str], float]] = {}
+
+    def of(self, suite: str, protocol: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The outcomes and cases of a suite under one protocol."""
+        key = suite, protocol
+        return self._outcomes.get(key, self.outcomes.iloc[:0]), self._cases.get(key, self.cases.iloc[:0])
+
+    @cached_property
+    def trial_values(self) -> Values:
+        """What `terms` are means of."""
+        return trial_values(self.estimates)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """Means of logarithms over trials, by case id, column and quantity."""
+        return case_terms(self.trial_values)
+
+    @cached_property
+    def of_one_gpu(self) -> dict[str, pd.DataFrame]:
+        """By suite: the estimates that are of one GPU of several."""
+        found = self.estimates[self.estimates["quantity"].isin(list(OF_ONE_GPU))]
+        return {str(suite): rows for suite, rows in found.groupby("suite")}
+
+    def published(self, case_id: str) -> dict[tuple[str, str], float]:
+        """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
+
+        There is no accuracy where ours was reached on made-up data: the two are not comparable.
+        """
+        if case_id not in self._published:
+            axes = self.axes[case_id]
+            self._published[case_id] = {
+                (number.key, number.quantity): number.value
+                for number in self._numbers_of.get(axes.get("suite"), ())
+                if number.matches(axes) and not (case_id in self._synthetic and number.quantity == "accuracy")
+            }
+        return self._published[case_id]
+
+    def recorded(self, kind: str) -> dict[str, dict[str, Any]]:
+        """The records of a kind (`environment`, `machine`) that trials name, by id; a lost one is left out."""
+        used = sorted(set(self.results.trials[f"{kind}_record"]) - {""})
+        return {record: self.results.records[record] for record in used if record in self.results.records}
