@@ -35,8 +35,15 @@ from typing import Any, NamedTuple
 import psutil
 
 from tests.bench import make_rooms
-from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
-from tests.test_runner import session
+from tests.run.test_runner import session
+from tests.synthetic_run import (
+    TF,
+    TORCH,
+    SyntheticRun,
+    conv2d_case,
+    steady_samples,
+    training_case,
+)
 from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError

@@ -2,7 +2,14 @@
 
 from pathlib import Path
 
-from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
+from tests.synthetic_run import (
+    TF,
+    TORCH,
+    SyntheticRun,
+    conv2d_case,
+    steady_samples,
+    training_case,
+)
 
 HOSTILE = (
     "</script><script>alert(1)</script> <!--<script> \"'><img src=x onerror=alert(1)> | `code` [link](javascript:x)"

@@ -42,9 +42,7 @@ def imported(path: Path, named: dict[str, Path]) -> set[str]:
                 inner = f"{source}.{alias.name}".lstrip(".")
                 found.add(inner if inner in named else source)
         elif isinstance(node, ast.Import):
-            found |= {
-                alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == PACKAGE.name
-            }
+            found |= {alias.name.partition(".")[2] for alias in node.names if alias.name.split(".")[0] == PACKAGE.name}
     return found - {""}
 
 

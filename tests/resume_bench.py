@@ -6,7 +6,7 @@ A line of standard error says that it is ready, then of each time how it went.
 import sys
 from pathlib import Path
 
-from tests.test_runner import session
+from tests.run.test_runner import session
 from tsuishi.base.errors import UserError
 from tsuishi.run.measuring import Measuring
 

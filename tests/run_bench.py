@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tests.test_runner import session
+from tests.run.test_runner import session
 from tsuishi.base.errors import EXIT_INTERRUPTED
 from tsuishi.run.measuring import Measuring
 

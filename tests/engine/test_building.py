@@ -16,12 +16,12 @@ import docker
 import pytest
 from rich.console import Console
 
+from tests.artifacts.servers import Site, served
 from tests.conftest import missing
 from tests.engine import local_bases, registries
 from tests.engine.conftest import tiny_rooms
-from tests.fetching.servers import Site, served
 from tests.job import invoke
-from tests.test_runner import wait_for
+from tests.run.test_runner import wait_for
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen

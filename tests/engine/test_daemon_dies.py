@@ -12,7 +12,7 @@ from tests.conftest import missing
 from tests.engine import local_bases
 from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
-from tests.test_runner import samples_written, trials, wait_for
+from tests.run.test_runner import samples_written, trials, wait_for
 from tsuishi.base.settings import Settings
 from tsuishi.results import directory
 from tsuishi.run.measuring import Measuring

@@ -18,7 +18,14 @@ import pytest
 
 from tests.engine.conftest import linked_cache, tiny_rooms
 from tests.job import REAL
-from tests.test_runner import DATA_SET, SMALL, log_of, samples_written, trials, wait_for
+from tests.run.test_runner import (
+    DATA_SET,
+    SMALL,
+    log_of,
+    samples_written,
+    trials,
+    wait_for,
+)
 from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import BuildError, UserError

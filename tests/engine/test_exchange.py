@@ -14,12 +14,12 @@ from typing import Any
 import docker
 import pytest
 
+from tests.commands.test_exchange import damaged, end_of, entry
 from tests.conftest import missing
 from tests.engine import local_bases
 from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
-from tests.test_exchange import damaged, end_of, entry
-from tests.test_runner import trials
+from tests.run.test_runner import trials
 from tsuishi.artifacts import intake
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.job import EVERYWHERE, JOB, PINNED, REAL, TENSORFLOW, TORCH, Trial, invoke, rows, trials
+from tests.job import (
+    EVERYWHERE,
+    JOB,
+    PINNED,
+    REAL,
+    TENSORFLOW,
+    TORCH,
+    Trial,
+    invoke,
+    rows,
+    trials,
+)
 from tsuishi.results import directory
 from tsuishi.specs.suite import read_suite
 

@@ -1,0 +1,276 @@
+"""Chains of tasks as Invoke runs them: options shared, mistakes in one line, the exit code held back."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TASKS = """
+import os, signal
+from invoke import task
+from tsuishi.commands.chain import ChainExecutor
+from tsuishi.commands.command_line import read_chains
+from tsuishi.base.errors import BuildError, UserError
+
+read_chains()
+
+def say(name):
+    print(name, ChainExecutor.tasks, sorted(ChainExecutor.options.items()), ChainExecutor.run_id, flush=True)
+
+@task(help={"env": "environments to build"})
+def build(ctx, env="", engine="", host_python="", plan=False, broken=False, stopped=False, locked_only=True):
+    say("build")
+    if not locked_only:
+        print("locks first")
+    if broken:
+        raise BuildError("torch is 1.2, promised 1.1")
+    if stopped:
+        raise KeyboardInterrupt
+
+@task(name="run-suite")
+def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, terminated=False, bug=False):
+    say("run-suite")
+    ChainExecutor.run_id = "the-run"
+    ChainExecutor.exit_code = 3 if fails else 0
+    if interrupted:
+        raise KeyboardInterrupt
+    if terminated:
+        os.kill(os.getpid(), signal.SIGTERM)
+    if bug:
+        raise KeyError("a bug")
+
+@task
+def report(ctx, run="", fail_on=""):
+    say("report")
+
+@task
+def lock(ctx, env=""):
+    say("lock")
+
+@task
+def settings(ctx):
+    from tsuishi.base.settings import read_settings
+    found = read_settings(dict(ctx.config.tsuishi), ChainExecutor.variables, {})
+    print(found.indexes, found.telemetry_interval, found.engine)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "tasks.py").write_text(TASKS)
+    configuration = "tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\ntsuishi: {}\n"
+    (tmp_path / "invoke.yaml").write_text(configuration)
+    return tmp_path
+
+
+def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+    given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
+    given |= {"PYTHONPATH": str(ROOT), **environ}
+    command = [sys.executable, "-m", "invoke", *arguments]
+    return subprocess.run(command, cwd=folder, env=given, capture_output=True, text=True, check=False)
+
+
+def test_options_given_to_any_task_hold_for_the_whole_chain(folder: Path) -> None:
+    result = invoke(folder, "build", "--engine", "venv", "run-suite", "--env", "a,b", "report")
+    assert (result.returncode, result.stderr) == (0, "")
+    shared = "('build', 'run-suite', 'report') [('engine', 'venv'), ('env', 'a,b')]"
+    assert result.stdout.splitlines() == [f"build {shared} ", f"run-suite {shared} ", f"report {shared} the-run"]
+
+
+def test_the_same_option_given_twice_alike_is_no_conflict(folder: Path) -> None:
+    result = invoke(folder, "build", "--env", "a", "run-suite", "--env", "a")
+    assert (result.returncode, result.stderr) == (0, "")
+
+
+def test_an_option_given_twice_differently_is_refused_before_anything_is_done(folder: Path) -> None:
+    result = invoke(folder, "build", "--env", "a", "run-suite", "--env", "b")
+    assert result.returncode == 1
+    assert result.stdout == ""
+    assert result.stderr == ("error: --env is given as 'a' and as 'b'; it holds for the whole chain: give it once\n")
+
+
+def test_options_of_every_task_of_the_main_job_may_stand_at_the_end(folder: Path) -> None:
+    chain = ("build", "run-suite", "report")
+    given = ("--env", "a", "--repetitions=3", "--plan", "--no-locked-only", "--host-python", "py", "--run", "report")
+    result = invoke(folder, *chain, *given)
+    assert (result.returncode, result.stderr) == (0, "")
+    options = sorted(
+        {
+            "env": "a",
+            "repetitions": "3",
+            "plan": True,
+            "locked_only": False,
+            "host_python": "py",
+            "run": "report",
+        }.items()
+    )
+    first, locked, *rest = result.stdout.splitlines()
+    assert [first, *rest] == [
+        f"build {chain} {options} ",
+        f"run-suite {chain} {options} ",
+        f"report {chain} {options} the-run",
+    ]
+    assert locked == "locks first"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "build --repetitions 3 run-suite report",
+        "build run-suite --run=x report",
+        "report --env a run-suite",
+        "run-suite build --plan report --engine venv",
+        "build run-suite report --engine venv --env tf1.13-cpu",
+    ],
+)
+def test_options_of_the_main_job_may_stand_anywhere_behind_its_first_task(folder: Path, words: str) -> None:
+    result = invoke(folder, *words.split())
+    assert (result.returncode, result.stderr) == (0, "")
+    tasks = [word for word in words.split() if word in ("build", "run-suite", "report")]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == tasks
+
+
+def test_a_failed_trial_and_interruptions_keep_their_exit_codes_with_options_at_the_end(folder: Path) -> None:
+    assert invoke(folder, "build", "run-suite", "report", "--fails").returncode == 3
+    assert invoke(folder, "build", "run-suite", "report", "--interrupted").returncode == 130
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("build run-suite report --repetitoins 3", "unknown option --repetitoins; did you mean --repetitions?"),
+        ("build --plna", "unknown option --plna; did you mean --plan?"),
+        ("lock --evn=a", "unknown option --evn; did you mean --env?"),
+        ("build --no-locked-onyl", "unknown option --no-locked-onyl; did you mean --no-locked-only?"),
+        ("--lits", "unknown option --lits; did you mean --list?"),
+        ("report --zzz", "unknown option --zzz; see `invoke --help report`"),
+        (
+            "biuld run-suite",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+        ),
+        (
+            "--help biuld",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+        ),
+        ("it's", "unknown task 'it's'; known: build, lock, report, run-suite, settings"),
+        ("report --repetitions", "--repetitions needs a value"),
+        ("build --env --plan", "--env needs a value"),
+        (
+            "run-suite --fail-on contradicted",
+            "--fail-on belongs to `report`, which is not in this chain: add it, or leave --fail-on out",
+        ),
+        (
+            "report --host-python py",
+            "--host-python belongs to `build`, which is not in this chain: add it, or leave --host-python out",
+        ),
+        ("build lock --repetitions 3 run-suite", "--repetitions is no option of `lock`: write it behind `run-suite`"),
+        ("--repetitions 3 run-suite", "--repetitions stands before the first task: write it behind `run-suite`"),
+        (
+            "build report --env a --env b",
+            "--env is given as 'a' and as 'b'; it holds for the whole chain: give it once",
+        ),
+        (
+            "build report --env=a --env=b run-suite",
+            "--env is given as 'a' and as 'b'; it holds for the whole chain: give it once",
+        ),
+        (
+            "build --locked-only report --no-locked-only",
+            "--locked-only and --no-locked-only are both given; one of them holds for the whole chain: give it once",
+        ),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_line_before_anything_is_done(
+    folder: Path, words: str, message: str
+) -> None:
+    result = invoke(folder, *words.split())
+    assert (result.returncode, result.stdout, result.stderr) == (1, "", f"error: {message}\n")
+
+
+def test_help_explains_a_tasks_own_options_and_names_those_of_the_rest_of_the_main_job(folder: Path) -> None:
+    shown = invoke(folder, "--help", "build").stdout
+    own, _, others = shown.partition(
+        "Options of the main job (build run-suite report) may stand behind any of its tasks"
+    )
+    assert re.search(r"--env=STRING +environments to build\n", own)
+    assert "--repetitions" not in own
+    assert "  report      --fail-on --run\n" in others
+    assert "--repetitions" in others
+    assert invoke(folder, "build", "--help").stdout == shown
+    assert "main job" not in invoke(folder, "--help", "lock").stdout
+
+
+def test_a_shell_is_offered_the_options_of_the_whole_main_job(folder: Path) -> None:
+    offered = invoke(folder, "--complete", "--", "invoke build --").stdout.split()
+    assert {"--env", "--repetitions", "--fail-on"} <= set(offered)
+
+
+def test_the_plain_invoke_command_reads_options_the_same(folder: Path) -> None:
+    """Without `python -m`: the console script starts Invoke's program by another way."""
+    script = Path(sys.executable).with_name("invoke")
+    environ = {**os.environ, "PYTHONPATH": str(ROOT)}
+    result = subprocess.run(
+        [script, "build", "run-suite", "report", "--repetitions", "3"],
+        cwd=folder,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (0, "")
+    assert len(result.stdout.splitlines()) == 3
+
+
+def test_the_exit_code_of_a_failed_trial_comes_after_the_report(folder: Path) -> None:
+    result = invoke(folder, "build", "run-suite", "--fails", "report")
+    assert result.returncode == 3
+    assert result.stderr == ""
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["build", "run-suite", "report"]
+
+
+def test_a_users_mistake_is_one_line_and_ends_the_chain(folder: Path) -> None:
+    result = invoke(folder, "build", "--broken", "run-suite")
+    assert result.returncode == 1
+    assert result.stderr == "error: torch is 1.2, promised 1.1\n"
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["build"]
+
+
+@pytest.mark.parametrize("option", ["--interrupted", "--terminated"])
+def test_ctrl_c_and_sigterm_end_the_chain_with_130(folder: Path, option: str) -> None:
+    result = invoke(folder, "run-suite", option, "report")
+    assert result.returncode == 130
+    assert result.stderr == "interrupted; `invoke run-suite --resume latest` goes on\n"
+    assert len(result.stdout.splitlines()) == 1
+
+
+def test_what_is_interrupted_outside_a_run_goes_on_with_the_same_command(folder: Path) -> None:
+    result = invoke(folder, "build", "--stopped")
+    assert (result.returncode, result.stderr) == (130, "interrupted; the same command goes on\n")
+
+
+def test_a_bug_keeps_its_traceback(folder: Path) -> None:
+    result = invoke(folder, "run-suite", "--bug")
+    assert result.returncode == 1
+    assert result.stderr.startswith("Traceback (most recent call last):")
+    assert result.stderr.endswith("KeyError: 'a bug'\n")
+
+
+def test_variables_are_cast_by_tsuishi_and_not_by_invoke(folder: Path) -> None:
+    """Invoke would refuse a variable in place of a list, and take int("0.5") where the file says 1."""
+    with (folder / "invoke.yaml").open("w") as file:
+        file.write("tasks:\n  executor_class: tsuishi.commands.chain.ChainExecutor\n")
+        file.write("tsuishi:\n  indexes: [https://a]\n  telemetry_interval: 1\n  engine: venv\n")
+    result = invoke(folder, "settings")
+    assert (result.stdout, result.stderr) == ("('https://a',) 1.0 venv\n", "")
+    variables = {"INVOKE_TSUISHI_INDEXES": "https://b,https://c", "INVOKE_TSUISHI_TELEMETRY_INTERVAL": "0.5"}
+    result = invoke(folder, "settings", **variables)
+    assert (result.stdout, result.stderr) == ("('https://b', 'https://c') 0.5 venv\n", "")
+    result = invoke(folder, "settings", INVOKE_TSUISHI_TELEMETRY_INTERVAL="false")
+    assert result.returncode == 1
+    assert result.stderr == (
+        "error: settings: key 'telemetry_interval': input should be a valid number, "
+        "unable to parse string as a number; given: 'false'\n"
+    )

@@ -1,0 +1,69 @@
+"""A session on a machine whose GPUs are not those it was planned for."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.machine.test_compatibility import KNOWN, Machine
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.engines.interface import Built
+from tsuishi.engines.venv import VenvEngine
+from tsuishi.environments.builder import Ready
+from tsuishi.machine.gpus import Gpu
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.run import measuring
+from tsuishi.run.measuring import Measuring
+from tsuishi.specs.case import Case
+
+NAME = "torch1.1-cu90"
+
+
+class Two(Machine):
+    """Two cards that can be told apart."""
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return (Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))
+
+
+def session(tmp_path: Path, nvml: Machine) -> Session:
+    work = Session(Settings(cache=tmp_path, engine="venv"), Choice(), Screen())
+    work.nvml = nvml
+    return work
+
+
+def ready(tmp_path: Path) -> dict[str, Ready]:
+    built = Built(KNOWN[NAME], "venv", "", "spec", "realised", ("python",))
+    return {NAME: Ready(KNOWN[NAME], VenvEngine(tmp_path), built, {"cuda_usable": True})}
+
+
+def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
+    case = Case(suite="s", protocol="steady", devices=devices)
+    return PlannedTrial(f"t{devices}", case, NAME, "cuda", 1, "w", {}, 60.0, 1.0, forced=forced)
+
+
+def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:
+    Measuring(session(tmp_path, Machine("Tesla V100")))._refuse_other_gpus(ready(tmp_path), [trial()])
+    swapped = session(tmp_path, Machine("GeForce RTX 4090"))
+    with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here any more: NVIDIA GeForce RTX 4090 is"):
+        Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial()])
+    Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial(forced="it was")])
+
+
+def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[Any] = []
+
+    def note(ready: Any, rooms: Any, accelerator: Any, gpus: Any, say: Any) -> dict[str, Any]:
+        checked.append(gpus)
+        return {}
+
+    monkeypatch.setattr(measuring, "self_check", note)
+    work = session(tmp_path, Two("GeForce RTX 2080 Ti", "GeForce RTX 4090"))
+    assert Measuring(work)._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
+    assert checked == [(Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))]
+    assert Measuring(work)._self_check(ready(tmp_path), [trial(1)]) == {}

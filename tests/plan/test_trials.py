@@ -1,0 +1,330 @@
+"""Plans: which environments and accelerators, in which order, and what it will take."""
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.pinned import environment as pinned
+from tests.run.test_sampler import NoGpus
+from tests.synthetic_run import run_content
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.environments.build_plan import disk_needed, plan_builds
+from tsuishi.environments.builder import Builder
+from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.history import _CAUTION as CAUTION
+from tsuishi.machine.history import History
+from tsuishi.plan import trials as plan
+from tsuishi.plan.choice import Choice, choose
+from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
+from tsuishi.results.run_files import check_run
+from tsuishi.run.replan import Places, planned_again
+from tsuishi.specs.case import Case
+from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
+from tsuishi.specs.lock import Pin
+
+SUITE = """
+title = "A suite"
+workload = "w"
+[profiles.quick]
+repetitions = { cpu = 2, cuda = 3 }
+timeout_s = 60.0
+[[groups]]
+expect = { quick = { s = 4.0, s_per_image = 0.5 } }
+axes = { protocol = "steady", devices = [1, 2, 3, 4], batch_size = 8 }
+"""
+
+
+class Gpus(NoGpus):
+    """A machine with GPUs of these compute capabilities."""
+
+    def __init__(self, *capabilities: str) -> None:
+        super().__init__()
+        self._capabilities = capabilities
+
+    def __len__(self) -> int:
+        return len(self._capabilities)
+
+    def describe(self) -> list[dict[str, Any]]:
+        return [{"name": f"GPU {c}", "compute_capability": c} for c in self._capabilities]
+
+
+def environment(name: str = "env", **more: Any) -> Environment:
+    """One for both accelerators, with code for compute capabilities 3.5 to 7.0."""
+    cuda = Cuda(toolkit="9.0", min_driver="384.81", compute_capabilities=("3.5", "7.0"))
+    return pinned(()).model_copy(update={"name": name, "accelerators": ("cpu", "cuda"), "cuda": cuda, **more})
+
+
+def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+    """These trials, as a plan that is read back from a run.json."""
+    recorded = json.loads(json.dumps(run_content("run", plan=plan.describe_plan(trials))))
+    here = Places(rooms, nvml or NoGpus(), history(rooms), None)
+    environments = {name: environment(name) for name in ("a", "b")}
+    path = Path("run")
+    return planned_again(path, check_run(path, recorded), environments, Choice(**choice), here)
+
+
+@pytest.fixture
+def rooms(tmp_path: Path) -> Rooms:
+    for folder in ("suites", "images"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "suites" / "bench.toml").write_text(SUITE)
+    (tmp_path / "templates").symlink_to(Rooms().templates)
+    (tmp_path / "images" / COMPATIBILITY).symlink_to(Rooms().images / COMPATIBILITY)
+    return Rooms(tmp_path)
+
+
+def planned(rooms: Rooms, *names: str, nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+    environments = [environment(name) for name in names or ("a", "b")]
+    asked = Choice(**choice)
+    return plan_trials(matrix(asked, rooms, environments, nvml or NoGpus(), history(rooms)), asked.seed)
+
+
+def history(rooms: Rooms, slowness: float = 1.0) -> History:
+    """Nothing measured yet, on a machine that is taken to need so many times what specs guess."""
+    found = History(rooms.root / "cache", "machine-1")
+    found.slowness = slowness / CAUTION
+    return found
+
+
+def test_every_case_is_planned_in_every_environment_and_repetition_once(rooms: Rooms) -> None:
+    trials = planned(rooms)
+    assert len(trials) == 4 * 2 * 2
+    assert len({trial.id for trial in trials}) == len(trials)
+    counts = Counter((trial.environment, trial.repetition) for trial in trials)
+    assert counts == {("a", 1): 4, ("a", 2): 4, ("b", 1): 4, ("b", 2): 4}
+    assert {trial.timeout_s for trial in trials} == {60.0}
+
+
+def test_repetitions_follow_one_another_and_mix_environments_within(rooms: Rooms) -> None:
+    trials = planned(rooms, repetitions=3)
+    assert [trial.repetition for trial in trials] == [1] * 8 + [2] * 8 + [3] * 8
+    changes = sum(a.environment != b.environment for a, b in pairwise(trials))
+    assert changes > 5, "environments one after the other would be 1 change a repetition"
+    first, second = ([(t.environment, t.case.id) for t in trials[i : i + 8]] for i in (0, 8))
+    assert first != second
+    assert sorted(first) == sorted(second)
+
+
+def test_the_seed_decides_the_order_and_nothing_else(rooms: Rooms) -> None:
+    order = [trial.id for trial in planned(rooms, seed=1)]
+    assert [trial.id for trial in planned(rooms, seed=1)] == order
+    assert [trial.id for trial in planned(rooms, seed=2)] != order
+    assert sorted(trial.id for trial in planned(rooms, seed=2)) == sorted(order)
+
+
+def test_what_a_user_asked_for_beats_what_the_suite_says(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", repetitions=1, timeout_s=7.0)
+    assert [trial.timeout_s for trial in trials] == [7.0] * 4
+
+
+def test_a_plan_read_back_from_run_json_is_the_same(rooms: Rooms) -> None:
+    trials = planned(rooms)
+    assert again(rooms, trials) == trials
+
+
+def test_what_trials_took_here_beats_the_suites_guess(rooms: Rooms) -> None:
+    one, two, *_ = planned(rooms, "a")
+    # start-up 5 s, 4 s, and 8 images of 0.5 s
+    assert (one.expected_s, one.guess_s) == (13.0, 13.0)
+    here = history(rooms)
+    for took_s in (10.0, 30.0, 20.0):
+        here.learn(history_name(one, None), took_s)
+    here.learn(history_name(replace(two, settings={**two.settings, "epochs": 1}), None), 1.0)
+    here.learn(history_name(replace(two, environment="b"), None), 1.0)
+    here.learn(history_name(two, {"file": "x", "sha256": "a"}), 1.0)
+    here.keep()
+    again = history(rooms)
+    trials = matrix(Choice(), rooms, [environment("a")], NoGpus(), again).first.values()
+    expected = {trial.case.id: trial.expected_s for trial in trials}
+    assert expected == {case: 20.0 if case == one.case.id else 13.0 for case in expected}
+    data = {"file": "x", "sha256": "a"}
+    on_data = matrix(Choice(), rooms, [environment("a")], NoGpus(), again, data).first.values()
+    expected = {trial.case.id: trial.expected_s for trial in on_data}
+    assert expected == {case: 1.0 if case == two.case.id else 13.0 for case in expected}
+
+
+def test_what_an_environment_cannot_run_costs_nothing_and_has_one_row(rooms: Rooms) -> None:
+    case = planned(rooms, "a")[0].case
+    refused = {"a": {case.id: "Unsupported: no such thing"}}
+    full = matrix(
+        Choice(repetitions=3), rooms, [environment("a"), environment("b")], NoGpus(), history(rooms), None, refused
+    )
+    (row,) = [trial for trial in plan_trials(full, 0) if trial.unsupported]
+    assert (row.case, row.environment, row.expected_s) == (case, "a", 0.0)
+    assert row.unsupported == "Unsupported: no such thing"
+    assert len(plan_trials(full, 0)) == 1 + 3 * 7
+
+
+def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
+    both = environment()
+    assert accelerator_for(both, NoGpus(), "auto") == "cpu"
+    assert accelerator_for(both, Gpus("7.0"), "auto") == "cuda"
+    assert accelerator_for(both, Gpus("3.5", "6.1"), "auto") == "cuda"
+    assert accelerator_for(both, Gpus("7.0"), "cpu") == "cpu"
+    assert accelerator_for(both, Gpus("7.0"), "cuda") == "cuda"
+    assert accelerator_for(environment(accelerators=("cpu",)), Gpus("7.0"), "auto") == "cpu"
+
+
+def test_a_run_nobody_named_environments_for_follows_the_machine(rooms: Rooms) -> None:
+    for name, default in (("mine", '["cpu"]'), ("yours", '["cuda"]'), ("both", '["cpu", "cuda"]'), ("none", "[]")):
+        (rooms.images / f"{name}.toml").write_text(
+            f'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = {default}\n', encoding="utf-8"
+        )
+
+    def chosen(nvml: Nvml, accelerator: str = "auto") -> list[str]:
+        made = choose(builder(rooms, engine="host"), rooms, Choice(accelerator=accelerator), nvml)
+        return [one.name for one in made.environments]
+
+    assert chosen(NoGpus()) == ["both", "mine"]
+    assert chosen(Gpus("7.0")) == ["both", "yours"]
+    assert chosen(Gpus("7.0"), "cpu") == ["both", "mine"]
+
+
+def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(rooms: Rooms) -> None:
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for file in ("torch1.1-cu90.toml", "torch1.1-cu90.lock"):
+        text = (Rooms().images / file).read_text(encoding="utf-8")
+        (rooms.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
+    asked, made = Choice(("torch1.1-cu90",)), builder(rooms, engine="venv", pythons=(sys.executable,))
+    with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here: GPU 8\.9 is compute capability 8\.9"):
+        choose(made, rooms, asked, Gpus("8.9"))
+    chosen = choose(made, rooms, asked, Gpus("8.9"), to_run=False)
+    assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
+
+
+def test_a_forced_trial_says_why_it_would_have_been_refused(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", nvml=Gpus("8.9"), force=True)
+    assert {trial.accelerator for trial in trials} == {"cuda"}
+    assert {trial.forced for trial in trials} == {
+        "GPU 8.9 is compute capability 8.9 (Ada); a holds code for 3.5 to 7.0"
+    }
+    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("7.0"), force=True)} == {""}
+    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("8.9"), accelerator="cpu")} == {""}
+    assert again(rooms, trials, nvml=Gpus("8.9"), force=True) == trials
+
+
+def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
+    trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
+    assert {trial.accelerator for trial in trials} == {"cuda"}
+    four = tuple(Gpu(index, f"GPU-{index}") for index in range(4))
+    assert {trial.case.devices: plan.gpus_for(trial, four) for trial in trials} == {n: four[:n] for n in (1, 2, 3, 4)}
+    assert plan.gpus_for(replace(trials[0], accelerator="cpu"), four) == ()
+    assert {plan.gpus_for(trial, four[3:]) for trial in trials} == {four[3:]}, "what is not there cannot be given"
+
+
+CASES = st.builds(
+    Case,
+    suite=st.just("s"),
+    protocol=st.sampled_from(["literal", "steady"]),
+    model=st.sampled_from([None, "cnn10", "wrn28_10"]),
+    layout=st.sampled_from([None, "native", "channels_last"]),
+    devices=st.none() | st.integers(1, 3),
+    batch_size=st.none() | st.integers(1, 3),
+    filter_size=st.none() | st.integers(1, 3),
+)
+
+
+@given(CASES, CASES)
+def test_a_slug_names_one_case_and_is_fit_for_a_folder_and_a_container(one: Case, other: Case) -> None:
+    assert (trial_slug(one) == trial_slug(other)) == (one == other)
+    assert not set(trial_slug(one)) & set(" /.:+")
+
+
+def test_slugs_say_what_varies() -> None:
+    case = Case(suite="s", protocol="literal", model="cnn10", layout="native", devices=2, batch_size=16)
+    assert trial_slug(case) == f"s-literal-cnn10-d2-b16-{case.id[:6]}"
+    case = Case(suite="s", protocol="steady", implementation="scipy", layout="channels_last")
+    assert trial_slug(case) == f"s-steady-scipy-channels_last-{case.id[:6]}"
+
+
+def builder(rooms: Rooms, **settings: Any) -> Builder:
+    return Builder(Settings(cache=rooms.root / "cache", **settings), rooms)
+
+
+def write_environment(rooms: Rooms, name: str, python: str, default: bool = True) -> None:
+    (rooms.images / f"{name}.toml").write_text(
+        f"""
+        title = "t"
+        framework = "any"
+        accelerators = ["cpu"]
+        default = {["cpu", "cuda"] if default else []}
+        python = "{python}"
+        base = {{ reference = "docker.io/library/python:{python}" }}
+        promises = {{ pip = "1" }}
+        """
+    )
+    (rooms.images / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
+
+
+NO_PYTHON = (
+    "no CPython 3.99 on this machine: install one (pyenv install 3.99, or uv python install 3.99), "
+    "name its folder in tsuishi.pythons, or start Docker"
+)
+
+
+def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_one_is_an_error(rooms: Rooms) -> None:
+    write_environment(rooms, "never", "3.99")
+    (rooms.images / "host.toml").write_text(
+        'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
+    )
+    with pytest.raises(UserError) as caught:
+        choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
+    assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
+    chosen = choose(builder(rooms, engine="host"), rooms, Choice(), NoGpus())
+    assert [one.name for one in chosen.environments] == ["host"]
+    assert set(chosen.left_out) == {"never"}
+
+
+def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(rooms: Rooms) -> None:
+    (rooms.images / "host.toml").write_text(
+        'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
+    )
+    asked = Choice(accelerator="cuda")
+    chosen = choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
+    assert [one.name for one in chosen.environments] == ["host"]
+    with pytest.raises(UserError) as caught:
+        choose(builder(rooms, engine="host"), rooms, asked, NoGpus())
+    assert str(caught.value) == "no environment can be used here: host: no GPU here (none in this test)"
+
+
+def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
+    with pytest.raises(UserError) as caught:
+        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+    assert str(caught.value) == "no environment can be used here: images/ marks none as default"
+    write_environment(rooms, "never", "3.99")
+    with pytest.raises(UserError) as caught:
+        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+    assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
+
+
+def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(rooms: Rooms) -> None:
+    pins = (Pin("p", "1", ("1" * 64,), "p.whl", 1000),)
+    (build,) = plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)], history(rooms))
+    several = [replace(build, size_bytes=2000, disk_bytes=2000 + more) for more in (10, 300, 200)]
+    assert disk_needed(several, jobs=2) == 6000 + 300 + 200
+    assert disk_needed(several, jobs=4) == 6000 + 510
+    assert disk_needed([], jobs=4) == 0
+
+
+def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None:
+    there, missing = (Pin(f"p{i}", "1", (str(i) * 64,), f"p{i}.whl", 1000 * i) for i in (1, 2))
+    one = environment(pins=(there, missing))
+    work = builder(rooms, engine="venv")
+    (work.cache.root / there.sha256[0]).mkdir(parents=True)
+    (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
+    (build,) = plan_builds(work, [one], history(rooms))
+    assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
+    assert build.size_bytes == build.disk_bytes == int(3000 * one.expect.unpacked)
+    assert build.expected_s == 60.0

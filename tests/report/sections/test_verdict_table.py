@@ -1,0 +1,145 @@
+"""The verdict table: what a reader is told of every claim, and the files behind it."""
+
+import csv
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.gpu_run import GPU, add_steps, two_gpus
+from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
+from tsuishi.base.language import speaking
+from tsuishi.report.parts.blocks import Bullets
+from tsuishi.report.parts.wording import Table
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.source import read_sources
+from tsuishi.verdicts.evidence import Evidence
+
+PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
+EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED) for claim in source.claims}
+
+
+def verdicts(run: SyntheticRun) -> Verdicts:
+    return Verdicts(Evidence([run.finish()], read_sources(PUBLISHED)))
+
+
+def tables(found: Verdicts) -> list[Table]:
+    return [block for view in found.views() for block in view.blocks if isinstance(block, Table)]
+
+
+def told(table: Table) -> dict[tuple[str, str], list[dict[str, str]]]:
+    """The rows by source and claim, each as texts by column."""
+    rows: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in table.rows:
+        texts = dict(zip(table.columns, [cell.text for cell in row], strict=True))
+        rows.setdefault((texts["source"], texts["claim"].split(")")[0].lstrip("(")), []).append(texts)
+    return rows
+
+
+@pytest.fixture
+def on_two_gpus(tmp_path: Path) -> SyntheticRun:
+    """torch on one and two GPUs: two are faster, at every batch size, with both networks."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for batch_size in (128, 512, 2048):
+        for model, times in (("cnn10", 1.0), ("wrn28_10", 9.0)):
+            step_s = times * (0.009 + batch_size / 4800)
+            add_steps(run, TORCH, step_s, batch_size=batch_size, model=model)
+            two: dict[str, Any] = {"devices": 2, "strategy": "data_parallel"}
+            add_steps(run, TORCH, 0.6 * step_s, batch_size=batch_size, model=model, **two)
+    return run
+
+
+def test_every_claim_of_every_source_has_a_row(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(conv2d_case(), TORCH, [("first_run", 0, 1, 840, 1.0)])
+    table, own, regions = tables(verdicts(run))
+    assert set(told(table)) == set(told(own)) == EVERY
+    # Nobody can check what takes a TPU.
+    assert set(told(regions)) == EVERY - {("torch-2080ti", "j")}
+    assert all(row["why"] and row["holds if"] for rows in told(regions).values() for row in rows)
+    assert {rows[0]["verdict"] for rows in told(table).values()} == {"not tested"}
+
+
+def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: SyntheticRun) -> None:
+    rows = told(tables(verdicts(on_two_gpus))[0])
+    (row,) = rows["torch-2080ti", "d"]
+    assert (row["verdict"], row["on"], row["n"]) == ("reproduced", f"{TORCH}, steady", "3")
+    assert row["holds if"] == "below 1"
+    assert row["published"].startswith("RTX 2080 Ti: 0.8576")
+    assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.6000 [" in row["in words"]
+    assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
+
+
+def test_what_could_not_be_tested_is_listed_with_what_it_takes(on_two_gpus: SyntheticRun) -> None:
+    (bullets,) = [
+        block for view in verdicts(on_two_gpus).views() for block in view.blocks if isinstance(block, Bullets)
+    ]
+    assert any("TPU" in item and item.endswith("(torch-2080ti j)") for item in bullets.items)
+    assert not any("torch-2080ti d" in item for item in bullets.items)
+    assert any(
+        "suite conv2d" in item and "conv2d-gce a, conv2d-gce b and conv2d-gce c" in item for item in bullets.items
+    )
+
+
+def test_the_sources_are_held_against_their_own_numbers(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(conv2d_case(), TORCH, [("first_run", 0, 1, 840, 1.0)])
+    own = told(tables(verdicts(run))[1])
+    (towers,) = own["towers-titanx", "b"]
+    assert (towers["on its own numbers"], towers["found"], towers["holds if"]) == (
+        "direction only",
+        "3.270",
+        "3.5 to 4.5",
+    )
+    (distinct,) = own["towers-titanx", "b-distinct"]
+    assert (distinct["on its own numbers"], distinct["found"]) == ("reproduced", "0.8175")
+    assert {one["of"] for one in own["conv2d-gce", "a"]} == {"V100", "K80"}
+    (half,) = own["towers-titanx", "c"]
+    assert (half["on its own numbers"], half["found"]) == ("reproduced, in part", "-0.7634")
+    (charts_only,) = own["keras-channels-first", "a"]
+    assert charts_only["on its own numbers"] == "no numbers published"
+
+
+def test_claims_without_a_verdict_are_told_once_for_all_environments(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for environment in ("tf1.13-cpu", TORCH):
+        run.add(conv2d_case(), environment, [("first_run", 0, 1, 840, 1.0)])
+    rows = told(tables(verdicts(run))[0])
+    (row,) = rows["conv2d-gce", "c"]
+    assert row["on"] == "tf1.13-cpu, literal"
+    assert Counter(map(len, rows.values())) == {1: len(EVERY)}
+
+
+def test_the_files_have_a_row_for_every_check_and_every_comparison(on_two_gpus: SyntheticRun) -> None:
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for view in verdicts(on_two_gpus).views():
+        for name, some in view.rows.items():
+            rows.setdefault(name, []).extend(some)
+    checks = [row for row in rows["verdicts"] if (row["source"], row["claim"]) == ("torch-2080ti", "d")]
+    assert [(row["check"], row["verdict"], row["trials"], row["cases"]) for row in checks] == [
+        (1, "reproduced", 3, 6), (2, "reproduced", 3, 6),
+    ]  # fmt: skip
+    cases = [row for row in rows["verdict_cases"] if (row["source"], row["claim"]) == ("torch-2080ti", "d")]
+    assert sorted(row["batch_size"] for row in cases) == [128, 128, 512, 512, 2048, 2048]
+    assert all(row["estimate"] == pytest.approx(0.6) for row in cases)
+
+
+def test_verdicts_in_japanese_are_in_japanese(on_two_gpus: SyntheticRun) -> None:
+    with speaking("ja"):
+        table = tables(verdicts(on_two_gpus))[0]
+    texts = {cell.text for row in table.rows for cell in row if cell.kind == "verdict"}
+    assert texts == {"再現", "未検証"}
+    assert all(any(ord(letter) > 0x3000 for letter in row[0].text) for row in table.rows)
+
+
+def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_path: Path) -> None:
+    from tests.reports import make_report
+
+    run = on_two_gpus
+    run.add(training_case(64), TORCH, status="failed", reason="exit code 1", **GPU)
+    index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[3] / "templates", tmp_path / "out")
+    with (index.parent / "tables" / "verdicts.csv").open(encoding="utf-8") as file:
+        found = {(row["source"], row["claim"]): row["verdict"] for row in csv.DictReader(file)}
+    assert set(found) == EVERY
+    assert found["torch-2080ti", "d"] == "reproduced"

@@ -1,0 +1,471 @@
+"""Runs of misbehaving workloads, as real child processes: every trial a row with a reason, nothing measured lost."""
+
+import csv
+import gzip
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.bench import BEHAVIOURS, REAL, make_rooms
+from tests.reports import make_report
+from tsuishi.artifacts.datasets import DataSet
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.base.settings import Settings
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial, plan_trials
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.measuring import Measuring
+from tsuishi.run.runner import Runner, RunStopped
+from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
+
+SMALL = b"not really images"
+DATA_SET = DataSet("a small set", "small.tar.gz", (), len(SMALL), hashlib.sha256(SMALL).hexdigest())
+
+
+def session(root: Path, **settings: Any) -> Session:
+    given = {"cache": root / "cache", "results": root / "results", "host_python": sys.executable, **settings}
+    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Rooms(root), DATA_SET)
+
+
+def trials(run: RunDirectory) -> dict[str, dict[str, Any]]:
+    """The latest attempt of each behaviour."""
+    found = {}
+    for _, trial in run.finished():
+        found[BEHAVIOURS[run.record(trial["case_record"])["devices"] - 1]] = trial
+    return found
+
+
+def log_of(run: RunDirectory, trial: dict[str, Any]) -> bytes:
+    return gzip.decompress((run.trials / trial["trial_id"] / "log.txt.gz").read_bytes())
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    """One run of everything that ends by itself."""
+    root = tmp_path_factory.mktemp("run")
+    ends = ("ok", "unsupported", "skipped", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event")
+    make_rooms(root, *ends, "binary")
+    return Measuring(session(root)).run_suite("")
+
+
+def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> None:
+    trial = trials(run)["ok"]
+    assert (trial["status"], trial["reason"], trial["exit_code"]) == ("ok", "", 0)
+    assert trial["framework"] == "none 1"
+    assert trial["device"] == "cpu"
+    rows = list(csv.DictReader((run.trials / trial["trial_id"] / "samples.csv").open()))
+    assert [row["seconds"] for row in rows] == ["0.5"] * 3
+    assert [phase["name"] for phase in trial["phases"]] == ["measure"]
+    assert trial["phases"][0]["begin_s"] < trial["phases"][0]["end_s"] <= trial["duration_s"]
+    metrics = (run.trials / trial["trial_id"] / "metrics.csv").read_text()
+    assert metrics == "name,value,unit\nanswer,42,1\n"
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "status", "reason"),
+    [
+        ("unsupported", "unsupported", "Unsupported: this case cannot exist here"),
+        ("skipped", "skipped", "100 epochs would take 3e+04 s"),
+        ("out_of_memory", "out_of_memory", "MemoryError: batch 2048 did not fit"),
+        ("raises", "failed", "KeyError: 'a bug'"),
+        (
+            "dies",
+            "failed",
+            "it ended without saying it had finished: ended by SIGSEGV (a crash in native code); see its log",
+        ),
+        ("leaves", "failed", "it ended without saying it had finished: exit code 0; see its log"),
+        ("half_an_event", "failed", "it ended without saying it had finished: exit code 0; see its log"),
+    ],
+)
+def test_what_goes_wrong_is_a_row_with_a_reason(run: RunDirectory, behaviour: str, status: str, reason: str) -> None:
+    trial = trials(run)[behaviour]
+    assert (trial["status"], trial["reason"]) == (status, reason)
+
+
+def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok")
+    work = session(tmp_path)
+    why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
+    ready = work.build(work.plan(with_trials=False))
+    planned = [
+        replace(trial, forced=why)
+        for trial in plan_trials(work.matrix([one.environment for one in ready.values()], {}), 0)
+    ]
+    run = RunDirectory.create(tmp_path / "results" / "1", {})
+    Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+    (row,) = csv.DictReader((run.path / "trials.csv").open())
+    assert (row["status"], row["forced"]) == ("ok", why)
+
+
+class Nobody:
+    """Watches a run and says nothing."""
+
+    def waits(self, why: str) -> None: ...
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
+    def phase(self, name: str) -> None: ...
+    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
+
+
+def test_garbage_among_the_events_is_counted_and_logged_and_spoils_nothing(run: RunDirectory) -> None:
+    trial = trials(run)["garbage"]
+    assert trial["status"] == "ok"
+    assert trial["events_garbled"] == 3
+    assert b'{"event":"nonsense"' in log_of(run, trial)
+    assert b"\xff\xfenot text" in log_of(run, trial)
+
+
+def test_half_an_event_keeps_the_samples_before_it(run: RunDirectory) -> None:
+    trial = trials(run)["half_an_event"]
+    assert trial["events_garbled"] == 1
+    assert len((run.trials / trial["trial_id"] / "samples.csv").read_text().splitlines()) == 4
+
+
+def test_four_mebibytes_of_noise_do_not_hide_the_events(run: RunDirectory) -> None:
+    trial = trials(run)["binary"]
+    assert trial["status"] == "ok"
+    assert len(log_of(run, trial)) > 4_100_000 - 64 * 2000
+
+
+def test_the_tables_hold_every_trial_and_can_be_made_again(run: RunDirectory) -> None:
+    rows = list(csv.DictReader((run.path / "trials.csv").open()))
+    assert Counter(row["status"] for row in rows) == {
+        "ok": 3,
+        "failed": 4,
+        "unsupported": 1,
+        "skipped": 1,
+        "out_of_memory": 1,
+    }
+    before = {path.name: path.read_bytes() for path in run.path.glob("*.csv")}
+    run.gather()
+    assert {path.name: path.read_bytes() for path in run.path.glob("*.csv")} == before
+
+
+def test_a_result_names_neither_this_machine_nor_its_user(run: RunDirectory) -> None:
+    secrets = {os.uname().nodename, str(Path.home()), str(run.path.parent)}
+    for path in run.path.rglob("*.json"):
+        text = path.read_text()
+        assert not [secret for secret in secrets if secret in text], path
+
+
+def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
+    run = Measuring(session(tmp_path)).run_suite("")
+    trial = trials(run)["sleeps"]
+    assert (trial["status"], trial["reason"]) == ("timeout", "stopped after 2 s; allow more with --timeout")
+    assert trial["phases"][0]["end_s"] is None
+    assert (run.trials / trial["trial_id"] / "samples.csv").read_text().count("\n") == 2
+    assert trials(run)["ok"]["status"] == "ok"
+
+
+@pytest.mark.long
+def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "flood")
+    child = runner_process(tmp_path)
+    peak = 0
+    process = psutil.Process(child.pid)
+    while child.poll() is None:
+        try:
+            peak = max(peak, process.memory_info().rss)
+        except psutil.Error:
+            break
+        time.sleep(0.05)
+    assert child.wait() == 0, child.stdout and child.stdout.read()
+    assert peak < 200 << 20
+    run = directory.open_run(tmp_path / "results")
+    trial = trials(run)["flood"]
+    assert trial["status"] == "ok"
+    size = 0
+    with gzip.open(run.trials / trial["trial_id"] / "log.txt.gz") as log:
+        while chunk := log.read(1 << 24):
+            size += len(chunk)
+    kept = LOG_BEGIN_BYTES + LOG_END_BYTES
+    assert kept < size < kept + 100
+
+
+def runner_process(root: Path, *arguments: str) -> "subprocess.Popen[str]":
+    """A runner of its own, to be killed: `python -m tests.run_bench ROOT`."""
+    command = [sys.executable, "-m", "tests.run_bench", str(root), *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def wait_for(condition: Any, timeout_s: float = 60.0) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def samples_written(root: Path) -> list[Path]:
+    return [path for path in root.glob("results/*/trials/.partial-*/samples.csv") if path.read_text().count("\n") > 1]
+
+
+def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
+    child = runner_process(tmp_path)
+    wait_for(lambda: samples_written(tmp_path))
+    children = psutil.Process(child.pid).children(recursive=True)
+    os.kill(child.pid, signal.SIGKILL)
+    child.wait()
+    _, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive, "an orphan would disturb every later trial"
+    run = directory.open_run(tmp_path / "results")
+    finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
+    resumed = Measuring(session(tmp_path)).resume("")
+    assert resumed.id == run.id
+    after = {trial["trial_id"]: trial for _, trial in resumed.finished()}
+    for trial_id, changed in finished_before.items():
+        assert (run.trials / trial_id / "trial.json").stat().st_mtime_ns == changed
+    killed = [trial for trial in after.values() if trial["status"] == "interrupted"]
+    assert [trial["reason"] for trial in killed] == ["the runner was killed during this trial"]
+    assert (run.trials / killed[0]["trial_id"] / "samples.csv").read_text().count("\n") == 2
+    latest = trials(resumed)
+    assert {name: trial["status"] for name, trial in latest.items()} == {
+        "ok": "ok",
+        "short_sleep": "ok",
+        "sleeps": "timeout",
+        "unsupported": "unsupported",
+    }
+    assert latest["sleeps"]["attempt"] == 2
+    assert Counter(trial["attempt"] for trial in after.values()) == {1: 4, 2: 1}
+    assert not list(resumed.left_behind())
+
+
+SECRET = "hunter2"
+
+
+def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_rooms(tmp_path, "tells_its_variables")
+    for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "SSH_AUTH_SOCK", "HTTPS_PROXY"):
+        monkeypatch.setenv(name, SECRET)
+    run = Measuring(session(tmp_path)).run_suite("")
+    (trial,) = trials(run).values()
+    log = log_of(run, trial).decode()
+    assert "variable HOME /tmp" in log
+    assert SECRET not in log
+
+
+def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "leaks")
+    run = Measuring(session(tmp_path)).run_suite("")
+    (trial,) = trials(run).values()
+    assert trial["reason"] == (
+        "ValueError: https://proxy.example:3128 refused AWS_SECRET_ACCESS_KEY=[redacted], "
+        "Authorization: Bearer [redacted]"
+    )
+    assert trial["reported"]["flags"] == {"proxy": "https://proxy.example:3128", "HF_TOKEN=[redacted]": 1}
+    index = make_report([run], REAL.published, REAL.templates, tmp_path / "out")
+    told = [
+        path for path in (*run.path.rglob("*"), *index.parent.rglob("*")) if path.suffix != ".gz" and path.is_file()
+    ]
+    assert len(told) > 10
+    assert not [path for path in told if SECRET in path.read_text(errors="replace")]
+
+
+def daemons(root: Path) -> list[psutil.Process]:
+    """What start_daemon of the workloads of this checkout has started."""
+    named = f"daemon of {root / 'suites' / 'workloads'}"
+    return [process for process in psutil.process_iter(["cmdline"]) if named in (process.info["cmdline"] or ())]
+
+
+def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "leaves_a_daemon")
+    run = Measuring(session(tmp_path)).run_suite("")
+    assert [trial["status"] for trial in trials(run).values()] == ["ok"]
+    assert not daemons(tmp_path)
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Signals) -> None:
+    make_rooms(tmp_path, "waits_with_a_daemon")
+    child = runner_process(tmp_path)
+    wait_for(lambda: samples_written(tmp_path) and daemons(tmp_path))
+    child.send_signal(stop)
+    child.communicate(timeout=30)
+    wait_for(lambda: not daemons(tmp_path), timeout_s=10)
+
+
+KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
+import os, signal, sys
+from pathlib import Path
+from tests.test_runner import session
+from tsuishi.run.measuring import Measuring
+rename = Path.rename
+def killed(self, target):
+    if self.name.startswith(".partial-"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return rename(self, target)
+Path.rename = killed
+Measuring(session(Path(sys.argv[1]))).run_suite("")
+"""
+
+
+def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_again(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "skipped")
+    command = [sys.executable, "-c", KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME, str(tmp_path)]
+    assert subprocess.run(command, check=False, cwd=Path(__file__).parents[2]).returncode == -signal.SIGKILL
+    (whole,) = tmp_path.glob("results/*/trials/.partial-*/trial.json")
+    before = {path.name: path.read_bytes() for path in whole.parent.iterdir()}
+    run = Measuring(session(tmp_path)).resume("")
+    final = whole.parent.with_name(whole.parent.name.removeprefix(".partial-"))
+    assert {path.name: path.read_bytes() for path in final.iterdir()} == before
+    assert [trial["attempt"] for _, trial in run.finished()] == [1, 1]
+
+
+def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
+    root = run.path.parent.parent
+    failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in directory.UNFINISHED}
+    count = len(list(run.finished()))
+    Measuring(session(root)).resume(run.id)
+    assert len(list(run.finished())) == count + len(failed)
+
+
+def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_rooms(tmp_path, "ok", "raises", "unsupported", "leaves")
+    Measuring(session(tmp_path)).run_suite("")
+    capsys.readouterr()
+    Measuring(session(tmp_path)).resume("")
+    printed = capsys.readouterr().out
+    assert [line.partition("]")[0] for line in printed.splitlines() if line.startswith("[")] == ["[3/4", "[4/4"]
+    assert ": 2 trials, about " in printed
+
+
+def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
+    rows = csv.DictReader((run.trials / trial["trial_id"] / "metrics.csv").open())
+    return {row["name"]: float(row["value"]) for row in rows}
+
+
+def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
+    run = Measuring(session(tmp_path)).run_suite("")
+    trial = trials(run)["tells_what_was_asked"]
+    assert metrics(run, trial) == {"budget_s": 77, "data_bytes": -1}
+    assert trial["data"] is None
+
+
+def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    data = tmp_path / "of-ada" / "mine.tgz"
+    data.parent.mkdir()
+    data.write_bytes(SMALL)
+    run = Measuring(session(tmp_path, data=data)).run_suite("")
+    trial = trials(run)["tells_what_was_asked"]
+    assert metrics(run, trial)["data_bytes"] == len(SMALL)
+    recorded = {"file": "small.tar.gz", "sha256": DATA_SET.sha256}
+    assert trial["data"] == recorded
+    assert json.loads(trial["command"][2])["data"] == recorded
+    assert (run.run()["data"], run.run()["arguments"]["data"]) == (recorded, "small.tar.gz")
+    for path in run.path.rglob("*.json"):
+        assert "of-ada" not in path.read_text(), path
+    told = rf"^run {run.id} began with small.tar.gz \(sha256 {DATA_SET.sha256[:12]}…\), which is not at hand: get it"
+    with pytest.raises(UserError, match=told):
+        Measuring(session(tmp_path)).resume("")
+    again = Measuring(session(tmp_path, data=data)).resume("")
+    assert trials(again)["raises"]["attempt"] == 2
+
+
+def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    without = Measuring(session(tmp_path)).run_suite("")
+    (tmp_path / "cache" / "data").mkdir()
+    (tmp_path / "cache" / "data" / DATA_SET.file).write_bytes(SMALL)
+    Measuring(session(tmp_path)).resume(without.id)
+    assert trials(without)["raises"]["data"] is None
+    run = Measuring(session(tmp_path)).run_suite("with")
+    assert metrics(run, trials(run)["tells_what_was_asked"])["data_bytes"] == len(SMALL)
+    assert run.run()["arguments"]["data"] == ""
+
+
+def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok")
+    (tmp_path / DATA_SET.file).write_bytes(b"altered")
+    with pytest.raises(UserError, match=r"is not a small set: its sha256 is .*; give another --data$"):
+        Measuring(session(tmp_path, data=tmp_path)).run_suite("")
+    assert not (tmp_path / "results").exists()
+
+
+def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
+    first = Measuring(session(tmp_path)).run_suite("")
+    assert trials(first)["short_sleep"]["status"] == "timeout"
+    longer = session(tmp_path)
+    longer.choice = Choice(timeout_s=30)
+    again = Measuring(longer).resume("")
+    assert (trials(again)["short_sleep"]["status"], trials(again)["short_sleep"]["attempt"]) == ("ok", 2)
+
+
+def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "raises")
+    run = Measuring(session(tmp_path)).run_suite("")
+    probe = tmp_path / "suites" / "workloads" / "probe.py"
+    probe.write_text(
+        probe.read_text().replace("emitter.environment(", 'emitter.environment(packages={"new": "1"}, ', 1)
+    )
+    told = rf"host is not what run {run.id} began with \(host:\w+, then host:\w+\): give the same"
+    with pytest.raises(UserError, match=told):
+        Measuring(session(tmp_path)).resume("")
+
+
+def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "sleeps")
+    child = runner_process(tmp_path)
+    sleeps = f"-d{BEHAVIOURS.index('sleeps') + 1}-"
+    wait_for(lambda: any(sleeps in path.parent.name for path in samples_written(tmp_path)))
+    child.send_signal(signal.SIGINT)
+    output, _ = child.communicate(timeout=30)
+    assert child.returncode == 130, output
+    run = directory.open_run(tmp_path / "results")
+    trial = trials(run)["sleeps"]
+    assert (trial["status"], trial["reason"]) == (
+        "interrupted",
+        "Ctrl-C; go on with `invoke run-suite --resume latest`",
+    )
+    assert (run.path / "trials.csv").exists()
+
+
+@pytest.mark.system
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
+def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
+    make_rooms(tmp_path, "ok", "binary", "flood")
+    results = tmp_path / "results"
+    results.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(results)], check=True)
+    try:
+        with pytest.raises(
+            RunStopped, match="No space left on device: free some room, then go on with `invoke run-suite --resume "
+        ):
+            Measuring(session(tmp_path)).run_suite("")
+        run = directory.open_run(results)
+        kept = [trial["status"] for _, trial in run.finished()]
+        assert kept.count("ok") == len(kept)
+        subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
+        Measuring(session(tmp_path)).resume("")
+        assert {name: trial["status"] for name, trial in trials(run).items()} == {
+            "ok": "ok",
+            "binary": "ok",
+            "flood": "ok",
+        }
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+
+
+def test_run_json_holds_the_plan(run: RunDirectory) -> None:
+    recorded = json.loads((run.path / "run.json").read_text())
+    assert recorded["schema_version"] == 1
+    assert len(recorded["plan"]) == 10
+    assert recorded["data"] is None
+    assert recorded["arguments"]["env"] == "host"

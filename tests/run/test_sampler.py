@@ -1,0 +1,255 @@
+"""Telemetry: energy checked by hand, and a real sampler over real processes and a full disk."""
+
+import contextlib
+import csv
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.counting import lines_run
+from tests.run.test_runner import wait_for
+from tsuishi.machine.gpus import Nvml
+from tsuishi.results import schema
+from tsuishi.run.sampler import Sampler, energy_j, process_memory_mib
+
+
+class NoGpus(Nvml):
+    """A machine without GPUs, whatever the one under this test has."""
+
+    def __init__(self) -> None:
+        self._handles = {}
+        self.why_not = "none in this test"
+
+
+class OneGpu(NoGpus):
+    """One GPU whose counter has run for a long time."""
+
+    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        return [{"device": "gpu0", "power_w": 100.5, "energy_j": 987_654_321.123, "throttle_reasons": ""}]
+
+
+def series(device: str = "gpu0", **columns: Sequence[object]) -> list[dict[str, Any]]:
+    """Rows as csv.DictReader gives them."""
+    keys = ("elapsed_s", *columns)
+    times: Sequence[object] = range(len(next(iter(columns.values()))))
+    return [
+        {"device": device, **{key: str(value) for key, value in zip(keys, values, strict=True)}}
+        for values in zip(times, *columns.values(), strict=True)
+    ]
+
+
+# At 0, 1, 2, 3, 4 s.
+COUNTER = series(energy_j=[1000, 1000, 1200, 1500, 1500], power_w=[0, 0, 0, 0, 0])
+POWER = series(energy_j=["", "", "", "", ""], power_w=[0, 100, 200, 200, 0])
+
+
+@pytest.mark.parametrize(
+    ("phases", "joules"),
+    [
+        ([(1.0, 3.0)], 500.0),
+        ([(1.5, 2.5)], 100.0 + 150.0),
+        ([(1.25, 1.75)], 100.0),
+        ([(0.0, 1.0), (2.0, 3.0)], 300.0),
+        ([(-5.0, 99.0)], 500.0),
+        ([(2.0, 2.0)], 0.0),
+        ([(7.0, 9.0)], 0.0),
+    ],
+)
+def test_energy_by_counter_is_the_difference_between_the_phases_ends(
+    phases: list[tuple[float, float]], joules: float
+) -> None:
+    assert energy_j(COUNTER, phases) == (pytest.approx(joules), "counter")
+
+
+@pytest.mark.parametrize(
+    ("phases", "joules"),
+    [
+        ([(1.0, 3.0)], 150.0 + 200.0),
+        ([(0.0, 4.0)], 50.0 + 150.0 + 200.0 + 100.0),
+        ([(0.5, 1.0)], (50.0 + 100.0) / 2 * 0.5),
+        ([(1.25, 1.75)], (125.0 + 175.0) / 2 * 0.5),
+        ([(2.25, 2.75)], 100.0),
+        ([(1.5, 3.5)], (150 + 200) / 2 * 0.5 + 200.0 + (200 + 100) / 2 * 0.5),
+        ([(0.0, 1.0), (3.0, 4.0)], 150.0),
+    ],
+)
+def test_energy_by_power_is_the_trapezoid_under_the_samples(phases: list[tuple[float, float]], joules: float) -> None:
+    assert energy_j(POWER, phases) == (pytest.approx(joules), "power_integral")
+
+
+def test_all_devices_count_and_the_weaker_source_is_named() -> None:
+    second = [{**row, "device": "gpu1"} for row in POWER]
+    assert energy_j(COUNTER + second, [(1.0, 3.0)]) == (pytest.approx(500.0 + 350.0), "power_integral")
+    third = [{**row, "device": "gpu1"} for row in COUNTER]
+    assert energy_j(COUNTER + third, [(1.0, 3.0)]) == (pytest.approx(1000.0), "counter")
+
+
+def test_one_missing_counter_value_falls_back_to_power() -> None:
+    holed = [dict(row) for row in COUNTER]
+    holed[2]["energy_j"] = ""
+    assert energy_j(holed, [(1.0, 3.0)]) == (pytest.approx(0.0), "power_integral")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [],
+        series("host", power_w=[1, 1]),
+        series(power_w=["", ""], energy_j=["", ""]),
+        COUNTER[:1],
+        COUNTER + series("gpu1", power_w=["", ""], energy_j=["", ""]),
+    ],
+)
+def test_without_enough_there_is_no_energy_rather_than_a_part_of_it(rows: list[dict[str, Any]]) -> None:
+    assert energy_j(rows, [(0.0, 1.0)]) == (None, "")
+
+
+@pytest.mark.parametrize("quantity", ["energy_j", "power_w"])
+def test_the_work_of_a_phase_does_not_grow_with_the_samples(quantity: str) -> None:
+    """Rows are looked at once, whatever the number of phases; by the lines that run, as on every machine."""
+    columns: dict[str, Any] = {quantity: range(2000)}
+    rows, phases = series("gpu0", **columns), [(float(second), second + 0.5) for second in range(500)]
+    alone, together = lines_run(lambda: energy_j(rows, phases[:1])), lines_run(lambda: energy_j(rows, phases))
+    assert together < alone + 500 * 100
+
+
+def test_without_phases_there_is_no_energy() -> None:
+    assert energy_j(COUNTER, []) == (None, "")
+
+
+@given(st.lists(st.floats(0, 1000), min_size=3, max_size=8), st.floats(0, 2), st.floats(0, 2), st.floats(0, 2))
+def test_energy_adds_up_over_adjacent_phases(power: list[float], a: float, b: float, c: float) -> None:
+    first, second, third = sorted((a, b, c))
+    rows = series(power_w=power)
+    parts = [energy_j(rows, [(first, second)])[0], energy_j(rows, [(second, third)])[0]]
+    whole, _ = energy_j(rows, [(first, third)])
+    both, _ = energy_j(rows, [(first, second), (second, third)])
+    assert both == pytest.approx(sum(part or 0.0 for part in parts), abs=1e-6)
+    # Cutting between two samples adds a corner, which only moves the trapezoid by rounding.
+    assert whole == pytest.approx(both, abs=1e-6)
+
+
+HUNGRY = """
+import os, sys, time
+block = bytearray(os.urandom(1 << 20)) * 200
+print("full", flush=True)
+end = time.monotonic() + 30
+while time.monotonic() < end:
+    sum(range(1000))
+"""
+
+
+def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_path: Path) -> None:
+    path = tmp_path / "telemetry.csv"
+    # Through a shell that stays, so that the memory is a grandchild's.
+    with subprocess.Popen(
+        ["/bin/sh", "-c", '"$0" -c "$1"; true', sys.executable, HUNGRY], stdout=subprocess.PIPE
+    ) as child:
+        try:
+            assert child.stdout
+            assert child.stdout.readline() == b"full\n"
+            with Sampler(path, 0.1, lambda: [child.pid], NoGpus()) as sampler:
+                wait_for(lambda: ticks(path) >= 4)
+                sampler.phase = "measure"
+                wait_for(lambda: ticks(path) >= 8)
+                sampler.phase = ""
+        finally:
+            for pid in _family(child.pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+    assert 200 < sampler.peak_process_memory_mib < 400
+    with path.open(newline="") as file:
+        found = list(csv.DictReader(file))
+    assert list(found[0]) == [name for name in schema.names("telemetry") if name != "trial_id"]
+    times = [float(row["elapsed_s"]) for row in found]
+    assert times[:-1] == sorted(times[:-1])
+    assert on_the_grid(times)
+    assert {row["device"] for row in found} == {"host"}
+    assert {row["phase"] for row in found} == {"", "measure"}
+    assert all(float(row["process_memory_mib"]) > 200 for row in found)
+    assert max(float(row["utilisation_percent"]) for row in found) > 10
+    assert {row["power_w"] for row in found} == {""}
+
+
+def ticks(path: Path) -> int:
+    """How many rows a file of telemetry has."""
+    return path.read_text(encoding="utf-8").count("\n") - 1 if path.exists() else 0
+
+
+def on_the_grid(times_s: list[float]) -> bool:
+    """Whether no tick comes before its time, however late others are: a late one is before the next one's time."""
+    regular = times_s[:-1]  # the last one is at the end, whenever that is
+    assert len(regular) >= 3
+    return all(third - first > 0.098 for first, third in zip(regular, regular[2:], strict=False))
+
+
+def _family(root: int) -> list[int]:
+    import psutil
+
+    return [root, *(child.pid for child in psutil.Process(root).children(recursive=True))]
+
+
+def test_a_counter_keeps_its_millijoules_in_the_file(tmp_path: Path) -> None:
+    with Sampler(tmp_path / "t.csv", 60.0, lambda: [], OneGpu()):
+        time.sleep(0.1)
+    with (tmp_path / "t.csv").open(newline="") as file:
+        gpu = [row for row in csv.DictReader(file) if row["device"] == "gpu0"]
+    assert len(gpu) == 2, "one tick at the beginning, one at the end"
+    assert {row["energy_j"] for row in gpu} == {"987654321.123"}
+
+
+def test_a_process_that_has_ended_counts_nothing() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    assert process_memory_mib([ended.pid]) == 0.0
+    assert process_memory_mib([]) == 0.0
+
+
+def test_a_late_tick_is_not_made_up_for(tmp_path: Path) -> None:
+    """Asking for the processes takes long now and then: the next ticks keep to the grid, none comes in a burst."""
+    calls = []
+
+    def slow() -> list[int]:
+        calls.append(1)
+        if len(calls) == 2:
+            time.sleep(0.45)
+        return []
+
+    path = tmp_path / "t.csv"
+    with Sampler(path, 0.1, slow, NoGpus()):
+        wait_for(lambda: ticks(path) >= 6)
+    with path.open(newline="") as file:
+        assert on_the_grid([float(row["elapsed_s"]) for row in csv.DictReader(file)])
+
+
+def test_a_full_disk_is_raised_when_the_trial_is_over_and_not_before() -> None:
+    def trial() -> None:
+        with Sampler(Path("/dev/full"), 0.1, lambda: [], NoGpus()):
+            time.sleep(0.4)
+            reached.append("the end")
+
+    reached: list[str] = []
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        trial()
+    assert caught.value.errno == errno.ENOSPC
+    assert reached == ["the end"]
+
+
+def test_a_full_disk_does_not_hide_the_error_that_ended_the_trial() -> None:
+    def trial() -> None:
+        with Sampler(Path("/dev/full"), 0.1, lambda: [], NoGpus()):
+            time.sleep(0.2)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trial()

@@ -1,0 +1,219 @@
+"""What checks of every kind come to, by hand."""
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.verdicts.claim_checks import check, finding, steps
+from tsuishi.estimates.intervals import Pool
+from tsuishi.specs.claims import Selection
+from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.hypotheses import Missing
+
+TWO_TO_ONE = {"of": {"devices": [2]}, "to": {"devices": [1]}}
+LESS = {"hold": {"below": 0.95}, "direction": {"below": 1.0}}
+TIGHT = Pool(1e-6, 10)
+
+
+def outcome(*given: object) -> Outcome:
+    found = evaluate(*given)  # type: ignore[arg-type]
+    assert isinstance(found, Outcome)
+    return found
+
+
+def test_a_ratio_is_of_cases_that_differ_in_nothing_else() -> None:
+    findings = [
+        steps(1.0, 1.0, 1.0, devices=2, shared=TIGHT),
+        steps(2.0, 2.0, 2.0, devices=1, shared=TIGHT),
+        steps(9.0, 9.0, 9.0, devices=1, batch_size=256, shared=TIGHT),
+    ]
+    found = outcome(check("ratio", **TWO_TO_ONE, **LESS), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(0.5)
+    assert (found.cases, found.trials, len(found.elements)) == (2, 3, 1)
+    assert found.p_hold < 1e-6
+    assert found.p_against == 1
+
+
+def test_the_mean_of_several_ratios_is_geometric_and_a_shared_base_is_counted_once_with_its_weight() -> None:
+    findings = [
+        steps(1.0, 1.0, devices=2, strategy="towers", shared=Pool(0.04, 8)),
+        steps(4.0, 4.0, devices=2, strategy="mirrored", shared=Pool(0.04, 8)),
+        steps(4.0, 4.0, devices=1, strategy="none", shared=Pool(0.04, 8)),
+    ]
+    of = {"of": {"devices": [2], "strategy": ["towers", "mirrored"]}, "to": {"devices": [1], "strategy": ["none"]}}
+    found = outcome(check("ratio", **of, **LESS), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(0.5)
+    # 0.04 / 2 for each of the two with weight 1/2, and for the base with weight 1.
+    assert found.summary.error == pytest.approx(math.sqrt(0.02 * (0.25 + 0.25 + 1)))
+
+
+def test_all_is_judged_by_the_least_favourable_and_some_by_the_most() -> None:
+    findings = [
+        *(steps(time, time, time, devices=2, batch_size=batch, shared=TIGHT) for batch, time in ((1, 0.5), (2, 1.5))),
+        *(steps(1.0, 1.0, 1.0, devices=1, batch_size=batch, shared=TIGHT) for batch in (1, 2)),
+    ]
+    every = outcome(check("order", **TWO_TO_ONE, hold={"below": 1.0}, every="all"), findings)
+    some = outcome(check("order", **TWO_TO_ONE, hold={"below": 1.0}, every="some"), findings)
+    assert every.summary is not None
+    assert some.summary is not None
+    assert every.shown(every.summary.value) == pytest.approx(1.5)
+    assert some.shown(some.summary.value) == pytest.approx(0.5)
+    assert (every.p_hold, some.p_against) == (1, 1)
+    assert every.p_against < 1e-6
+    assert some.p_hold < 1e-6
+
+
+def test_frameworks_are_compared_across_environments() -> None:
+    findings = [steps(3.0, 3.0, framework="tensorflow"), steps(1.0, 1.0, framework="torch")]
+    of = {"of": {"framework": ["tensorflow"]}, "to": {"framework": ["torch"]}}
+    found = outcome(check("order", **of, hold={"above": 1.0}), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(3)
+
+
+def test_sides_may_have_different_quantities() -> None:
+    findings = [
+        finding({"first_run_s": [0.72]}, devices=8, suite="conv2d", implementation="framework"),
+        finding({"later_run_s": [0.24]}, suite="conv2d", implementation="scipy"),
+    ]
+    of = {"of": {"devices": [8], "implementation": ["framework"]}, "to": {"implementation": ["scipy"]}}
+    found = outcome(
+        check("ratio", quantity="first_run_s", to_quantity="later_run_s", **of, hold={"above": 1.0}), findings
+    )
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(3)
+
+
+def test_a_trend_is_the_slope_of_logarithms() -> None:
+    findings = [steps(*[0.01 * batch**0.5] * 3, batch_size=batch, shared=TIGHT) for batch in (16, 32, 64, 128)]
+    found = outcome(check("trend", along="batch_size", hold={"above": 0.4, "below": 0.6}), findings)
+    assert found.summary is not None
+    assert found.summary.value == pytest.approx(0.5)
+    assert found.p_hold < 1e-6
+    # With scatter s the slope's error is s / sqrt(sum of squares of x about its mean) / sqrt(trials).
+    xs = [math.log(batch) for batch in (16, 32, 64, 128)]
+    spread = sum((x - sum(xs) / 4) ** 2 for x in xs)
+    assert found.summary.error == pytest.approx(1e-3 / math.sqrt(3 * spread))
+
+
+def test_two_points_are_no_trend() -> None:
+    findings = [steps(1.0, batch_size=batch) for batch in (16, 32)]
+    found = evaluate(check("trend", along="batch_size", hold={"below": 0.0}), findings)
+    assert isinstance(found, Missing)
+    assert found.side == "along"
+
+
+def test_a_level_is_held_against_a_number_in_its_unit() -> None:
+    findings = [finding({"gpu_utilisation_percent": [40.0, 50.0, 45.0]})]
+    found = outcome(check("order", quantity="gpu_utilisation_percent", than=90, hold={"below": 1.0}), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx((40 * 45 * 50) ** (1 / 3) / 90)
+
+
+def test_differences_are_of_the_values_themselves() -> None:
+    findings = [
+        finding({"accuracy": [0.89, 0.90]}, framework="torch"),
+        finding({"accuracy": [0.88, 0.88]}, framework="tensorflow"),
+    ]
+    of = {"of": {"framework": ["torch"]}, "to": {"framework": ["tensorflow"]}}
+    margin = {"hold": {"above": -0.02, "below": 0.02}}
+    found = outcome(check("equal", quantity="accuracy", scale="difference", **of, **margin), findings)
+    assert found.summary is not None
+    assert found.summary.value == pytest.approx(0.015)
+
+
+def test_presence_is_of_all_trials_or_of_none() -> None:
+    asked = check("presence", of={"batch_size": [2048], "devices": [1]}, status="out_of_memory")
+    full = finding({}, statuses=("out_of_memory",) * 3, batch_size=2048, devices=1)
+    fits = finding({}, statuses=("ok",) * 3, batch_size=2048, devices=1)
+    mixed = finding({}, statuses=("ok", "out_of_memory"), batch_size=2048, devices=1)
+    answers = [(outcome(asked, [one]).p_hold, outcome(asked, [one]).p_against) for one in (full, fits, mixed)]
+    assert answers == [(0, 1), (1, 0), (1, 1)]
+
+
+def test_presence_wants_every_case_it_names() -> None:
+    asked = check("presence", of={"batch_size": [1024, 2048]}, status="ok")
+    found = evaluate(asked, [finding({}, batch_size=1024)])
+    assert found == Missing("of", {"batch_size": 2048})
+
+
+def test_a_case_that_did_not_get_as_far_says_nothing_of_what_fits() -> None:
+    asked = check("presence", of={"batch_size": [2048], "strategy": ["multi_gpu_model"]}, status="out_of_memory")
+    for status in ("unsupported", "skipped", "failed", "timeout"):
+        found = evaluate(asked, [finding({}, statuses=(status,), batch_size=2048, strategy="multi_gpu_model")])
+        assert isinstance(found, Missing)
+
+
+def test_an_axis_that_a_published_number_leaves_out_matches_anything() -> None:
+    printed = Finding("k80", {"suite": "conv2d", "devices": 2}, None, {}, {}, partial=True)
+    measured = Finding("tf", {"suite": "conv2d", "devices": 2}, None, {}, {})
+    cases: tuple[tuple[Selection, tuple[bool, bool]], ...] = (
+        ({"protocol": ("literal",), "framework": ("torch",)}, (True, False)),
+        ({"devices": (2,)}, (True, True)),
+        ({"devices": (4,)}, (False, False)),
+    )
+    for selection, selected in cases:
+        assert (printed.selected(selection), measured.selected(selection)) == selected
+
+
+def test_a_printed_cost_time_is_of_whole_steps_and_of_no_part_of_them() -> None:
+    findings = [finding({"cost_time_s": [seconds]}, devices=devices) for devices, seconds in ((1, 0.05), (2, 0.15))]
+    whole = outcome(check("fit", parameter="t_cost", **TWO_TO_ONE, hold={"above": 1.0}), findings)
+    assert whole.summary is not None
+    assert whole.shown(whole.summary.value) == pytest.approx(3)
+    parts = check("fit", parameter="t_cost", quantity="forward_s", **TWO_TO_ONE, hold={"above": 1.0})
+    assert isinstance(evaluate(parts, findings), Missing)
+
+
+def line(cost_s: float, speed: float, quantity: str = "step_s", **axes: Any) -> list[Finding]:
+    return [finding({quantity: [batch / speed + cost_s] * 3}, batch_size=batch, **axes) for batch in (16, 32, 64, 128)]
+
+
+def test_parameters_of_lines_are_compared() -> None:
+    findings = line(0.01, 1000, devices=1) + line(0.03, 2000, devices=2)
+    for parameter, ratio in (("t_cost", 3), ("v0", 2), ("b_half", 6)):
+        found = outcome(check("fit", parameter=parameter, **TWO_TO_ONE, hold={"above": 1.0}), findings)
+        assert found.summary is not None
+        assert found.shown(found.summary.value) == pytest.approx(ratio)
+
+
+def test_a_part_of_the_step_has_a_line_of_its_own() -> None:
+    findings = [
+        finding({"step_s": [batch / 1000 + 0.03] * 3, "forward_s": [batch / 3000 + 0.01] * 3}, batch_size=batch)
+        for batch in (16, 32, 64, 128)
+    ]
+    asked = check("fit", parameter="t_cost", quantity="forward_s", to_quantity="step_s", to={}, hold={"below": 0.5})
+    found = outcome(asked, findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(1 / 3)
+
+
+def test_a_printed_parameter_counts_where_nothing_is_left_to_fit() -> None:
+    findings = [
+        finding({"ideal_speed_images_per_s": [speed], "cost_time_s": [cost]}, devices=devices, batch_size=None)
+        for devices, speed, cost in ((1, 258.1, 0.054), (2, 513.8, 0.15))
+    ]
+    found = outcome(check("fit", parameter="b_half", **TWO_TO_ONE, hold={"above": 1.0}), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(513.8 * 0.15 / (258.1 * 0.054))
+
+
+def test_every_point_is_held_against_its_line() -> None:
+    findings = line(0.01, 1000)
+    asked = check("fit", parameter="residual", hold={"above": 0.95, "below": 1.0526}, every="all")
+    found = outcome(asked, findings)
+    assert len(found.elements) == 4
+    assert found.p_hold < 1e-6
+    kinked = [*findings, finding({"step_s": [0.2] * 3}, batch_size=96)]
+    assert outcome(asked, kinked).p_against < 1e-6
+
+
+def test_what_was_tried_and_failed_is_told() -> None:
+    findings = [finding({}, statuses=("unsupported",), devices=2), steps(1.0, devices=1)]
+    assert evaluate(check("ratio", **TWO_TO_ONE, **LESS), findings) == Missing(
+        "of", {"devices": (2,)}, ("unsupported",)
+    )

@@ -1,0 +1,156 @@
+"""Verdicts: by hand, and how often they are wrong where the truth is known."""
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tests.verdicts.claim_checks import check, finding, steps
+from tsuishi.estimates.intervals import pool
+from tsuishi.specs.claims import Check
+from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.decision import Evidence, decide, on_values, together, too_few
+from tsuishi.verdicts.findings import Finding
+
+RUNS = 2000
+# What 5 % may be seen as in so many runs, three standard errors away.
+FIVE_PERCENT = 0.05 + 3 * math.sqrt(0.05 * 0.95 / RUNS)
+A_TO_B = {"of": {"framework": ["torch"]}, "to": {"framework": ["tensorflow"]}}
+SCATTER = 0.05
+
+SAYS = Evidence(0.001, 0.001, 1.0)
+SAYS_NOTHING = Evidence(1.0, 0.4, 0.7)
+
+
+@pytest.mark.parametrize(
+    ("evidence", "verdict"),
+    [
+        (Evidence(0.05, 0.01, 1.0), "reproduced"),
+        (Evidence(0.06, 0.05, 1.0), "direction only"),
+        (Evidence(1.0, 1.0, 0.05), "contradicted"),
+        (Evidence(0.06, 0.06, 0.06), "inconclusive"),
+    ],
+)
+def test_a_single_claim_is_judged_by_95_percent_intervals(evidence: Evidence, verdict: str) -> None:
+    assert decide([evidence]) == [verdict]
+
+
+def test_the_claims_of_a_family_are_judged_by_wider_intervals_until_one_says_nothing() -> None:
+    """Holm's levels of three are 0.05 / 3, 0.05 / 2 and 0.05."""
+    family = [Evidence(0.04, 0.04, 1.0), Evidence(0.02, 0.02, 1.0), Evidence(1.0, 1.0, 0.01)]
+    assert decide(family) == ["reproduced", "reproduced", "contradicted"]
+    family[1] = Evidence(0.03, 0.03, 1.0)
+    assert decide(family) == ["inconclusive", "inconclusive", "contradicted"]
+    assert decide([SAYS, SAYS_NOTHING]) == ["reproduced", "inconclusive"]
+
+
+def test_a_claim_of_several_checks_holds_with_all_and_falls_with_one() -> None:
+    rows = [steps(1.0, 1.01, 0.99), steps(2.0, 2.02, 1.98, framework="tensorflow")]
+    holds = evaluate(check("order", **A_TO_B, hold={"below": 1.0}), rows)
+    fails = evaluate(check("order", **A_TO_B, hold={"above": 1.0}), rows)
+    assert isinstance(holds, Outcome)
+    assert isinstance(fails, Outcome)
+    assert decide([together([holds, holds])]) == ["reproduced"]
+    assert decide([together([holds, fails])]) == ["contradicted"]
+
+
+def test_numbers_without_scatter_are_inside_a_region_or_not() -> None:
+    rows = [steps(2500.2), steps(764.6, framework="tensorflow")]
+    about_four = check("ratio", **A_TO_B, hold={"above": 3.5, "below": 4.5}, direction={"above": 1.0})
+    found = evaluate(about_four, rows)
+    assert isinstance(found, Outcome)
+    assert on_values([found]) == "direction only"
+
+
+def test_a_verdict_wants_three_trials_of_every_case_but_a_status_does_not() -> None:
+    rows = [steps(1.0, 1.1, 1.2), steps(2.0, 2.1, framework="tensorflow")]
+    few = evaluate(check("order", **A_TO_B, hold={"below": 1.0}), rows)
+    present = evaluate(check("presence", of={"batch_size": [128]}), rows[:1])
+    assert isinstance(few, Outcome)
+    assert isinstance(present, Outcome)
+    assert too_few([few, present]) == 2
+    assert too_few([present]) is None
+
+
+# Of A against B, which are the same: whatever is claimed but that they are equal is false.
+CLAIMS = {
+    "ratio": check("ratio", **A_TO_B, hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0}),
+    "order": check("order", **A_TO_B, hold={"below": 1.0}),
+    "order of all": check("order", **A_TO_B, hold={"below": 1.0}, every="all"),
+    "order of some": check("order", **A_TO_B, hold={"below": 1.0}, every="some"),
+    "equal": check("equal", **A_TO_B, hold={"above": 0.95, "below": 1 / 0.95}),
+    "trend": check("trend", **A_TO_B, along="batch_size", hold={"below": -0.1}, direction={"below": 0.0}),
+    "difference": check("order", **A_TO_B, scale="difference", hold={"below": 0.0}),
+    "fit": check("fit", parameter="v0", **A_TO_B, hold={"below": 0.9}, direction={"below": 1.0}),
+}
+BATCHES = (16, 32, 64, 128, 256)
+
+
+def same_twice(random: np.random.Generator, trials: int) -> list[Finding]:
+    """Two frameworks of the same speed: a step is b / 1000 + 0.02 s, and scatters log-normally."""
+    means = np.array([batch / 1000 + 0.02 for batch in BATCHES])
+    findings = []
+    for framework in ("torch", "tensorflow"):
+        values = means[:, None] * np.exp(random.normal(0.0, SCATTER, (len(BATCHES), trials)))
+        shared = pool(np.log(values).tolist())
+        findings += [
+            finding({"step_s": row.tolist()}, framework=framework, batch_size=batch, shared=shared)
+            for batch, row in zip(BATCHES, values, strict=True)
+        ]
+    return findings
+
+
+def verdicts_on(claim: Check, trials: int, seed: int) -> Counter[str]:
+    random = np.random.default_rng(seed)
+    counted: Counter[str] = Counter()
+    for _ in range(RUNS):
+        found = evaluate(claim, same_twice(random, trials))
+        assert isinstance(found, Outcome)
+        counted[decide([together([found])])[0]] += 1
+    return counted
+
+
+@pytest.mark.parametrize("trials", [3, 5, 10])
+@pytest.mark.parametrize("name", CLAIMS)
+def test_of_two_that_are_the_same_little_is_said_that_is_false(name: str, trials: int) -> None:
+    """A/A runs: falsely `contradicted` or `direction only` at most 5 % of the time, and falsely `reproduced` too."""
+    counted = verdicts_on(CLAIMS[name], trials, seed=trials)
+    assert (counted["contradicted"] + counted["direction only"]) / RUNS <= FIVE_PERCENT
+    if name == "equal":
+        # Scatter of 5 % over five batch sizes: known well enough to say so, ever more often with more trials.
+        assert counted["reproduced"] / RUNS > {3: 0.3, 5: 0.8, 10: 0.95}[trials]
+    else:
+        assert counted["reproduced"] / RUNS <= FIVE_PERCENT
+
+
+@pytest.mark.parametrize("trials", [3, 5, 10])
+def test_a_family_of_false_claims_is_rarely_wrong_in_any_of_them(trials: int) -> None:
+    """Four order claims on A/A runs of their own, judged as one family: a wrong word among them at most 5 %."""
+    random = np.random.default_rng(trials)
+    wrong = 0
+    for _ in range(RUNS // 2):
+        found = [evaluate(CLAIMS["order"], same_twice(random, trials)) for _ in range(4)]
+        family = [together([one]) for one in found if isinstance(one, Outcome)]
+        wrong += set(decide(family)) != {"inconclusive"}
+    assert wrong / (RUNS // 2) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / (RUNS // 2))
+
+
+@pytest.mark.parametrize("trials", [3, 5, 10])
+def test_an_effect_that_is_there_is_found(trials: int) -> None:
+    """A takes 0.9 of B's time, as claimed: never `contradicted` more than 5 %, and reproduced ever more often."""
+    random = np.random.default_rng(trials)
+    counted: Counter[str] = Counter()
+    for _ in range(RUNS // 2):
+        findings = [one if one.framework == "torch" else _slower(one, 1 / 0.9) for one in same_twice(random, trials)]
+        found = evaluate(CLAIMS["ratio"], findings)
+        assert isinstance(found, Outcome)
+        counted[decide([together([found])])[0]] += 1
+    assert counted["contradicted"] / (RUNS // 2) <= 0.05
+    assert (counted["reproduced"] + counted["direction only"]) / (RUNS // 2) > 0.9
+
+
+def _slower(one: Finding, times: float) -> Finding:
+    term = one.logs["step_s"]
+    logs = {"step_s": term._replace(mean=term.mean + math.log(times))}
+    return Finding(one.whose, one.axes, one.framework, logs, one.values, one.statuses)
