@@ -30,7 +30,6 @@ ROOT = Path(__file__).resolve().parent.parent
 NOT_CODE = shutil.ignore_patterns(".git", ".venv", "results", "out", "exports", ".*_cache", ".hypothesis")
 WORKLOAD = '''"""Does nothing that a trial would not do beside measuring."""
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import time
 
 BEGUN = time.time()
@@ -38,16 +37,12 @@ BEGUN = time.time()
 import frameworks  # noqa: E402
 
 
-def nothing(request, emitter):
+def run(request, emitter):
     name, module = frameworks.load(request)
     frameworks.report(emitter, name, module, request)
     emitter.metric("begun", BEGUN, "s")
     emitter.metric("cpu_s", time.process_time(), "s")
     emitter.metric("done", time.time(), "s")
-
-
-if __name__ == "__main__":
-    events.main(nothing)
 '''
 SUITE = """
 title = "nothing"
@@ -96,7 +91,7 @@ def copied(checkout: Path, copy: Path) -> Path:
     for suite in (copy / "suites").glob("*.toml"):
         suite.unlink()
     (copy / "suites" / "nothing.toml").write_text(SUITE, encoding="utf-8")
-    (copy / "suites" / "workloads" / "nothing.py").write_text(WORKLOAD, encoding="utf-8")
+    (copy / "suites" / "workloads" / "experiments" / "nothing.py").write_text(WORKLOAD, encoding="utf-8")
     return copy
 
 

@@ -25,11 +25,9 @@ BEHAVIOURS = _behaviours()
 def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
     """A checkout under `root` with one suite, `bench`, whose cases are the behaviours named."""
     workloads = root / "suites" / "workloads"
-    workloads.mkdir(parents=True)
-    for file in REAL.workloads.glob("*.py"):
-        shutil.copy(file, workloads)
+    shutil.copytree(REAL.workloads, workloads, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (HERE / "workloads").glob("*.py"):
-        shutil.copy(file, workloads)
+        shutil.copy(file, workloads / "experiments")
     devices = [BEHAVIOURS.index(name) + 1 for name in behaviours]
     (root / "suites" / "bench.toml").write_text(
         f"""

@@ -155,7 +155,7 @@ def _trial(one: Planned, records: dict[str, str], duration_s: float) -> dict[str
         "peak_process_memory_mib": 800.5, "events_garbled": 0, "events_missing": 0,
         "phases": spans if one.fits else spans[:1], "reported": {"python": "3.11.13", "flags": {"threads": 2}},
         "settings": {"block_s": 1.0, "seed": 0}, "timeout_s": 600.0, "data": None,
-        "command": ["python", "suites/workloads/training.py", case],
+        "command": ["python", "suites/workloads/run.py", case],
     }  # fmt: skip
 
 

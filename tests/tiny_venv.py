@@ -18,30 +18,22 @@ PYTHON = f"3.{sys.version_info.minor}"
 # Reports the version of the package, as workloads report those of a framework.
 REPORTS_TINY = "emitter.environment(python=platform.python_version(), versions={'tiny': tiny.__version__})"
 PROBE = f"""
-import events
 import platform
 import installed
 import tiny
 
-def probe(request, emitter):
+def run(request, emitter):
     {REPORTS_TINY}
     installed.report(emitter, False)
-
-if __name__ == "__main__":
-    events.main(probe)
 """
 BEHAVE = f"""
-import events
 import platform
 import tiny
 
-def behave(request, emitter):
+def run(request, emitter):
     {REPORTS_TINY}
     with emitter.phase("measure"):
         emitter.sample("measure", 0, 1, 10, 0.5)
-
-if __name__ == "__main__":
-    events.main(behave)
 """
 _BACKEND = """
 import os, sysconfig, zipfile
@@ -65,8 +57,8 @@ def tiny_rooms(root: Path, odd: str = "") -> tuple[Rooms, Settings]:
     `odd`: also a source distribution, whose build runs these statements; `site` is where packages are installed.
     """
     rooms = make_rooms(root, "ok")
-    (rooms.workloads / "probe.py").write_text(PROBE)
-    (rooms.workloads / "behave.py").write_text(BEHAVE)
+    (rooms.workloads / "experiments" / "probe.py").write_text(PROBE)
+    (rooms.workloads / "experiments" / "behave.py").write_text(BEHAVE)
     cache = root / "cache"
     artefacts = [_pip(), _tiny(root), *([_odd(root, odd)] if odd else [])]
     lock = ""

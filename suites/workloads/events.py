@@ -1,21 +1,14 @@
-"""The event stream from a workload to its host, and the wrapper every workload runs in.
+"""The event stream from an experiment to its host.
 
 Events are JSON text sequences (RFC 7464): 0x1E, compact ASCII JSON, newline. Whatever else reaches stdout is log.
 """
 
-import atexit
 import contextlib
-import ctypes
-import faulthandler
 import json
 import os
-import sys
 import time
-import traceback
 
-from request import Request
-
-START = time.monotonic()  # workloads import this module first, so that `t` counts from their start
+START = time.monotonic()  # run.py imports this module first, so that `t` counts from its start
 LIMIT = 4096  # bytes of one event; PIPE_BUF on Linux, up to which a write to a pipe arrives in one piece
 ENVELOPE = 96  # bytes of an event's kind, seq, t and rank at most
 TRUNCATED = " [... truncated]"
@@ -137,45 +130,3 @@ def failure_kind(error):
     if isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
         return "out_of_memory"
     return "error"
-
-
-def main(workload, parse=Request.parse):
-    """Runs workload(request, events) on what `parse` makes of the command line's arguments, then exits.
-
-    Exit code 0 when it finished, and when it ran out of memory, is unsupported or skipped (findings); 1 for any other
-    exception, whose traceback goes to stderr.
-    """
-    faulthandler.enable()
-    # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
-    events = Events(os.dup(1))
-    # Called after all that is registered from here on, and after threads have been waited for; not so what the imports
-    # of a workload registered before: that is `logging`, whose handlers flush every line.
-    codes = []
-    atexit.register(leave, codes)
-    try:
-        workload(parse(sys.argv[1:]), events)
-        events.finished()
-        codes.append(0)
-    except Exception as error:
-        kind = failure_kind(error)
-        if kind not in ("unsupported", "skipped"):
-            traceback.print_exc()
-        events.failed(kind, type(error).__name__, str(error))
-        codes.append(1 if kind == "error" else 0)
-        sys.exit(codes[0])
-
-
-def leave(codes):
-    """Ends the process at once with the code in `codes`; where there is none, lets Python end it as it would.
-
-    Nothing is measured any more, and taking interpreter and framework apart takes up to a quarter of a short trial's
-    CPU time. Memory and devices are given back by the kernel. Not seen any more: a crash of what would take them apart.
-    """
-    if not codes:
-        return
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # standard streams may be closed, or None
-        sys.stdout.flush()
-    with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.flush()
-    ctypes.CDLL(None).fflush(None)  # what native code has printed
-    os._exit(codes[0])

@@ -9,9 +9,9 @@ import re
 import torch
 import torch.distributed as distributed
 
-import device_limits
 import replicas
 from events import Unsupported, failure_kind
+from experiments import device_limits
 
 # torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")

@@ -1,6 +1,4 @@
-"""The JSON argument of a workload: what is asked for, with errors that name what is missing."""
-
-import json
+"""The JSON argument of an experiment: what is asked for, with errors that name what is missing."""
 
 
 class Fields(dict):
@@ -57,13 +55,6 @@ class Request:
         self.settings = Fields("settings", values["settings"])
         self.budget_s = _seconds(values, "budget_s")
         self.data = None if values.get("data") is None else Fields("data", values["data"])
-
-    @classmethod
-    def parse(cls, arguments):
-        """From the command line's arguments; ValueError unless they are one JSON object."""
-        if len(arguments) != 1:
-            raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
-        return cls(json.loads(arguments[0]))
 
 
 def _seconds(values, key):

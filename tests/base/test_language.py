@@ -118,7 +118,7 @@ def test_quantities_statuses_and_what_workloads_measure_are_words_of_the_catalog
     labels = {quantity.label for quantity in QUANTITIES.values()}
     assert {label for label in labels if not re.fullmatch(r"GPU \d", label)} <= said
     assert {status_text(status) for status in STATUSES} <= said
-    workloads = (ROOT / "suites" / "workloads").glob("*.py")
+    workloads = (ROOT / "suites" / "workloads").rglob("*.py")
     metrics = {
         name for path in workloads for name in re.findall(r'\.metric\("(\w+)"', path.read_text(encoding="utf-8"))
     }

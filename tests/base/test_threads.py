@@ -146,7 +146,7 @@ def test_what_is_begun_too_late_is_ended_at_once() -> None:
 def test_a_question_asked_too_late_leaves_nothing_running(tmp_path: Path) -> None:
     rooms = Rooms(tmp_path)
     rooms.workloads.mkdir(parents=True)
-    (rooms.workloads / "sleeps.py").write_text("import time; time.sleep(30)")
+    (rooms.workloads / "run.py").write_text("import time; time.sleep(30)")
     engine = Noting(tmp_path)
 
     def work(index: int) -> None:

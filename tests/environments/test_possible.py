@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -32,24 +33,18 @@ from tsuishi.specs.case import Case
 WORKLOAD = """
 import events
 
-def check(request):
+def possible(request):
     if request.case["devices"] > 2:
         raise events.Unsupported("{} devices: there are two".format(request.case["devices"]))
-
-def possible(request):
-    check(request)
     return [(two, (request.settings["seed"],))] if request.case["devices"] == 2 else []
 
 def two(seed):
     raise events.Unsupported("two devices, seed {}".format(seed))
 
-def picky(request, emitter):
+def run(request, emitter):
     for function, arguments in possible(request):
         function(*arguments)
     emitter.environment(framework="none", versions={"none": "1"})
-
-if __name__ == "__main__":
-    events.main(picky)
 """
 SUITE = """
 title = "what is refused"
@@ -69,7 +64,7 @@ class Bench:
         make_rooms(root, "ok")
         (root / "suites" / "bench.toml").unlink()
         (root / "suites" / "picky.toml").write_text(SUITE)
-        (root / "suites" / "workloads" / "picky.py").write_text(WORKLOAD)
+        (root / "suites" / "workloads" / "experiments" / "picky.py").write_text(WORKLOAD)
         self.work: Session = session(root)
         self.ready: dict[str, Ready] = self.work.build(self.work.plan(with_trials=False))
         self.started: list[str] = []
@@ -78,7 +73,7 @@ class Bench:
         start = engine.start
 
         def counted(built: Built, launch: Launch) -> Process:
-            self.started.append(launch.arguments[1])
+            self.started.append(json.loads(launch.arguments[2])["experiment"])
             return start(built, launch)
 
         monkeypatch.setattr(engine, "start", counted)
@@ -140,7 +135,7 @@ def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
 def test_another_machine_and_other_workloads_are_asked_anew(bench: Bench) -> None:
     bench.unsupported(question(3))
     bench.unsupported(question(3), machine="another")
-    workload = bench.work.rooms.workloads / "picky.py"
+    workload = bench.work.rooms.workloads / "experiments" / "picky.py"
     workload.write_text(workload.read_text().replace("there are two", "there is less"))
     assert bench.unsupported(question(3)) == {question(3)[1].id: "Unsupported: 3 devices: there is less"}
     assert len(bench.started) == len(bench.kept()) == 3
@@ -170,7 +165,7 @@ def test_a_damaged_answer_is_asked_for_again(bench: Bench, damage: str) -> None:
 
 
 def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(bench: Bench) -> None:
-    workload = bench.work.rooms.workloads / "picky.py"
+    workload = bench.work.rooms.workloads / "experiments" / "picky.py"
     workload.write_text("import a_module_that_is_not_there\n")
     assert bench.unsupported(question(3), question(2)) == {}
     assert bench.said == [
@@ -193,7 +188,7 @@ def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_
     planned = bench.planned(asked=True)
     assert sorted(trial.unsupported for trial in planned) == ["", THREE, TWO]
     asked = bench.run(planned, "asked")
-    assert [Path(script).name for script in bench.started[before:]] == ["possible.py", "picky.py"]
+    assert bench.started[before:] == ["possible", "picky"]
     own = ("started_at", "duration_s", "startup_s", "exit_code", "peak_process_memory_mib")
     for then, now in zip(rows_of(tried), rows_of(asked), strict=True):
         assert {name: now[name] for name in now if name not in own} == {
@@ -217,7 +212,7 @@ def rows_of(run: RunDirectory) -> list[dict[str, str]]:
 def answer_to(command: list[str], rooms: Rooms) -> str:
     """What the recorded question is answered when it is asked again by hand."""
     python, script, argument = command
-    assert (python, script) == ("python", "suites/workloads/possible.py")
+    assert (python, script) == ("python", "suites/workloads/run.py")
     done = subprocess.run([sys.executable, str(rooms.root / script), argument], capture_output=True, check=True)
     return done.stdout.decode()
 

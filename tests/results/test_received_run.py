@@ -94,8 +94,8 @@ def test_a_workload_that_a_run_names_is_not_started(root: Path, tmp_path: Path, 
     (tmp_path / "received" / "payload.py").write_text(PAYLOAD.format(witness=str(witness)))
     empty(run)
     value = content(run)
-    value["plan"][0]["workload"] = "../../../received/payload"
-    assert (root / "suites" / "workloads" / f"{value['plan'][0]['workload']}.py").resolve().is_file()
+    value["plan"][0]["workload"] = "../../../../received/payload"
+    assert (root / "suites" / "workloads" / "experiments" / f"{value['plan'][0]['workload']}.py").resolve().is_file()
     write(run, value)
     said = refused(root)
     assert not witness.exists()

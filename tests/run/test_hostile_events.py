@@ -36,7 +36,7 @@ def event(kind: str, /, **values: Any) -> bytes:
 
 def say(root: Path, said: bytes) -> None:
     """Have the behaviour says_a_file say this."""
-    (root / "suites" / "workloads" / "said").write_bytes(said)
+    (root / "suites" / "workloads" / "experiments" / "said").write_bytes(said)
 
 
 def samples(run: RunDirectory, trial: dict[str, Any]) -> list[dict[str, str]]:

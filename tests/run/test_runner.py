@@ -278,7 +278,7 @@ def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
 
 def daemons(root: Path) -> list[psutil.Process]:
     """What start_daemon of the workloads of this checkout has started."""
-    named = f"daemon of {root / 'suites' / 'workloads'}"
+    named = f"daemon of {root / 'suites' / 'workloads' / 'experiments'}"
     return [process for process in psutil.process_iter(["cmdline"]) if named in (process.info["cmdline"] or ())]
 
 
@@ -411,7 +411,7 @@ def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> N
 def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
     make_rooms(tmp_path, "raises")
     run = Measuring(session(tmp_path)).run_suite("")
-    probe = tmp_path / "suites" / "workloads" / "probe.py"
+    probe = tmp_path / "suites" / "workloads" / "experiments" / "probe.py"
     probe.write_text(
         probe.read_text().replace("emitter.environment(", 'emitter.environment(packages={"new": "1"}, ', 1)
     )

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import device_limits
 from events import Unsupported
+from experiments import device_limits
 from request import Fields
 from tests.suites.inside.recorder import Recorder
 

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -116,7 +117,9 @@ def test_the_text_of_failed_is_cut_to_fit_and_marked(text, filler, count):
         assert text.startswith(told[: -len(events.TRUNCATED)])
 
 
-REQUEST = json.dumps({"case": {"a": 1}, "framework": None, "accelerator": "cpu", "settings": {"seed": 1}})
+REQUEST = json.dumps(
+    {"experiment": "made_up", "case": {"a": 1}, "framework": None, "accelerator": "cpu", "settings": {"seed": 1}}
+)
 
 
 def with_request(**values):
@@ -124,13 +127,12 @@ def with_request(**values):
 
 
 def run_workload(tmp_path, body, *arguments):
-    """(exit code, events, stderr) of a workload whose function has `body`."""
-    script = tmp_path / "workload.py"
-    script.write_text(
-        f"import os, sys\nsys.path.insert(0, {str(WORKLOADS)!r})\nimport events\n"
-        f"def workload(request, emitter):\n    {body}\nevents.main(workload)\n"
-    )
-    command = [sys.executable, str(script), *(arguments or [REQUEST])]
+    """(exit code, events, stderr) of an experiment whose run has `body`, beside the real ones."""
+    workloads = tmp_path / "workloads"
+    shutil.copytree(WORKLOADS, workloads, ignore=shutil.ignore_patterns("__pycache__"))
+    made_up = f"import os, sys\nimport events\ndef run(request, emitter):\n    {body}\n"
+    (workloads / "experiments" / "made_up.py").write_text(made_up)
+    command = [sys.executable, str(workloads / "run.py"), *(arguments or [REQUEST])]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run(command, env=buffered, capture_output=True, timeout=60)
     texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
@@ -156,7 +158,7 @@ def test_a_workload_that_returns_is_finished(tmp_path):
     ],
 )
 def test_budget_and_data_are_optional(request_text, expected):
-    asked = Request.parse([request_text])
+    asked = Request(json.loads(request_text))
     assert (asked.budget_s, asked.data) == expected
 
 
@@ -198,7 +200,9 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
         ("request.case.require_only(('a', 'c'))", [], "case lacks 'c'; given: a"),
         ("request.case.one_of('a', (2, 3))", [], "case 'a' is 1; known: 2, 3"),
         ("request.case.positive('b')", [], "case lacks 'b'; given: a"),
-        ("pass", ["{}"], "request lacks 'case'; given: nothing"),
+        ("pass", ["{}"], "request lacks 'experiment'; given: nothing"),
+        ("pass", ['{"experiment": "made_up"}'], "request lacks 'case'; given: experiment"),
+        ("pass", ["[]"], "request must be a JSON object, got []"),
         ("pass", ["{}", "{}"], "one JSON argument expected, got 2"),
         ("pass", [with_request(budget_s=0)], "request 'budget_s' is 0; it must be seconds above 0"),
         ("pass", [with_request(budget_s=True)], "request 'budget_s' is True; it must be seconds above 0"),
@@ -215,6 +219,24 @@ def test_a_request_that_does_not_fit_is_an_error_that_says_what_is_known(tmp_pat
     code, texts, _ = run_workload(tmp_path, body, *arguments)
     assert code == 1
     assert failure(texts) == {"event": "failed", "kind": "error", "type": "ValueError", "text": text}
+
+
+def test_an_experiment_is_known_by_its_file_and_no_other_module_can_be_named(tmp_path):
+    for name in ("events", "made_up.run", "../made_up", "__init__", ""):
+        code, texts, _ = run_workload(
+            tmp_path / (name.replace("/", "") or "none"), "pass", with_request(experiment=name)
+        )
+        assert code == 1
+        text = failure(texts)["text"]
+        assert text.startswith(f"request 'experiment' is {name!r}; known: conv2d, device_limits, ")
+        assert ", made_up, " in text
+
+
+def test_an_experiment_that_cannot_be_imported_says_why(tmp_path):
+    code, texts, stderr = run_workload(tmp_path, "pass\nimport no_such_module")
+    assert (code, failure(texts)["type"]) == (1, "ModuleNotFoundError")
+    assert failure(texts)["text"] == "No module named 'no_such_module'"
+    assert "Traceback" in stderr
 
 
 def test_a_terminated_workload_says_nothing(tmp_path):

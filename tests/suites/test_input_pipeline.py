@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import input_pipeline
 from events import Unsupported
+from experiments import input_pipeline
 from request import Fields
 from tests.suites.environments import PINNED, REAL, inside, run_inside
 from tsuishi.specs.environment import Environment

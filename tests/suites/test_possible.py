@@ -17,7 +17,7 @@ import psutil
 import pytest
 
 import events
-import possible
+from experiments import possible
 from request import Request
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import TORCH
@@ -32,7 +32,6 @@ from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
 from tsuishi.stream.events import EventParser
 from tsuishi.stream.listener import Transcript
 
-HERE = pathlib.Path(possible.__file__)
 # As UNSUPPORTED, for what only the longer profiles ask.
 LONGER = [
     ("conv2d", {"graph_optimizers": "none"}, TORCH),
@@ -112,7 +111,7 @@ def test_the_same_try_is_made_once_for_all_cases_that_need_it(tmp_path: pathlib.
 
 def asked(argument: dict[str, Any]) -> Transcript:
     """What the script says, in this interpreter."""
-    command = [sys.executable, str(HERE), json.dumps(argument)]
+    command = [sys.executable, str(REAL.workloads / "run.py"), json.dumps({"experiment": "possible", **argument})]
     done = subprocess.run(command, capture_output=True, check=False)
     transcript, parser = Transcript(), EventParser()
     for piece in parser.feed(done.stdout):
@@ -234,7 +233,7 @@ def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environme
 def test_a_request_of_the_question_is_that_of_the_trial() -> None:
     ready = Ready(PINNED[0], None, None, {})  # type: ignore[arg-type]
     questions = everything()
-    parsed = possible.parse([json.dumps(asking.argument(ready, "cpu", questions))])
+    parsed = possible.read(asking.argument(ready, "cpu", questions))
     assert len(parsed) == len(questions)
     for (name, request), (workload, case, settings) in zip(parsed, questions, strict=True):
         own = Request({"case": case.axes, "framework": PINNED[0].framework, "accelerator": "cpu", "settings": settings})

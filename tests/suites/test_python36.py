@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import missing
 from tsuishi.machine.interpreters import find_python
 
-FILES = sorted((pathlib.Path(__file__).resolve().parents[2] / "suites" / "workloads").glob("*.py"))
+FILES = sorted((pathlib.Path(__file__).resolve().parents[2] / "suites" / "workloads").rglob("*.py"))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

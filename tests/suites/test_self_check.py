@@ -40,7 +40,7 @@ def test_what_computes_something_else_is_refused_with_the_error(environment: Env
     rooms = link_rooms(tmp_path)
     rooms.workloads.unlink()
     shutil.copytree(REAL.workloads, rooms.workloads, ignore=shutil.ignore_patterns("__pycache__"))
-    script = rooms.workloads / "self_check.py"
+    script = rooms.workloads / "experiments" / "self_check.py"
     text = script.read_text(encoding="utf-8")
     # As if the device's products were a thousandth too small.
     script.write_text(text.replace("return left.dot(right), result", "return left.dot(right) * 1.001, result"), "utf-8")

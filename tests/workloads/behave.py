@@ -271,12 +271,8 @@ BEHAVIOURS = (
 )
 
 
-def behave(request, emitter):
+def run(request, emitter):
     chosen = BEHAVIOURS[request.case.positive("devices") - 1]
     print("doing", chosen.__name__)
     sys.stdout.flush()
     chosen(emitter)
-
-
-if __name__ == "__main__":
-    events.main(behave)

@@ -2,14 +2,9 @@
 
 import platform
 
-import events
 import installed
 
 
-def probe(request, emitter):
+def run(request, emitter):
     emitter.environment(python=platform.python_version(), versions={}, framework=None)
     installed.report(emitter, request.settings.get("container", False))
-
-
-if __name__ == "__main__":
-    events.main(probe)

@@ -13,9 +13,9 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from recorder import Recorder
 
-import conv2d
 import conv2d_reference
 import timing
+from experiments import conv2d
 
 SETTINGS = {
     "later_runs": 1,

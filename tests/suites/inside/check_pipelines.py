@@ -15,9 +15,9 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 
 import data
-import input_pipeline
 import networks
 from distortion import MARGIN
+from experiments import input_pipeline
 from request import Fields
 
 PER_TOWER = 4

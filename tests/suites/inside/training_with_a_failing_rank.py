@@ -5,9 +5,10 @@ Takes the place of training.py and training_distributed.py, which have to be on 
 
 import sys
 
+import training
+
 import events
 import replicas
-import training
 import training_distributed
 
 

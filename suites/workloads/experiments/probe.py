@@ -1,6 +1,5 @@
 """What an environment says it is, asked right after it was built. Needs no case."""
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import platform
 import sys
 import time
@@ -9,7 +8,7 @@ import frameworks
 import installed
 
 
-def probe(request, emitter):
+def run(request, emitter):
     emitter.environment(implementation=platform.python_implementation(), executable=sys.executable)
     begin = time.perf_counter()
     name, module = frameworks.load(request)
@@ -25,7 +24,3 @@ def cuda_usable(name, module):
     if name == "torch":
         return module.cuda.is_available()
     return module.test.is_gpu_available()
-
-
-if __name__ == "__main__":
-    events.main(probe)

@@ -6,20 +6,18 @@ convolution_relative_error, convolution_input_gradient_relative_error, convoluti
 parity's. Raises ArithmeticError at the first that is more than rounding; what does not compute raises its own error.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
-
 import numpy as np
 
 import frameworks
-import parity
-from parity import TOLERANCE, Errors, relative
+from experiments import parity
+from experiments.parity import TOLERANCE, Errors, relative
 
 # Large enough that libraries take the kernels they take for real work.
 MATRIX = 512
 IMAGES, CHANNELS, PIXELS, FILTERS, FILTER = 8, 16, 24, 32, 3
 
 
-def self_check(request, emitter):
+def run(request, emitter):
     name, module = frameworks.load(request)
     frameworks.set_tf32(name, module, False)
     (place,) = frameworks.placement(request, 1)
@@ -30,7 +28,7 @@ def self_check(request, emitter):
             emitter.metric(error.name, error.value, "1")
             if not error.value <= error.tolerance:
                 raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
-    parity.parity(request, emitter)
+    parity.run(request, emitter)
 
 
 def make_operands(random):
@@ -90,7 +88,3 @@ def by_tensorflow(tensorflow, place, *operands):
             )
     nchw = (0, 3, 1, 2)
     return [product, result.transpose(nchw), of_images.transpose(nchw), of_filters.transpose(3, 2, 0, 1)]
-
-
-if __name__ == "__main__":
-    events.main(self_check)

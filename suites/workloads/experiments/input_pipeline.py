@@ -14,7 +14,6 @@ The records are in memory (the source reads files), in the order of the data set
 that the images which reach a tower can be counted.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
 import math
@@ -63,7 +62,7 @@ def way(request):
     return name, module, implementation
 
 
-def input_pipeline(request, emitter):
+def run(request, emitter):
     places, case = check(request), request.case
     name, module, implementation = way(request)
     frameworks.set_tf32(name, module, False)
@@ -211,7 +210,3 @@ def make_job(request, places):
         settings,
     )
     return job, synthetic
-
-
-if __name__ == "__main__":
-    events.main(input_pipeline)

@@ -10,7 +10,6 @@ Batch normalisation takes its statistics from each device's own share, as all st
 therefore differs from one of a single device on the whole batch; `batch_norm_relative_difference` says by how much.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 
 import numpy as np
@@ -42,7 +41,7 @@ def possible(request):
     return jobs.tries(jobs.way(request))
 
 
-def parity(request, emitter):
+def run(request, emitter):
     check(request)
     case = request.case
     name, module, implementation, job = jobs.way(request)
@@ -137,7 +136,3 @@ def of_change(after, expected, before):
 def relative(got, expected):
     """The largest difference over the largest expected magnitude."""
     return float(np.abs(got - expected).max() / np.abs(expected).max())
-
-
-if __name__ == "__main__":
-    events.main(parity)

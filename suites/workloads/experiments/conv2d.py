@@ -10,7 +10,6 @@ filter_size x filter_size x channels x channels weights, as the source's had as 
 `images`, that is folded; without it a case is timed as it is.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
 
@@ -65,7 +64,7 @@ def way(request):
     return name, module, implementation
 
 
-def conv2d(request, emitter):
+def run(request, emitter):
     check(request)
     case = request.case
     runners = {"framework": run_framework, "scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
@@ -178,7 +177,3 @@ def run_framework(request, emitter):
         outputs = protocol(problem, emitter)
     chosen = conv2d_reference.chosen_images(problem)
     return [output[chosen] for output in outputs], conv2d_reference.expected_sum(problem, chosen)
-
-
-if __name__ == "__main__":
-    events.main(conv2d)

@@ -1,21 +1,19 @@
 """Which cases can be run in this environment on this machine, and why the others cannot: asked of all at once.
 
-A workload that can be asked has
-    check(request)     raises Unsupported for what is known without any framework
-    possible(request)  raises Unsupported for what is known with it; returns what has to be tried to know more, as
+An experiment that can be asked has
+    possible(request)  raises Unsupported where the case cannot be run; returns what has to be tried to know more, as
                        (function, arguments) of functions that raise Unsupported where it does not work
-and its run calls the same checks. None of them builds a network, makes data or measures. What has to be tried is tried
-once, in a forked process that ends afterwards, as it changes what the framework does from then on. The process that
-forks has imported the framework and computed nothing: it has started no device, and no threads but those of OpenBLAS,
-which knows of forks. A try that dies or takes too long has told nothing: its cases count as possible, and their trials
-tell.
+and its run makes the same checks. Those that need no framework come first: they have their reason also where none is
+installed. None of them builds a network, makes data or measures. What has to be tried is tried once, in a forked
+process that ends afterwards, as it changes what the framework does from then on. The process that forks has imported
+the framework and computed nothing: it has started no device, and no threads but those of OpenBLAS, which knows of
+forks. A try that dies or takes too long has told nothing: its cases count as possible, and their trials tell.
 
-The argument: framework and accelerator as of a Request, and groups, each with `workload`, `settings`, the names of its
-`axes`, and `cases`, for each the values of these axes. The answers are events `possible`; cases are counted over all
-groups.
+The argument: framework and accelerator as of a Request, and groups, each with `workload` (the experiment), `settings`,
+the names of its `axes`, and `cases`, for each the values of these axes. The answers are events `possible`; cases are
+counted over all groups.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import functools
 import importlib
 import json
@@ -32,18 +30,13 @@ from request import Request
 LIMIT_S = 20.0  # for one try, which takes less than 5 s on a machine that is not busy
 
 
-def possible(questions, emitter):
-    """questions: for each case (workload's name, Request)."""
-    tried, left = {}, []
+def run(questions, emitter):
+    """questions: for each case (experiment's name, Request)."""
+    tried = {}
     for index, (name, request) in enumerate(questions):
-        workload = importlib.import_module(name)
-        can_be_asked = hasattr(workload, "possible")
-        reason = refusal(workload.check, request) if can_be_asked else ""
-        if reason or not can_be_asked:
-            emitter.possible(index, reason)
-        else:
-            left.append((index, workload.possible, request))
-    for index, ask, request in left:
+        experiment = importlib.import_module("experiments." + name)
+        # Of an experiment that cannot be asked every case is tried.
+        ask = getattr(experiment, "possible", lambda request: [])
         emitter.possible(index, refusal(functools.partial(ask_and_try, ask, tried), request))
 
 
@@ -130,18 +123,11 @@ def in_words(error):
     return "{}: {}".format(type(error).__name__, error)
 
 
-def parse(arguments):
-    """The questions of the command line's one JSON argument; ValueError for what is none."""
-    if len(arguments) != 1:
-        raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
-    asked = json.loads(arguments[0])
+def read(asked):
+    """The questions of the JSON object."""
     given = {name: asked[name] for name in ("framework", "accelerator")}
     return [
         (group["workload"], Request(dict(given, case=dict(zip(group["axes"], values)), settings=group["settings"])))
         for group in asked["groups"]
         for values in group["cases"]
     ]
-
-
-if __name__ == "__main__":
-    events.main(possible, parse)

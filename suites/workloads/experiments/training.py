@@ -9,7 +9,6 @@ fp32 has TF32 off. execution: `compiled` is torch.compile or XLA.
 The last batch of an epoch may be smaller: it is trained on, and its images are counted.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import math
 
 import numpy as np
@@ -36,7 +35,7 @@ def possible(request):
     return jobs.tries(jobs.way(request))
 
 
-def training(request, emitter):
+def run(request, emitter):
     check(request)
     case = request.case
     name, module, implementation, job = jobs.way(request)
@@ -134,7 +133,3 @@ def emit_loss(name, loss, emitter):
     if not math.isfinite(loss):
         raise ArithmeticError("{} is {}: the training diverged".format(name, loss))
     emitter.metric(name, loss, "1")
-
-
-if __name__ == "__main__":
-    events.main(training)

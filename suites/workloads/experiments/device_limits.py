@@ -11,7 +11,6 @@ Axes. protocol: steady. operation: what is done, and in a step how much:
 The "device" of accelerator cpu is the CPU with its memory: there, every copy is one in host memory.
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
 import collections
 import importlib
 
@@ -93,7 +92,7 @@ def try_product(implementation, precision, place):
     implementation.matmul(problem, lambda step, synchronise: step())
 
 
-def device_limits(request, emitter):
+def run(request, emitter):
     places, case = check(request), request.case
     operation = case["operation"]
     name, module, implementation = way(request)
@@ -178,7 +177,3 @@ def check_product(checked, precision, emitter):
                 error, TOLERANCE[precision], precision
             )
         )
-
-
-if __name__ == "__main__":
-    events.main(device_limits)
