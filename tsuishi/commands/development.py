@@ -67,8 +67,8 @@ def check_specs(rooms: Rooms) -> None:
             raise UserError(
                 f"{path}: key 'source': no reports/published/{suite.source}.toml; known: {', '.join(sorted(sources))}"
             )
-        if not (rooms.workloads / f"{suite.workload}.py").is_file():
-            raise UserError(f"{path}: key 'workload': no suites/workloads/{suite.workload}.py")
+        if not (rooms.workloads / "experiments" / f"{suite.workload}.py").is_file():
+            raise UserError(f"{path}: key 'workload': no suites/workloads/experiments/{suite.workload}.py")
 
 
 def test(select: str, everything: bool) -> None:

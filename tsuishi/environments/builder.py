@@ -37,7 +37,7 @@ _PROBE_TIMEOUT_S = 300.0
 
 
 class _Reported(BaseModel):
-    """What environments say about themselves (suites/workloads/probe.py), as far as it is used here."""
+    """What environments say about themselves (suites/workloads/experiments/probe.py), as far as it is used here."""
 
     model_config = ConfigDict(extra="allow", strict=True)
 
@@ -223,7 +223,7 @@ class Builder:
         return folder / f"{environment}-{built.engine}-{toml.digest([built.spec_id, built.realised_id])}.json"
 
     def _ask(self, engine: Engine, built: Built) -> dict[str, Any]:
-        """What the environment reports about itself (suites/workloads/probe.py)."""
+        """What the environment reports about itself (suites/workloads/experiments/probe.py)."""
         # Whether an interpreter of this machine can use a GPU is known to nobody else.
         accelerator = "cpu" if built.environment.pinned else "cuda"
         argument: dict[str, Any] = {

@@ -58,7 +58,7 @@ def unsupported(
 
 
 def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> dict[str, Any]:
-    """The one JSON argument of suites/workloads/possible.py; its cases are in the order of `questions`."""
+    """What suites/workloads/experiments/possible.py is asked; its cases are in the order of `questions`."""
     groups: list[dict[str, Any]] = []
     for workload, case, settings in questions:
         axes = _axes(case)

@@ -13,6 +13,7 @@ from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
 WORKLOADS_INSIDE = "/workloads"
+ENTRY = "run.py"  # of all workloads; its argument names the experiment
 _LOG_KEPT = 4000
 
 
@@ -26,7 +27,7 @@ def ask(
     gpus: tuple[Gpu, ...] = (),
 ) -> tuple[Transcript, str]:
     """What the workload said, and why it came to no good end; empty where it finished."""
-    script = f"{engine.inside(rooms.workloads, WORKLOADS_INSIDE)}/{workload}.py"
+    script = f"{engine.inside(rooms.workloads, WORKLOADS_INSIDE)}/{ENTRY}"
     started, transcript, log = time.monotonic(), Transcript(), bytearray()
 
     def remember(piece: bytes) -> None:
@@ -36,7 +37,7 @@ def ask(
     process = engine.start(
         built,
         Launch(
-            arguments=("-u", script, toml.canonical_json(argument)),
+            arguments=("-u", script, toml.canonical_json({"experiment": workload, **argument})),
             mounts={rooms.workloads: WORKLOADS_INSIDE},
             name=f"tsuishi-{workload}-{built.environment.name}-{time.time_ns()}",
             labels={workload: built.environment.name},

@@ -29,7 +29,7 @@ _HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "meta
 def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, Any]:
     """The CycloneDX document of an image, from what was asked for, what was got, and what it reports to hold.
 
-    `reported` is what suites/workloads/probe.py emits in a container.
+    `reported` is what suites/workloads/experiments/probe.py emits in a container.
     """
     image = Component(
         name=f"tsuishi/{built.environment.name}",

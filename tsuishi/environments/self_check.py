@@ -31,7 +31,7 @@ _STEP = Case(
 
 
 def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say) -> dict[str, float]:
-    """Compute what is known (suites/workloads/self_check.py) on each GPU: the largest relative errors, by result.
+    """Compute what is known (experiments/self_check.py of the workloads) on each GPU: the largest errors, by result.
 
     Raises UserError where it does not compute, or computes something else than float64 on the CPU.
     """

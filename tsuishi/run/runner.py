@@ -16,7 +16,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Ended, Launch, Limits, Process
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.builder import Ready, framework_of
-from tsuishi.environments.probe import WORKLOADS_INSIDE
+from tsuishi.environments.probe import ENTRY, WORKLOADS_INSIDE
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
@@ -141,7 +141,8 @@ class Runner:
             recording.leave_empty()
             recording.transcript.reported = _reported(ready)
             described = self._describe(recording, trial, attempt, outcome)
-            asked = ["python", f"suites/workloads/{possible.WORKLOAD}.py", toml.canonical_json(question)]
+            question["experiment"] = possible.WORKLOAD
+            asked = ["python", f"suites/workloads/{ENTRY}", toml.canonical_json(question)]
             self._run.commit(recording.folder, {**described, "duration_s": 0.0, "asked": asked})
         except OSError as error:
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
@@ -183,7 +184,7 @@ class Runner:
 
     def _start(self, trial: PlannedTrial, ready: Ready, trial_id: str) -> Process:
         """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
-        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{trial.workload}.py"
+        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{ENTRY}"
         mounts, data = {self._rooms.workloads: WORKLOADS_INSIDE}, None
         if self._data:
             mounts[self._data.path] = f"{_DATA_INSIDE}/{self._data.name}"
@@ -249,7 +250,7 @@ class Runner:
             "timeout_s": trial.timeout_s,
             "data": data,
             "tables": recording.digests(),
-            "command": ["python", f"suites/workloads/{trial.workload}.py", asked],
+            "command": ["python", f"suites/workloads/{ENTRY}", asked],
         }
 
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
@@ -275,6 +276,7 @@ class Runner:
 def argument(trial: PlannedTrial, ready: Ready, data: Mapping[str, str] | None) -> dict[str, Any]:
     """The one JSON argument a workload is started with; `data` is the file of a data set and its sha256."""
     return {
+        "experiment": trial.workload,
         "case": trial.case.axes,
         "framework": framework_of(ready.environment),
         "accelerator": trial.accelerator,
