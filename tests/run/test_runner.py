@@ -302,7 +302,7 @@ def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Sign
 KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
 import os, signal, sys
 from pathlib import Path
-from tests.test_runner import session
+from tests.run.test_runner import session
 from tsuishi.run.measuring import Measuring
 rename = Path.rename
 def killed(self, target):
