@@ -68,7 +68,7 @@ def test_it_begins_with_what_it_is_and_of_what() -> None:
 
 
 def test_the_same_image_gives_the_same_text_in_every_process() -> None:
-    code = "import json; from tests.test_sbom import bill; print(json.dumps(bill()))"
+    code = "import json; from tests.environments.test_sbom import bill; print(json.dumps(bill()))"
     said = [
         subprocess.run(
             [sys.executable, "-c", code],

@@ -136,7 +136,7 @@ def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(rooms: Rooms, afte
     """The real signal, while some trial is measured."""
     code = f"""
 from pathlib import Path
-from tests.test_measuring import session
+from tests.run.test_measuring import session
 from tsuishi.run.measuring import Measuring
 from tsuishi.base.checkout import Rooms
 Measuring(session(Rooms(Path({str(rooms.root)!r})), 120.0)).run_suite("")
