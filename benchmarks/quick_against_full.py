@@ -5,7 +5,7 @@ virtual environments (`invoke build --engine venv` makes them). A reduced data s
 two. Nothing else should run on the machine meanwhile.
 
 A row is a pair of trials. Totals are sums of epochs, in s; predictions are first + 99 x mean of the later epochs
-(2-method.md, "Steady protocol" 3).
+(docs/method.md, "Steady protocol" 4).
 
 - error: of what the early one predicts, against what the full one took
 - own tenth: the same from the full trial itself, had it been stopped after a tenth of its duration, start-up included:

@@ -1,4 +1,4 @@
-"""Intervals: how well means over trials are known, and what is reckoned from them (2-method.md, "Steady protocol" 4).
+"""Intervals: how well means over trials are known, and what is reckoned from them (docs/method.md).
 
 Trials scatter in proportion to what they measure, so ratios are reckoned from means of logarithms; the scatter between
 trials is pooled over the cases of a suite, as three trials alone say little about theirs.

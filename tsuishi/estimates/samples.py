@@ -1,6 +1,6 @@
 """Estimates: the numbers that follow from a run's samples, block by block, for every trial and every case.
 
-Blocks make a trial's estimate (pure arithmetic, from 2-method.md), trials make a case's.
+Blocks make a trial's estimate (pure arithmetic, docs/method.md), trials make a case's.
 """
 
 import math
@@ -69,7 +69,7 @@ def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epoc
 
     epochs: whether an epoch of CIFAR-10 can be derived from its steps.
 
-    Per phase: the median over blocks of the seconds per step (2-method.md, "Steady protocol" 4).
+    Per phase: the median over blocks of the seconds per step (docs/method.md, "From blocks to intervals").
     """
     for phase, blocks in phases.items():
         if phase == "epoch":
@@ -116,7 +116,7 @@ def work_estimates(
     flops_per_s and bytes_per_s: analytic work of one step (metrics `flops`, `bytes`) over its time. An epoch has as
     many steps as its images fill batches: the last, smaller one does less.
     distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step, as an image that several
-    devices get in one step is one image to the user (2-method.md, "towers").
+    devices get in one step is one image to the user (docs/method.md, "Same images").
     """
     phase = next((name for name in _WORKING if name in phases), None)
     if phase is None:
@@ -136,7 +136,7 @@ def work_estimates(
 def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
     """Epochs that were run as such. A shortened one is brought to 50,000 images by its later steps, and so marked.
 
-    The total is first + 99 x mean of the later ones (2-method.md, "Steady protocol" 3).
+    The total is first + 99 x mean of the later ones (docs/method.md, "Steady protocol" 4).
     """
     first, later = epochs[0], epochs[1:]
 

@@ -1,4 +1,4 @@
-"""The throughput model: how the time of a step depends on the batch size (2-method.md, source batch-throughput).
+"""The throughput model: how the time of a step depends on the batch size (docs/method.md).
 
 t(b) = b / v0 + t_cost, in seconds for b images; so v(b) = b / t(b) images/s, which nears v0 as b grows.
 """

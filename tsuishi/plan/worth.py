@@ -10,7 +10,7 @@ from tsuishi.specs.questions import Asked, Cell
 BETWEEN_S = 0.3
 # Numbers of trials at which a comparison is looked at; the first is the fewest that anything rests on.
 LOOKS = (3, 6, 12, 24)
-# A plan should leave room for an open comparison to get here, or its questions are too many (2-method.md).
+# A plan should leave room for an open comparison to get here, or its questions are too many (docs/method.md).
 _WANTED = LOOKS[1]
 # How many questions a plan names as its main ones.
 MOST_MAIN = 6

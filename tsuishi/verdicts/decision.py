@@ -1,4 +1,4 @@
-"""Verdicts: what is said of a claim, from what its checks come to (2-method.md, "Claims and verdicts").
+"""Verdicts: what is said of a claim, from what its checks come to (docs/method.md).
 
 A verdict is never written by hand, and never says more than its interval does: `inconclusive` is the answer where runs
 scatter too much or are too few, and says nothing for or against a claim.

@@ -19,7 +19,7 @@ import jobs
 import networks
 import networks_numpy
 
-TOLERANCE = 1e-4  # of logits, loss and step, in FP32 (2-method.md asks for float32 tolerance)
+TOLERANCE = 1e-4  # of logits, loss and step, in FP32 (that of float32)
 SLOPE_TOLERANCE = 1e-3  # a kink of a ReLU that is crossed all the same
 FINITE_STEP = 1e-6  # length of the finite difference: small enough to cross hardly a kink of the ReLUs, in float64
 # Large, so that rounding of the weights themselves does not hide in a step's error; there is no second step.
