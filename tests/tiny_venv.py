@@ -19,7 +19,7 @@ PYTHON = f"3.{sys.version_info.minor}"
 REPORTS_TINY = "emitter.environment(python=platform.python_version(), versions={'tiny': tiny.__version__})"
 PROBE = f"""
 import platform
-import installed
+from common import installed
 import tiny
 
 def run(request, emitter):

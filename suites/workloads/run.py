@@ -7,7 +7,7 @@ and, where it needs them,
     read(values)           makes its request of the JSON object; without it, that is a Request (request.py)
 """
 
-import events  # noqa: I001  first, as its import starts the clock of `t`
+from common import events  # noqa: I001  first, as its import starts the clock of `t`
 import atexit
 import contextlib
 import ctypes
@@ -18,7 +18,7 @@ import os
 import sys
 import traceback
 
-from request import Fields, Request
+from common.request import Fields, Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 

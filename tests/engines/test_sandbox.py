@@ -32,7 +32,7 @@ attacks = {
     "read the checkout beside its workloads": lambda: open(root + "/secret.toml").read(),
     "write into the runs": lambda: write(root + "/results/trial.json"),
     "write into the workloads": lambda: write(root + "/suites/workloads/new.py"),
-    "change a workload": lambda: write(root + "/suites/workloads/events.py"),
+    "change a workload": lambda: write(root + "/suites/workloads/run.py"),
     "change the data": lambda: write(root + "/data.tar.gz"),
     "change its interpreter": lambda: write(sys.prefix + "/pyvenv.cfg"),
     "change the system": lambda: write("/usr/new"),
@@ -69,7 +69,7 @@ if __name__ == "__main__":
         assert pool.map(abs, [-1, -2]) == [1, 2]
     with open("/dev/shm/x", "w"), tempfile.TemporaryFile():
         pass
-    assert open(sys.argv[1] + "/suites/workloads/events.py").read() == "pass"
+    assert open(sys.argv[1] + "/suites/workloads/run.py").read() == "pass"
     assert open(sys.argv[1] + "/data.tar.gz").read() == "data"
     assert os.listdir("/sys/devices/system/cpu")
     print(json.dumps([os.getuid(), os.cpu_count(), len(os.sched_getaffinity(0)), socket.gethostname()]))
@@ -92,7 +92,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "home" / ".ssh" / "id_ed25519").write_text("hunter2")
     (tmp_path / "root" / "secret.toml").write_text("hunter2")
     (tmp_path / "root" / "data.tar.gz").write_text("data")
-    (tmp_path / "root" / "suites" / "workloads" / "events.py").write_text("pass")
+    (tmp_path / "root" / "suites" / "workloads" / "run.py").write_text("pass")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     return tmp_path
 
@@ -121,7 +121,7 @@ def test_a_trial_in_a_sandbox_reaches_nothing_of_the_user_and_changes_nothing(pl
     before = sorted(place.rglob("*"))
     assert attacked(place) == set()
     assert sorted(place.rglob("*")) == before
-    assert (place / "root" / "suites" / "workloads" / "events.py").read_text() == "pass"
+    assert (place / "root" / "suites" / "workloads" / "run.py").read_text() == "pass"
 
 
 @pytest.mark.usefixtures("walled")

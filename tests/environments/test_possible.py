@@ -31,7 +31,7 @@ from tsuishi.specs.case import Case
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
 WORKLOAD = """
-import events
+from common import events
 
 def possible(request):
     if request.case["devices"] > 2:

@@ -41,4 +41,4 @@ def test_a_workload_is_known_by_every_file_it_can_import(tmp_path: Path) -> None
     (tmp_path / "b.py").write_bytes(b"2")
     assert workload_record(tmp_path, "a") != before
     shipped = workload_record(Rooms().workloads, "conv2d")["files"]
-    assert {"run.py", "experiments/conv2d.py", "events.py", "timing.py"} <= set(shipped)
+    assert {"run.py", "experiments/conv2d.py", "common/events.py", "frameworks/torch/networks.py"} <= set(shipped)

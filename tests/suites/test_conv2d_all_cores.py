@@ -11,9 +11,9 @@ import time
 import numpy as np
 import pytest
 
-import conv2d_all_cores
-import conv2d_scipy
-import timing
+from common import timing
+from frameworks.numpy import all_cores as conv2d_all_cores
+from frameworks.numpy import scipy_loop as conv2d_scipy
 from tests.suites.inside.recorder import Recorder
 
 Problem = collections.namedtuple("Problem", "images kernel places settings budget")
@@ -53,8 +53,9 @@ def test_a_process_that_fails_is_an_error_not_a_wait():
 def test_processes_end_when_the_workload_is_killed(tmp_path):
     script = tmp_path / "workload.py"
     script.write_text(
-        f"import sys, time\nsys.path[:0] = {[str(pathlib.Path(conv2d_all_cores.__file__).parent)]!r}\n"
-        "import multiprocessing, numpy as np, conv2d_all_cores, collections\n"
+        f"import sys, time\nsys.path[:0] = {[str(pathlib.Path(timing.__file__).parents[1])]!r}\n"
+        "import multiprocessing, numpy as np, collections\n"
+        "from frameworks.numpy import all_cores as conv2d_all_cores\n"
         "problem = collections.namedtuple('P', 'images kernel')(np.zeros((64, 2, 2, 1)), None)\n"
         "kept = conv2d_all_cores._start(problem, None)\n"
         "print(*[child.pid for child in multiprocessing.active_children()], flush=True)\n"

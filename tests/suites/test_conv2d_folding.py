@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import conv2d_folding
-import conv2d_work
+from common import conv2d_work
+from frameworks.tensorflow import folding as conv2d_folding
 
 Problem = collections.namedtuple("Problem", "images kernel settings")
 Node = collections.namedtuple("Node", "op")

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.signal
 
-import conv2d_reference
-import conv2d_scipy
+from frameworks.numpy import reference as conv2d_reference
+from frameworks.numpy import scipy_loop as conv2d_scipy
 
 Problem = collections.namedtuple("Problem", "images kernel places")
 RANDOM = np.random.RandomState(0)

@@ -6,7 +6,7 @@ import pickle
 import numpy as np
 import pytest
 
-import data
+from common import data
 from tests import cifar10_file
 
 

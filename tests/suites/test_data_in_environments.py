@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-import data
+from common import data
 from tests import cifar10_file
 from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.specs.environment import Environment

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from events import Unsupported
+from common.events import Unsupported
+from common.request import Fields
 from experiments import device_limits
-from request import Fields
 from tests.suites.inside.recorder import Recorder
 
 COPY = {"protocol": "steady", "operation": "memory_copy", "devices": 1, "buffer_mib": 3}

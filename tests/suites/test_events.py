@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import events
-from request import Request
+from common import events
+from common.request import Request
 
-WORKLOADS = pathlib.Path(events.__file__).parent
+WORKLOADS = pathlib.Path(events.__file__).parents[1]
 
 
 class Recorder:
@@ -130,7 +130,7 @@ def run_workload(tmp_path, body, *arguments):
     """(exit code, events, stderr) of an experiment whose run has `body`, beside the real ones."""
     workloads = tmp_path / "workloads"
     shutil.copytree(WORKLOADS, workloads, ignore=shutil.ignore_patterns("__pycache__"))
-    made_up = f"import os, sys\nimport events\ndef run(request, emitter):\n    {body}\n"
+    made_up = f"import os, sys\nfrom common import events\ndef run(request, emitter):\n    {body}\n"
     (workloads / "experiments" / "made_up.py").write_text(made_up)
     command = [sys.executable, str(workloads / "run.py"), *(arguments or [REQUEST])]
     buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}

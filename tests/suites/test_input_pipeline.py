@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from events import Unsupported
+from common.events import Unsupported
+from common.request import Fields
 from experiments import input_pipeline
-from request import Fields
 from tests.suites.environments import PINNED, REAL, inside, run_inside
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.source import read_source

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import installed
+from common import installed
 
 STATUS = """\
 Package: libc6

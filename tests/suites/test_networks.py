@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-import networks
-import networks_numpy
+from common import networks
+from frameworks.numpy import networks as networks_numpy
 
 TINY = networks.Network(
     "tiny",

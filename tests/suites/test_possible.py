@@ -16,9 +16,9 @@ from typing import Any
 import psutil
 import pytest
 
-import events
+from common import events
+from common.request import Request
 from experiments import possible
-from request import Request
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import TORCH
 from tests.suites.environments import PINNED, REAL, built, inside

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import timing
-from events import Skipped
+from common import timing
+from common.events import Skipped
 from tests.suites.inside.recorder import Recorder as AnyRecorder
 
 SETTINGS = {

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import data
-import networks
+from common import data, networks
 from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.specs.environment import Environment
 

@@ -8,7 +8,7 @@ import socket
 import sys
 import time
 
-import events
+from common import events
 
 
 def ok(emitter):

@@ -2,7 +2,7 @@
 
 import platform
 
-import installed
+from common import installed
 
 
 def run(request, emitter):

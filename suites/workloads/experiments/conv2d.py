@@ -15,15 +15,14 @@ import importlib
 
 import numpy as np
 
-import conv2d_work
 import frameworks
-import timing
-from events import Unsupported
+from common import conv2d_work, timing
+from common.events import Unsupported
 
 try:
-    import conv2d_all_cores
-    import conv2d_reference
-    import conv2d_scipy
+    from frameworks.numpy import all_cores as conv2d_all_cores
+    from frameworks.numpy import reference as conv2d_reference
+    from frameworks.numpy import scipy_loop as conv2d_scipy
 except ImportError:  # no SciPy: said by conv2d(), as an event
     conv2d_scipy = None
 
@@ -59,7 +58,7 @@ def possible(request):
 def way(request):
     """(name, module of the framework, module that convolves in it) for a checked case; Unsupported where none can."""
     name, module = frameworks.load(request)
-    implementation = importlib.import_module("conv2d_" + name)
+    implementation = importlib.import_module("frameworks.{}.conv2d".format(name))
     implementation.check(request.case)
     return name, module, implementation
 

@@ -17,8 +17,8 @@ import importlib
 import numpy as np
 
 import frameworks
-import timing
-from events import Unsupported
+from common import timing
+from common.events import Unsupported
 
 BUFFER_AXES = ("protocol", "operation", "devices", "buffer_mib")
 AXES = {
@@ -82,7 +82,7 @@ def way(request):
     """(name, module of the framework, module of its operations) for a checked case; Unsupported where none can."""
     name, module = frameworks.load(request)
     frameworks.require_tf32(name, module, request.case.get("precision") == "tf32")
-    return name, module, importlib.import_module("limits_" + name)
+    return name, module, importlib.import_module("frameworks.{}.limits".format(name))
 
 
 def try_product(implementation, precision, place):

@@ -20,11 +20,9 @@ import math
 
 import numpy as np
 
-import data
 import frameworks
-import networks
-import timing
-from events import Unsupported
+from common import data, networks, timing
+from common.events import Unsupported
 
 AXES = ("protocol", "mode", "model", "strategy", "devices", "batch_size", "precision", "pipeline")
 PIPELINES = ("shared_host", "shared_device", "per_device", "loader", "resident")
@@ -57,7 +55,7 @@ def possible(request):
 def way(request):
     """(name, module of the framework, module of its pipelines) for a checked case; Unsupported where none can."""
     name, module = frameworks.load(request)
-    implementation = importlib.import_module("pipelines_" + name)
+    implementation = importlib.import_module("frameworks.{}.pipelines".format(name))
     implementation.check(request.case)
     return name, module, implementation
 

@@ -15,9 +15,8 @@ import collections
 import numpy as np
 
 import frameworks
-import jobs
-import networks
-import networks_numpy
+from common import jobs, networks
+from frameworks.numpy import networks as networks_numpy
 
 TOLERANCE = 1e-4  # of logits, loss and step, in FP32 (that of float32)
 SLOPE_TOLERANCE = 1e-3  # a kink of a ReLU that is crossed all the same

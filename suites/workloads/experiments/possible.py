@@ -24,8 +24,8 @@ import sys
 import time
 import traceback
 
-from events import Unsupported
-from request import Request
+from common.events import Unsupported
+from common.request import Request
 
 LIMIT_S = 20.0  # for one try, which takes less than 5 s on a machine that is not busy
 

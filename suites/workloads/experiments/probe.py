@@ -5,7 +5,7 @@ import sys
 import time
 
 import frameworks
-import installed
+from common import installed
 
 
 def run(request, emitter):

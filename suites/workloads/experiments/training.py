@@ -14,10 +14,8 @@ import math
 import numpy as np
 
 import frameworks
-import jobs
-import networks
-import timing
-from events import Unsupported
+from common import jobs, networks, timing
+from common.events import Unsupported
 
 
 def check(request):

@@ -13,9 +13,9 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from recorder import Recorder
 
-import conv2d_reference
-import timing
+from common import timing
 from experiments import conv2d
+from frameworks.numpy import reference as conv2d_reference
 
 SETTINGS = {
     "later_runs": 1,
@@ -40,7 +40,7 @@ def error(implementation, size, channels, towers, feed):
 
 
 def main():
-    implementation = importlib.import_module("conv2d_" + sys.argv[2])
+    implementation = importlib.import_module(f"frameworks.{sys.argv[2]}.conv2d")
     found = {}
     for size in (1, 2, 3, 4, 5, 10):
         for channels, towers, feed in ((1, 1, "constant"), (3, 2, "fed"), (2, 3, "resident")):

@@ -8,7 +8,7 @@ sys.path.insert(0, sys.argv[1])
 import hashlib
 import json
 
-import data
+from common import data
 
 warnings.simplefilter("error")  # what NumPy warns of today fails tomorrow
 

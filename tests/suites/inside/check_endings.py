@@ -51,9 +51,12 @@ def start(script, budget_s=None, stderr=None, **axes):
         "execution": "native",
     }
     case.update(axes)
-    request = {"case": case, "framework": FRAMEWORK, "accelerator": "cpu", "settings": SETTINGS, "budget_s": budget_s}
+    request = {"experiment": "training", "case": case, "settings": SETTINGS, "budget_s": budget_s}
+    request.update(framework=FRAMEWORK, accelerator="cpu")
     command = [sys.executable, "-u", str(script), json.dumps(request)]
-    environment = dict(os.environ, PYTHONPATH=str(WORKLOADS), PYTHONDONTWRITEBYTECODE="1")
+    environment = dict(
+        os.environ, PYTHONPATH=os.pathsep.join(map(str, (WORKLOADS, FAILING.parent))), PYTHONDONTWRITEBYTECODE="1"
+    )
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, start_new_session=True, env=environment)
 
 
@@ -109,7 +112,7 @@ def kill_the_last(process):
 
 
 def main():
-    script = WORKLOADS / "training.py"
+    script = WORKLOADS / "run.py"
     found = {protocol: ending(start(script, budget_s=0.001, protocol=protocol)) for protocol in ("literal", "steady")}
     if FRAMEWORK == "torch":
         found["killed"] = ranks(script, kill_the_last)

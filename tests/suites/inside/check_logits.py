@@ -13,13 +13,13 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 
-import networks
+from common import networks
 
 
 def by_torch(network, weights, images):
     import torch
 
-    import networks_torch
+    from frameworks.torch import networks as networks_torch
 
     model = networks_torch.build(network, weights)
     model.eval()
@@ -34,7 +34,7 @@ def by_tensorflow(network, weights, images):
 def by_keras(network, weights, images):
     import tensorflow as tf
 
-    import networks_keras
+    from frameworks.tensorflow import networks_keras
 
     model = networks_keras.build(network, tf.keras.Input(images.shape[1:]), "channels_last")
     networks_keras.set_weights(network, model, weights)
@@ -44,7 +44,7 @@ def by_keras(network, weights, images):
 def by_graph(network, weights, images):
     import tensorflow.compat.v1 as tf
 
-    import networks_graph
+    from frameworks.tensorflow import networks_graph
 
     with tf.Graph().as_default(), tf.Session() as session:
         model = networks_graph.Model(network, "channels_last")

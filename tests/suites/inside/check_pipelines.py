@@ -14,11 +14,10 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 
-import data
-import networks
-from distortion import MARGIN
+from common import data, networks
+from common.distortion import MARGIN
+from common.request import Fields
 from experiments import input_pipeline
-from request import Fields
 
 PER_TOWER = 4
 RECORDS = 64
@@ -79,7 +78,7 @@ def check(implementation, strategy, towers, pipeline):
 
 def main():
     framework = sys.argv[2]
-    implementation = importlib.import_module("pipelines_" + framework)
+    implementation = importlib.import_module(f"frameworks.{framework}.pipelines")
     strategy, towers = ("none", 1) if framework == "torch" else ("towers", 2)
     found = {name: check(implementation, strategy, towers, name) for name in sorted(implementation.PIPELINES)}
     print("found: " + json.dumps(found))

@@ -13,9 +13,8 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
 
-import data
-import networks
-import training_towers
+from common import data, networks
+from frameworks.tensorflow import towers as training_towers
 
 BATCH = 8
 # A rate at which the update is no smaller than the weights, so that it does not drown in their rounding.

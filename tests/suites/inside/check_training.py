@@ -13,11 +13,8 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 from recorder import Recorder
 
-import data
-import jobs
-import networks
-import timing
-from request import Fields
+from common import data, jobs, networks, timing
+from common.request import Fields
 
 BATCH = 16
 NETWORK = networks.NETWORKS["mlp"]  # no batch normalisation, whose statistics would be each replica's own

@@ -4,10 +4,12 @@ import torch
 import torch.distributed as distributed
 
 import frameworks
-import jobs
-import replicas
-import training_torch
-from events import failure_kind
+from common import jobs
+from common.events import failure_kind
+from frameworks.torch import replicas
+from frameworks.torch import training as training_torch
+
+SCRIPT = "frameworks.torch.strategies.distributed_data_parallel"  # this module: of every other rank
 
 # What a rank can do, and its flags, are those of a process alone.
 check, prepare, tries = training_torch.check, training_torch.prepare, training_torch.tries
@@ -77,7 +79,7 @@ class Steady(Rank):
 
     def __init__(self, job):
         super().__init__(job, 0)
-        self.others = replicas.Replicas(__file__, job)
+        self.others = replicas.Replicas(SCRIPT, job)
         with self.others.failing_as_they_do():
             self.begin()
 

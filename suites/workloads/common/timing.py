@@ -11,7 +11,7 @@ import math
 import statistics
 import time
 
-from events import START, Skipped
+from common.events import START, Skipped
 
 SHORTEST_STEP_S = 1e-6  # so that a step below the clock's resolution does not ask for endless blocks
 LEAST_BLOCKS = 3  # a median needs

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-import networks
+from common import networks
 
 
 def build(network, inputs, data_format):

@@ -9,7 +9,7 @@ import contextlib
 import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import collective_ops, nccl_ops
 
-from events import Unsupported
+from common.events import Unsupported
 from experiments import device_limits
 
 KINDS = {"fp16": tf.float16, "bf16": tf.bfloat16}

@@ -4,10 +4,9 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
-import conv2d_work
-import timing
-from conv2d_reference import same_padding
-from events import Unsupported
+from common import conv2d_work, timing
+from common.events import Unsupported
+from frameworks.numpy.reference import same_padding
 
 
 def check(case):

@@ -5,10 +5,9 @@ import contextlib
 import importlib
 import re
 
-import data
 import frameworks
-import networks
-from events import Unsupported
+from common import data, networks
+from common.events import Unsupported
 
 AXES = (
     "protocol",
@@ -26,13 +25,13 @@ STRATEGIES = ("none", "data_parallel", "distributed_data_parallel", "multi_gpu_m
 NATIVE_LAYOUT = {"torch": "channels_first", "tensorflow": "channels_last"}
 # Which module knows a strategy; what is missing here, no program of that framework does.
 MODULES = {
-    ("torch", "none"): "training_torch",
-    ("torch", "data_parallel"): "training_torch",
-    ("torch", "distributed_data_parallel"): "training_distributed",
-    ("tensorflow", "none"): "training_keras",
-    ("tensorflow", "multi_gpu_model"): "training_keras",
-    ("tensorflow", "mirrored"): "training_keras",
-    ("tensorflow", "towers"): "training_towers",
+    ("torch", "none"): "frameworks.torch.training",
+    ("torch", "data_parallel"): "frameworks.torch.training",
+    ("torch", "distributed_data_parallel"): "frameworks.torch.strategies.distributed_data_parallel",
+    ("tensorflow", "none"): "frameworks.tensorflow.keras",
+    ("tensorflow", "multi_gpu_model"): "frameworks.tensorflow.keras",
+    ("tensorflow", "mirrored"): "frameworks.tensorflow.keras",
+    ("tensorflow", "towers"): "frameworks.tensorflow.towers",
 }
 
 # TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
@@ -84,7 +83,10 @@ def module_for(name, case):
         able = ", ".join(sorted(known for framework, known in MODULES if framework == name and known != "none"))
         raise Unsupported("strategy {!r} is none of {}'s; these are: {}".format(strategy, name, able))
     module = MODULES[name, strategy]
-    if case["protocol"] == "literal" and module in ("training_distributed", "training_towers"):
+    if case["protocol"] == "literal" and module in (
+        "frameworks.torch.strategies.distributed_data_parallel",
+        "frameworks.tensorflow.towers",
+    ):
         raise Unsupported(
             "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(strategy)
         )

@@ -6,8 +6,8 @@ import os
 import platform
 import re
 
-import cuda_devices
-from events import Unsupported
+from common import cuda_devices
+from common.events import Unsupported
 
 AMPERE = (8, 0)  # the compute capability from which on GPUs have TF32 and BF16
 FRAMEWORKS = ("torch", "tensorflow")  # in the order they are tried when none is asked for

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-import conv2d_work
-import graphs_that_ran
-import timing
+from common import conv2d_work, timing
+from frameworks.tensorflow import graphs_that_ran
 
 MIB = 2.0**20
 

@@ -10,12 +10,9 @@ import re
 
 import tensorflow.compat.v1 as tf
 
-import data
-import graphs_that_ran
-import jobs
-import networks
-import networks_graph
-from events import Unsupported
+from common import data, jobs, networks
+from common.events import Unsupported
+from frameworks.tensorflow import graphs_that_ran, networks_graph
 
 HOST = "/cpu:0"
 # What a tower's work shows as in the graph that ran, whatever the optimisers fused it with.

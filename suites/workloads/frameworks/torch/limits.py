@@ -9,9 +9,9 @@ import re
 import torch
 import torch.distributed as distributed
 
-import replicas
-from events import Unsupported, failure_kind
+from common.events import Unsupported, failure_kind
 from experiments import device_limits
+from frameworks.torch import replicas
 
 # torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
@@ -98,7 +98,7 @@ class Rank:
 def all_reduce(problem, measure):
     """Returns a value of the sum: of ones, the number of devices. This process has the first of them."""
     reduction = Reduction(problem.places, problem.values)
-    own, others = Rank(reduction, 0), replicas.Replicas(__file__, reduction)
+    own, others = Rank(reduction, 0), replicas.Replicas("frameworks.torch.limits", reduction)
     try:
         others.tell("ones")
         checked = own.ones()

@@ -5,10 +5,10 @@ import time
 
 import tensorflow as tf
 
-import timing
-from events import Skipped
-from keras_steady import Steady
-from keras_trainer import IS_GRAPH_MODE, Trainer, check, keras_loss, prepare, tries
+from common import timing
+from common.events import Skipped
+from frameworks.tensorflow.keras_steady import Steady
+from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, check, keras_loss, prepare, tries
 
 __all__ = ["Literal", "Steady", "check", "prepare", "tries"]
 

@@ -11,7 +11,7 @@ import os
 import numpy as np
 from scipy.signal import convolve2d
 
-import timing
+from common import timing
 
 
 def cores():

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-import networks
+from common import networks
 
 
 def logits(network, weights, images, training):

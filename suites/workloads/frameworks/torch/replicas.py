@@ -23,23 +23,24 @@ import torch.distributed as distributed
 # A rank that died is noticed at once by gloo, and by NCCL after this; starting up takes seconds.
 PATIENCE = datetime.timedelta(minutes=5)
 JOB = "job.pickle"
+WORKLOADS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where modules are found
 
 
 class Replicas:
-    """The processes of the ranks from 1 on, each running `script`, which calls `follow`; joins them as rank 0.
+    """The processes of the ranks from 1 on, each running `module`, which calls `follow`; joins them as rank 0.
 
     job: what they do; it has `places`, for each rank a GPU index, or None for the CPU.
     """
 
-    def __init__(self, script, job):
+    def __init__(self, module, job):
         self._folder = tempfile.mkdtemp()
         with open(os.path.join(self._folder, JOB), "wb") as file:
             pickle.dump(job, file)
         self._others = []
         for rank in range(1, len(job.places)):
-            command = [sys.executable, "-u", script, self._folder, str(rank)]
+            command = [sys.executable, "-u", "-m", module, self._folder, str(rank)]
             # Their standard output is log: only rank 0 emits events.
-            self._others.append(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=sys.stderr))
+            self._others.append(subprocess.Popen(command, cwd=WORKLOADS, stdin=subprocess.PIPE, stdout=sys.stderr))
         with self.failing_as_they_do():
             join(self._folder, 0, job.places)
         os.remove(os.path.join(self._folder, JOB))  # read by all who joined; a trial that fails leaves the rest

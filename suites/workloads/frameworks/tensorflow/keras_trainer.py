@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-import networks
-import networks_keras
-import training_towers
-from events import Unsupported
+from common import networks
+from common.events import Unsupported
+from frameworks.tensorflow import networks_keras
+from frameworks.tensorflow import towers as training_towers
 
 IS_GRAPH_MODE = tf.__version__.startswith("1.")
 POLICIES = {"amp_fp16": "mixed_float16", "amp_bf16": "mixed_bfloat16"}

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as functional
 from torch.utils.data import DataLoader, TensorDataset
 
-import networks
-import networks_torch
-from distortion import BRIGHTNESS, CONTRAST, MARGIN
-from events import Unsupported
+from common import networks
+from common.distortion import BRIGHTNESS, CONTRAST, MARGIN
+from common.events import Unsupported
+from frameworks.torch import networks as networks_torch
 
 THREADS = 6  # worker processes: as many as the source's queue has threads
 PREFETCHED = 2  # batches of a worker, DataLoader's default

@@ -8,12 +8,10 @@ import torch
 import torch.nn.functional as functional
 from torch.utils.data import DataLoader, TensorDataset
 
-import cuda_devices
 import frameworks
-import networks
-import networks_torch
-import timing
-from events import Unsupported
+from common import cuda_devices, networks, timing
+from common.events import Unsupported
+from frameworks.torch import networks as networks_torch
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
 # What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton, which in

@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
-import graphs_that_ran
-import jobs
-import training_towers
-from keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
+from common import jobs
+from frameworks.tensorflow import graphs_that_ran
+from frameworks.tensorflow import towers as training_towers
+from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
 
 
 class SteadyGraph(Trainer):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-import networks
+from common import networks
 
 
 class Lambda(nn.Module):

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.signal import convolve2d
 
-import timing
-from conv2d_reference import same_padding
+from common import timing
+from frameworks.numpy.reference import same_padding
 
 
 def run(problem, emitter):

@@ -8,11 +8,11 @@ wherever TensorFlow puts it.
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-import networks
-import networks_graph
-import training_towers
-from distortion import BRIGHTNESS, CONTRAST, MARGIN
-from training_towers import HOST
+from common import networks
+from common.distortion import BRIGHTNESS, CONTRAST, MARGIN
+from frameworks.tensorflow import networks_graph
+from frameworks.tensorflow import towers as training_towers
+from frameworks.tensorflow.towers import HOST
 
 THREADS = 6  # that fill a queue, as in the source; as many prepare images for tf.data
 

@@ -6,7 +6,7 @@ A Model holds a network's variables, made where tf.device says; any number of to
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-import networks
+from common import networks
 
 DATA_FORMAT = {"channels_last": "NHWC", "channels_first": "NCHW"}
 

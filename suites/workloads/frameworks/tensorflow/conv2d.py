@@ -4,8 +4,8 @@ import contextlib
 
 import numpy as np
 
-import conv2d_folding
-import timing
+from common import timing
+from frameworks.tensorflow import folding as conv2d_folding
 
 
 def check(case):
