@@ -19,7 +19,7 @@ PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
 
 
 class Settings(toml.Spec):
-    """How long and how often; the same names in every workload (see suites/workloads/timing.py)."""
+    """How long and how often; the same names in every workload (see suites/workloads/common/timing.py)."""
 
     warm_up_steps: PositiveInt = 20
     warm_up_s: float = 5.0

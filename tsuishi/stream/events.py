@@ -1,6 +1,6 @@
 """Contract 1: the event stream. RFC 7464 JSON text sequences among whatever else a workload prints.
 
-Only the host's side is here; suites/workloads/events.py writes what this reads, and neither imports the other.
+Only the host's side is here; suites/workloads/common/events.py writes what this reads, and neither imports the other.
 """
 
 import json
