@@ -3,7 +3,7 @@
 import hashlib
 
 from tsuishi.specs.debian import Deb
-from tsuishi.specs.environment import Base, Environment
+from tsuishi.specs.environment import BaseImage, Environment
 from tsuishi.specs.lock import Pin
 
 WHEEL = "tiny-1.0-py3-none-any.whl"
@@ -24,7 +24,7 @@ def environment(
         framework="torch",
         accelerators=("cpu",),
         python="3.6",
-        base=Base(reference="docker.io/library/python:3.6"),
+        base=BaseImage(reference="docker.io/library/python:3.6"),
         promises={"torch": "1"},
         pins=pins,
         indexes=indexes,

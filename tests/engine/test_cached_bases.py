@@ -17,7 +17,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker.base_images import Bases
 from tsuishi.engines.docker.daemon import image_or_none
-from tsuishi.specs.environment import Base, Environment, read_environment
+from tsuishi.specs.environment import BaseImage, Environment, read_environment
 
 pytestmark = pytest.mark.engine
 
@@ -85,7 +85,7 @@ def saved(*names: str) -> bytes:
 def on(folder: Path, reference: str, digest: str = "") -> Environment:
     """An environment on that base."""
     tiny = read_environment(tiny_rooms(folder).images / "tiny.toml")
-    return tiny.model_copy(update={"base": Base(reference=reference, digest=digest)})
+    return tiny.model_copy(update={"base": BaseImage(reference=reference, digest=digest)})
 
 
 def quiet(said: object) -> None:

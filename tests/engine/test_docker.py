@@ -34,7 +34,7 @@ from tsuishi.base.settings import Settings, mirrored
 from tsuishi.engines.docker.containers import hardening
 from tsuishi.engines.docker.daemon import identify
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.interface import Limits
+from tsuishi.engines.interface import ResourceLimits
 from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -132,7 +132,7 @@ def test_a_health_check_of_an_image_does_not_run_beside_a_trial(
 
     try:
         assert health(**identify(client).needs) == "starting"
-        assert health(**identify(client).needs, **hardening(Limits(pids=64), {})) == ""
+        assert health(**identify(client).needs, **hardening(ResourceLimits(pids=64), {})) == ""
     finally:
         client.images.remove(str(image.id))
 
@@ -201,7 +201,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
     """A device that is not there is found out between creating and starting the container, by Docker."""
     given = hardening
 
-    def with_a_device(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+    def with_a_device(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
     monkeypatch.setattr("tsuishi.engines.docker.engine.hardening", with_a_device)

@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import missing
 from tests.pinned import environment
 from tsuishi.engines import sandbox
-from tsuishi.engines.interface import Built, Launch, Limits
+from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.listener import Timeout, Transcript, listen
@@ -55,7 +55,11 @@ def walls(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bo
     return bool(request.param == "sandbox")
 
 
-def started(*arguments: str, limits: Limits = Limits(), mounts: dict[Path, str] | None = None) -> ChildProcess:  # noqa: B008
+def started(
+    *arguments: str,
+    limits: ResourceLimits = ResourceLimits(),  # noqa: B008
+    mounts: dict[Path, str] | None = None,
+) -> ChildProcess:
     process = SubprocessEngine().start(BUILT, Launch(arguments, mounts or {}, "name", {}, limits))
     assert isinstance(process, ChildProcess)
     return process
@@ -67,7 +71,7 @@ def said(process: ChildProcess, timeout_s: float = 20) -> str:
     return log.decode()
 
 
-def variables(limits: Limits = Limits()) -> dict[str, str]:  # noqa: B008
+def variables(limits: ResourceLimits = ResourceLimits()) -> dict[str, str]:  # noqa: B008
     """The variables a workload sees."""
     return dict(line.split(" ", 1) for line in said(started("-c", SHOW, limits=limits)).splitlines())
 
@@ -75,7 +79,7 @@ def variables(limits: Limits = Limits()) -> dict[str, str]:  # noqa: B008
 def test_a_workload_sees_its_gpus_by_uuid_and_counts_them_as_nvml_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """CUDA alone numbers the fastest first, and telemetry would watch another GPU than the one that works."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3")
-    found = variables(Limits(gpus=(Gpu(0, "GPU-a"), Gpu(3, "GPU-b"))))
+    found = variables(ResourceLimits(gpus=(Gpu(0, "GPU-a"), Gpu(3, "GPU-b"))))
     assert (found["CUDA_VISIBLE_DEVICES"], found["CUDA_DEVICE_ORDER"]) == ("GPU-a,GPU-b", "PCI_BUS_ID")
 
 

@@ -4,12 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi.plan.worth import Costs, choose, next_ones, with_more_time
-from tsuishi.specs.questions import Asked, Cell
+from tsuishi.specs.questions import Asked, MatrixCell
 
 
 def comparison(name: str, worth: float = 1.0, environments: tuple[str, ...] = ("a",), stem: str = "") -> Asked:
     """Two cases of its own in an environment, or one in each of two."""
-    of, to = (Cell(f"{name}-{side}", environments[0 if side == "of" else -1]) for side in ("of", "to"))
+    of, to = (MatrixCell(f"{name}-{side}", environments[0 if side == "of" else -1]) for side in ("of", "to"))
     asked_id = f"suite/{stem or name}/{name}"
     return Asked(
         id=asked_id, kind="cases", title={"en": name}, worth=worth, quantity="step_s",

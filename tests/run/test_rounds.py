@@ -13,7 +13,7 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.rounds import Findings, Rounds
 from tsuishi.specs.case import Case
-from tsuishi.specs.questions import Asked, Cell
+from tsuishi.specs.questions import Asked, MatrixCell
 
 ENVIRONMENT = "env"
 
@@ -26,18 +26,18 @@ class Bench:
         self.left_s = left_s
         self.random = random.Random(1)  # noqa: S311
         self.scatter = scatter
-        self.truth: dict[Cell, float] = {}
-        self.took: dict[Cell, float] = {}
-        self.status: dict[Cell, str] = {}
-        self.first: dict[Cell, PlannedTrial] = {}
+        self.truth: dict[MatrixCell, float] = {}
+        self.took: dict[MatrixCell, float] = {}
+        self.status: dict[MatrixCell, str] = {}
+        self.first: dict[MatrixCell, PlannedTrial] = {}
         self.planned: list[tuple[list[str], list[str]]] = []
         self.done: list[str] = []
         # Whether claims have a verdict by now.
         self.judged = lambda asked: True
 
-    def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> Cell:
+    def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> MatrixCell:
         case = Case(suite="bench", protocol="steady", devices=devices)
-        cell = Cell(case.id, ENVIRONMENT)
+        cell = MatrixCell(case.id, ENVIRONMENT)
         trial = PlannedTrial(f"{case.id[:6]}.{ENVIRONMENT}.r1", case, ENVIRONMENT, "cpu", 1, "w", {}, 60.0, expected_s)
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
@@ -57,18 +57,18 @@ class Bench:
         findings = Findings(self.run, lambda asked: self.judged(asked))
         return Rounds(findings, self.first, asked, others, 0, lambda: self.left_s, planned)
 
-    def go(self, rounds: Rounds, most: int = 10_000) -> Counter[Cell]:
+    def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
         """Measure until there is nothing more, or so many trials; how many trials each cell got."""
-        counts: Counter[Cell] = Counter()
+        counts: Counter[MatrixCell] = Counter()
         for trial in rounds:
             self.measure(trial)
-            counts[Cell(trial.case.id, trial.environment)] += 1
+            counts[MatrixCell(trial.case.id, trial.environment)] += 1
             if sum(counts.values()) >= most:
                 break
         return counts
 
     def measure(self, trial: PlannedTrial) -> None:
-        cell = Cell(trial.case.id, trial.environment)
+        cell = MatrixCell(trial.case.id, trial.environment)
         status = self.status.get(cell, "ok")
         partial = self.run.partial(f"{trial.id}.a1")
         step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)

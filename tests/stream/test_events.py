@@ -15,7 +15,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.stream.events import (
     MAX_EVENT_BYTES,
     MOST_EVENTS,
-    Environment,
+    EnvironmentReport,
     Event,
     EventParser,
     Failed,
@@ -108,7 +108,7 @@ def test_an_environment_carries_all_facts_that_were_reported_and_no_others() -> 
         "libraries": ["a", 1, None],
     }
     found = parse_event(encoded("environment", 0, **facts)[1:-1])
-    assert isinstance(found, Environment)
+    assert isinstance(found, EnvironmentReport)
     assert found.facts() == facts
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.intervals import Pool
 from tsuishi.specs.claims import Selection
-from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import Missing
 
@@ -17,9 +17,9 @@ LESS = {"hold": {"below": 0.95}, "direction": {"below": 1.0}}
 TIGHT = Pool(1e-6, 10)
 
 
-def outcome(*given: object) -> Outcome:
+def outcome(*given: object) -> CheckResult:
     found = evaluate(*given)  # type: ignore[arg-type]
-    assert isinstance(found, Outcome)
+    assert isinstance(found, CheckResult)
     return found
 
 

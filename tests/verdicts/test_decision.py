@@ -9,8 +9,8 @@ import pytest
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.intervals import pool
 from tsuishi.specs.claims import Check
-from tsuishi.verdicts.checks import Outcome, evaluate
-from tsuishi.verdicts.decision import Evidence, decide, on_values, together, too_few
+from tsuishi.verdicts.checks import CheckResult, evaluate
+from tsuishi.verdicts.decision import PValues, decide, on_values, together, too_few
 from tsuishi.verdicts.findings import Finding
 
 RUNS = 2000
@@ -19,28 +19,28 @@ FIVE_PERCENT = 0.05 + 3 * math.sqrt(0.05 * 0.95 / RUNS)
 A_TO_B = {"of": {"framework": ["torch"]}, "to": {"framework": ["tensorflow"]}}
 SCATTER = 0.05
 
-SAYS = Evidence(0.001, 0.001, 1.0)
-SAYS_NOTHING = Evidence(1.0, 0.4, 0.7)
+SAYS = PValues(0.001, 0.001, 1.0)
+SAYS_NOTHING = PValues(1.0, 0.4, 0.7)
 
 
 @pytest.mark.parametrize(
     ("evidence", "verdict"),
     [
-        (Evidence(0.05, 0.01, 1.0), "reproduced"),
-        (Evidence(0.06, 0.05, 1.0), "direction only"),
-        (Evidence(1.0, 1.0, 0.05), "contradicted"),
-        (Evidence(0.06, 0.06, 0.06), "inconclusive"),
+        (PValues(0.05, 0.01, 1.0), "reproduced"),
+        (PValues(0.06, 0.05, 1.0), "direction only"),
+        (PValues(1.0, 1.0, 0.05), "contradicted"),
+        (PValues(0.06, 0.06, 0.06), "inconclusive"),
     ],
 )
-def test_a_single_claim_is_judged_by_95_percent_intervals(evidence: Evidence, verdict: str) -> None:
+def test_a_single_claim_is_judged_by_95_percent_intervals(evidence: PValues, verdict: str) -> None:
     assert decide([evidence]) == [verdict]
 
 
 def test_the_claims_of_a_family_are_judged_by_wider_intervals_until_one_says_nothing() -> None:
     """Holm's levels of three are 0.05 / 3, 0.05 / 2 and 0.05."""
-    family = [Evidence(0.04, 0.04, 1.0), Evidence(0.02, 0.02, 1.0), Evidence(1.0, 1.0, 0.01)]
+    family = [PValues(0.04, 0.04, 1.0), PValues(0.02, 0.02, 1.0), PValues(1.0, 1.0, 0.01)]
     assert decide(family) == ["reproduced", "reproduced", "contradicted"]
-    family[1] = Evidence(0.03, 0.03, 1.0)
+    family[1] = PValues(0.03, 0.03, 1.0)
     assert decide(family) == ["inconclusive", "inconclusive", "contradicted"]
     assert decide([SAYS, SAYS_NOTHING]) == ["reproduced", "inconclusive"]
 
@@ -49,8 +49,8 @@ def test_a_claim_of_several_checks_holds_with_all_and_falls_with_one() -> None:
     rows = [steps(1.0, 1.01, 0.99), steps(2.0, 2.02, 1.98, framework="tensorflow")]
     holds = evaluate(check("order", **A_TO_B, hold={"below": 1.0}), rows)
     fails = evaluate(check("order", **A_TO_B, hold={"above": 1.0}), rows)
-    assert isinstance(holds, Outcome)
-    assert isinstance(fails, Outcome)
+    assert isinstance(holds, CheckResult)
+    assert isinstance(fails, CheckResult)
     assert decide([together([holds, holds])]) == ["reproduced"]
     assert decide([together([holds, fails])]) == ["contradicted"]
 
@@ -59,7 +59,7 @@ def test_numbers_without_scatter_are_inside_a_region_or_not() -> None:
     rows = [steps(2500.2), steps(764.6, framework="tensorflow")]
     about_four = check("ratio", **A_TO_B, hold={"above": 3.5, "below": 4.5}, direction={"above": 1.0})
     found = evaluate(about_four, rows)
-    assert isinstance(found, Outcome)
+    assert isinstance(found, CheckResult)
     assert on_values([found]) == "direction only"
 
 
@@ -67,8 +67,8 @@ def test_a_verdict_wants_three_trials_of_every_case_but_a_status_does_not() -> N
     rows = [steps(1.0, 1.1, 1.2), steps(2.0, 2.1, framework="tensorflow")]
     few = evaluate(check("order", **A_TO_B, hold={"below": 1.0}), rows)
     present = evaluate(check("presence", of={"batch_size": [128]}), rows[:1])
-    assert isinstance(few, Outcome)
-    assert isinstance(present, Outcome)
+    assert isinstance(few, CheckResult)
+    assert isinstance(present, CheckResult)
     assert too_few([few, present]) == 2
     assert too_few([present]) is None
 
@@ -106,7 +106,7 @@ def verdicts_on(claim: Check, trials: int, seed: int) -> Counter[str]:
     counted: Counter[str] = Counter()
     for _ in range(RUNS):
         found = evaluate(claim, same_twice(random, trials))
-        assert isinstance(found, Outcome)
+        assert isinstance(found, CheckResult)
         counted[decide([together([found])])[0]] += 1
     return counted
 
@@ -131,7 +131,7 @@ def test_a_family_of_false_claims_is_rarely_wrong_in_any_of_them(trials: int) ->
     wrong = 0
     for _ in range(RUNS // 2):
         found = [evaluate(CLAIMS["order"], same_twice(random, trials)) for _ in range(4)]
-        family = [together([one]) for one in found if isinstance(one, Outcome)]
+        family = [together([one]) for one in found if isinstance(one, CheckResult)]
         wrong += set(decide(family)) != {"inconclusive"}
     assert wrong / (RUNS // 2) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / (RUNS // 2))
 
@@ -144,7 +144,7 @@ def test_an_effect_that_is_there_is_found(trials: int) -> None:
     for _ in range(RUNS // 2):
         findings = [one if one.framework == "torch" else _slower(one, 1 / 0.9) for one in same_twice(random, trials)]
         found = evaluate(CLAIMS["ratio"], findings)
-        assert isinstance(found, Outcome)
+        assert isinstance(found, CheckResult)
         counted[decide([together([found])])[0]] += 1
     assert counted["contradicted"] / (RUNS // 2) <= 0.05
     assert (counted["reproduced"] + counted["direction only"]) / (RUNS // 2) > 0.9

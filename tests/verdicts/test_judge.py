@@ -9,7 +9,7 @@ from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, training_case
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.source import Source, read_sources
-from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement, judge, self_consistency
 
@@ -56,7 +56,7 @@ def test_a_verdict_is_what_the_interval_says(tmp_path: Path, two_s: float, verdi
     (found,) = judged(run, claim(FASTER_ON_TWO))
     assert (found.verdict, str(found.subject)) == (verdict, f"{TORCH}, steady")
     (outcome,) = found.outcomes
-    assert isinstance(outcome, Outcome)
+    assert isinstance(outcome, CheckResult)
     assert outcome.summary is not None
     assert outcome.shown(outcome.summary.value) == pytest.approx(two_s / 0.1)
 
@@ -68,7 +68,7 @@ def test_simulated_devices_show_something_and_support_nothing(tmp_path: Path) ->
         add_steps(run, TORCH, step_s, devices=devices, strategy=strategy, fields=fields)
     (found,) = judged(run, claim(FASTER_ON_TWO))
     assert (found.verdict, found.hindrance) == ("not tested", "no gpu")
-    assert isinstance(found.outcomes[0], Outcome)
+    assert isinstance(found.outcomes[0], CheckResult)
 
 
 def test_what_is_about_any_machine_is_judged_on_a_cpu(tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_claims_of_a_source_are_one_family_for_each_environment(tmp_path: Path) 
         {**FASTER_ON_TWO, "hold": {"above": 0.965, "below": 0.975}, "direction": {"above": 0.965, "below": 0.98}}
     )
     several = judged(run, slightly, *(nothing.model_copy(update={"id": f"b{number}"}) for number in range(4)))
-    assert isinstance(alone.outcomes[0], Outcome)
+    assert isinstance(alone.outcomes[0], CheckResult)
     p = alone.outcomes[0].p_hold
     assert 0.01 < p < 0.05
     assert alone.verdict == "reproduced"

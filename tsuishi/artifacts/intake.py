@@ -36,7 +36,7 @@ _NAMES = re.compile(
     rf"oci-layout|(index|manifest)\.json|{image_archive.BLOBS}[0-9a-f]{{64}}"
     rf"|{image_archive.NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
 )
-_LIMITS = strict_tar.Limits(members=MOST_LAYERS + 20)
+_LIMITS = strict_tar.ArchiveLimits(members=MOST_LAYERS + 20)
 # All parts but the layers: the record has the bill of materials in it, a few hundred kilobytes.
 _TEXT = 16 << 20
 # All layers, unpacked.
@@ -45,7 +45,7 @@ _UNPACKED = 64 << 30
 _Blob = Annotated[str, Field(pattern=rf"^{image_archive.BLOBS}[0-9a-f]{{64}}$")]
 
 
-class _Saved(Received):
+class _ManifestImage(Received):
     """The image of a manifest.json."""
 
     config: _Blob = Field(alias="Config")
@@ -53,7 +53,7 @@ class _Saved(Received):
     layers: list[_Blob] = Field(alias="Layers", min_length=1, max_length=MOST_LAYERS)
 
 
-class _Manifest(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length=1)]]):
+class _ManifestFile(RootModel[Annotated[list[_ManifestImage], Field(min_length=1, max_length=1)]]):
     """manifest.json."""
 
 
@@ -87,7 +87,7 @@ class _Layer(Part):
 
 
 @dataclass(frozen=True)
-class Image:
+class ReceivedImage:
     """What an archive holds, checked: one image with one name, and the notes that travel with it."""
 
     tag: str
@@ -133,7 +133,7 @@ class Image:
         return packed({**self.descriptions, self._config.name: self.config}, self.layers, file)
 
 
-def read_archive(path: Path) -> Image:
+def read_archive(path: Path) -> ReceivedImage:
     """Read an archive from end to end; raises UserError where anything in it is not what its name or checksum says."""
     beside = path.with_name(path.name + image_archive.CHECKSUM)
     if beside.exists():
@@ -158,10 +158,10 @@ def parsed(path: Path, name: str, text: bytes, model: type[M]) -> M:
         raise UserError(f"{path}: {error}: {ALTERED}") from error
 
 
-def _image(path: Path, file: IO[bytes]) -> Image:
+def _image(path: Path, file: IO[bytes]) -> ReceivedImage:
     texts: dict[str, bytes] = {}
     layers: dict[str, _Layer] = {}
-    saved: _Saved | None = None
+    saved: _ManifestImage | None = None
     for member in strict_tar.members(file, _LIMITS):
         if not texts and not member.name.startswith(image_archive.NOTES):
             raise UserError(f"{path}: not written by `invoke export`; `docker load` takes images of other origin")
@@ -173,7 +173,7 @@ def _image(path: Path, file: IO[bytes]) -> Image:
         else:
             texts[member.name] = _text(path, member, sum(map(len, texts.values())))
         if member.name == image_archive.MANIFEST:
-            (saved,) = parsed(path, image_archive.MANIFEST, texts[image_archive.MANIFEST], _Manifest).root
+            (saved,) = parsed(path, image_archive.MANIFEST, texts[image_archive.MANIFEST], _ManifestFile).root
     for name in (image_archive.MANIFEST, *((saved.config, *saved.layers) if saved else ())):
         if name not in texts and name not in layers:
             raise UserError(f"{path}: {name} is missing: not the whole archive; copy it again")
@@ -181,7 +181,7 @@ def _image(path: Path, file: IO[bytes]) -> Image:
     return _checked(path, saved, texts, tuple(layers[name] for name in saved.layers))
 
 
-def _checked(path: Path, saved: _Saved, texts: dict[str, bytes], layers: tuple[_Layer, ...]) -> Image:
+def _checked(path: Path, saved: _ManifestImage, texts: dict[str, bytes], layers: tuple[_Layer, ...]) -> ReceivedImage:
     """The image of these parts. Raises UserError for one that is of no use, and where two do not go together."""
     text = texts.pop(saved.config, b"")
     config = parsed(path, "the image's config", text, _Config)
@@ -190,7 +190,7 @@ def _checked(path: Path, saved: _Saved, texts: dict[str, bytes], layers: tuple[_
         for name in list(texts)
         if name.startswith(image_archive.NOTES)
     }
-    image = Image(saved.tags[0], config.process.labels, notes, text, layers)
+    image = ReceivedImage(saved.tags[0], config.process.labels, notes, text, layers)
     # One engine reads the index and what it leads to, another manifest.json.
     for name, description in image.descriptions.items():
         if texts.pop(name, None) != description:

@@ -37,7 +37,7 @@ class Damaged(ValueError):
 
 
 @dataclass(frozen=True)
-class Limits:
+class ArchiveLimits:
     """What an archive may hold at most."""
 
     members: int = 10_000
@@ -58,13 +58,13 @@ class Member:
     content: Iterator[bytes]
 
 
-def members(file: IO[bytes], limits: Limits = Limits()) -> Iterator[Member]:
+def members(file: IO[bytes], limits: ArchiveLimits = ArchiveLimits()) -> Iterator[Member]:
     """The entries of a tar archive, read to the end of the file. Raises Damaged where it comes to what is wrong."""
     return _Reader(file, limits).members()
 
 
 class _Reader:
-    def __init__(self, file: IO[bytes], limits: Limits) -> None:
+    def __init__(self, file: IO[bytes], limits: ArchiveLimits) -> None:
         self._file = file
         self._limits = limits
         self._offset = 0

@@ -18,7 +18,7 @@ from tsuishi.specs.environment import Environment, open_refusal, read_environmen
 _COMFORTABLE_DISK_BYTES = 15e9
 
 
-class Finding(NamedTuple):
+class MachineCheck(NamedTuple):
     """What was found about something a run may need; where it is not as it should be, the remedy."""
 
     subject: str
@@ -42,47 +42,47 @@ def examine(work: Session) -> None:
         work.screen.say(f"{state:7} environment {environment.name}: {said}")
 
 
-def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[Finding]:
+def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
     """Interpreters and engines."""
-    yield Finding("Python for tsuishi", ".".join(str(part) for part in sys.version_info[:3]))
+    yield MachineCheck("Python for tsuishi", ".".join(str(part) for part in sys.version_info[:3]))
     docker = work.builder.engines["docker"]
     try:
         answer = docker.availability()
-        yield Finding("Docker", answer.version or answer.reason, answer.remedy)
+        yield MachineCheck("Docker", answer.version or answer.reason, answer.remedy)
         if answer.usable and (why_not := docker.why_no_gpus(work.nvml.gpus)):
             found, _, remedy = why_not.partition(": ")
-            yield Finding("GPUs in containers", found, remedy)
+            yield MachineCheck("GPUs in containers", found, remedy)
     except UserError as error:
-        yield Finding("Docker", str(error), "see above")
+        yield MachineCheck("Docker", str(error), "see above")
     walls = sandbox.described(sys.executable)
     remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
-    yield Finding("sandbox for trials without a container", walls, remedy)
+    yield MachineCheck("sandbox for trials without a container", walls, remedy)
     for wanted in sorted({one.python for one in environments if one.python}):
         python = find_python(wanted, work.settings.pythons)
         if python:
-            yield Finding(f"CPython {wanted}", f"{full_version(python)} at {python}")
+            yield MachineCheck(f"CPython {wanted}", f"{full_version(python)} at {python}")
         else:
             remedy = f"pyenv install {wanted}, or uv python install {wanted}"
-            yield Finding(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
+            yield MachineCheck(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
 
 
-def _gpus(work: Session) -> Iterator[Finding]:
+def _gpus(work: Session) -> Iterator[MachineCheck]:
     gpus = work.nvml.describe()
     if not gpus:
         remedy = "everything runs on the CPU; install NVIDIA's driver if there is one"
-        yield Finding("GPU", f"none ({work.nvml.why_not or 'no device'})", remedy)
+        yield MachineCheck("GPU", f"none ({work.nvml.why_not or 'no device'})", remedy)
         return
-    yield Finding("NVIDIA driver", str(work.nvml.driver()))
+    yield MachineCheck("NVIDIA driver", str(work.nvml.driver()))
     for gpu in gpus:
-        yield Finding(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
+        yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
     for said in shared_with(work.nvml):
-        yield Finding("GPU", said)
+        yield MachineCheck("GPU", said)
     for one in work.nvml.gpus:
         if used := used_by_others(work.nvml, one):
-            yield Finding(f"GPU {one.index}", used, "free it, or choose others with --gpus")
+            yield MachineCheck(f"GPU {one.index}", used, "free it, or choose others with --gpus")
 
 
-def _disk(work: Session) -> Finding:
+def _disk(work: Session) -> MachineCheck:
     free = free_bytes(work.settings.cache)
     remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
-    return Finding("disk for the cache", f"{units.megabytes(free)} free at {work.settings.cache}", remedy)
+    return MachineCheck("disk for the cache", f"{units.megabytes(free)} free at {work.settings.cache}", remedy)

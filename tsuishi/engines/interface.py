@@ -57,7 +57,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """What a trial may use.
 
     `seconds` are the runner's to watch; where the runner is gone, the engine ends the trial some time later.
@@ -89,7 +89,7 @@ class Launch:
     mounts: Mapping[Path, str]
     name: str
     labels: Mapping[str, str]
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
 
 
 class Process(Protocol):

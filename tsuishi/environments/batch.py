@@ -36,7 +36,7 @@ class Fetched:
 
 
 @dataclass(frozen=True)
-class Outcome(Generic[Made]):
+class JobResult(Generic[Made]):
     """What became of one environment: something made, or why not."""
 
     name: str
@@ -118,17 +118,17 @@ class Building:
         but = f", but for the base images of {', '.join(bare)}" if bare else ""
         self._screen.say(f"{self._settings.cache} holds what `invoke build --offline` needs{but}; carry it over")
 
-    def _each(self, doing: str, environments: Sequence[Environment], work: Work[Made]) -> list[Outcome[Made]]:
+    def _each(self, doing: str, environments: Sequence[Environment], work: Work[Made]) -> list[JobResult[Made]]:
         with self._screen.working(doing, [environment.name for environment in environments]) as lines:
 
-            def one(environment: Environment) -> Outcome[Made]:
+            def one(environment: Environment) -> JobResult[Made]:
                 return self._one(environment, lines[environment.name], work, alone=len(environments) == 1)
 
             return threads.each(environments, one, jobs(self._settings))
 
     def _one(
         self, environment: Environment, line: console.WorkProgress, work: Work[Made], *, alone: bool
-    ) -> Outcome[Made]:
+    ) -> JobResult[Made]:
         begun = time.monotonic()
         made, failure = None, None
 
@@ -154,7 +154,7 @@ class Building:
         line.ends()
         if failure is not None and not alone:
             self._screen.say(f"{environment.name}: failed after {units.duration(took)}; the others go on")
-        return Outcome(environment.name, took, line.bytes, made, failure)
+        return JobResult(environment.name, took, line.bytes, made, failure)
 
     def _build(self, environment: Environment, say: Say, downloaded: Progress) -> Ready:
         begun = time.monotonic()
@@ -185,7 +185,7 @@ class Building:
                 f"`invoke fetch --env {names}` where there is a network, and carry {self._settings.cache} over"
             )
 
-    def _learn(self, outcomes: Sequence[Outcome[Ready]], new: Sequence[Environment]) -> None:
+    def _learn(self, outcomes: Sequence[JobResult[Ready]], new: Sequence[Environment]) -> None:
         """Remember what building took; not of what another cache, or an import, had left to be entered only."""
         names = {environment.name for environment in new}
         for outcome in outcomes:
@@ -195,7 +195,7 @@ class Building:
                 self._history.learn(name, outcome.took_s, expect.build_s, (f"build {engine}",))
                 self._history.keep()
 
-    def _sum_up(self, outcomes: Sequence[Outcome[Ready]], took_s: float) -> None:
+    def _sum_up(self, outcomes: Sequence[JobResult[Ready]], took_s: float) -> None:
         built = [(outcome, outcome.made) for outcome in outcomes if outcome.made]
         if not built:
             return
@@ -220,7 +220,7 @@ class Building:
             for engine in {self._builder.engine_for(environment) for environment in environments}:
                 engine.tidy()
 
-    def _tell_failures(self, outcomes: Sequence[Outcome[Made]], done: str) -> None:
+    def _tell_failures(self, outcomes: Sequence[JobResult[Made]], done: str) -> None:
         """Raise UserError where something failed: the failure itself, or how many there were, each told before."""
         failures = {outcome.name: outcome.failure for outcome in outcomes if outcome.failure}
         if len(failures) == 1:

@@ -7,7 +7,7 @@ from typing import Any
 from tsuishi.base import threads, toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.engines.interface import Built, Engine, Launch, Limits
+from tsuishi.engines.interface import Built, Engine, Launch, ResourceLimits
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
@@ -41,7 +41,7 @@ def ask(
             mounts={rooms.workloads: WORKLOADS_INSIDE},
             name=f"tsuishi-{workload}-{built.environment.name}-{time.time_ns()}",
             labels={workload: built.environment.name},
-            limits=Limits(gpus=gpus, seconds=timeout_s),
+            limits=ResourceLimits(gpus=gpus, seconds=timeout_s),
         ),
     )
     try:

@@ -10,7 +10,7 @@ from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
-from tsuishi.specs.suite import Settings
+from tsuishi.specs.suite import TimingSettings
 
 _WORKLOAD = "self_check"
 # A driver that compiles PTX for a GPU the stack does not know may take many minutes, once.
@@ -41,7 +41,7 @@ def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Seque
         "case": _STEP.axes,
         "framework": framework_of(ready.environment),
         "accelerator": accelerator,
-        "settings": Settings().model_dump(),
+        "settings": TimingSettings().model_dump(),
         "budget_s": _TIMEOUT_S,
     }
     errors: dict[str, float] = {}

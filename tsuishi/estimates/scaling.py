@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 _FREE = ("devices", "strategy", "batch_size")
 
 
-class Measured(NamedTuple):
+class SpeedPoint(NamedTuple):
     """One case of one series (an environment, or published hardware): its axes, and images/s."""
 
     series: str
@@ -37,7 +37,7 @@ class Scaling(NamedTuple):
         return self.speedup / float(self.axes["devices"])
 
 
-def scalings(measured: Iterable[Measured]) -> Iterator[Scaling]:
+def scalings(measured: Iterable[SpeedPoint]) -> Iterator[Scaling]:
     """Every case on two devices or more with a baseline: 1 device, strategy none, all other axes equal.
 
     Strong ones first; in the order given. A weak one needs a batch that the devices share evenly.

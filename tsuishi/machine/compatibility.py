@@ -57,7 +57,7 @@ class KnownGpu(toml.Spec):
     source: str
 
 
-class Table(toml.Spec):
+class CompatibilityTable(toml.Spec):
     """images/compatibility.toml."""
 
     sources: tuple[Citation, ...]
@@ -66,7 +66,7 @@ class Table(toml.Spec):
     gpus: tuple[KnownGpu, ...] = ()
 
     @model_validator(mode="after")
-    def _every_source_is_listed(self) -> "Table":
+    def _every_source_is_listed(self) -> "CompatibilityTable":
         known = {one.id for one in self.sources}
         entries: list[Toolkit | Architecture | KnownGpu] = [*self.cuda, *self.architectures, *self.gpus]
         for entry in entries:
@@ -82,9 +82,9 @@ class Table(toml.Spec):
         return {capability: one for one in self.architectures for capability in one.capabilities}
 
 
-def read_table(images: Path) -> Table:
+def read_table(images: Path) -> CompatibilityTable:
     """The table. Raises UserError for a file that is missing or wrong."""
-    return toml.load(images / COMPATIBILITY, Table)
+    return toml.load(images / COMPATIBILITY, CompatibilityTable)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,9 @@ def runs_natively(cuda: Cuda, capability: str) -> bool:
     return lowest <= own and (own <= highest or own[0] == highest[0])
 
 
-def misfit(environment: Environment, gpus: Sequence[Gpu], driver: str | None, table: Table) -> Misfit | None:
+def misfit(
+    environment: Environment, gpus: Sequence[Gpu], driver: str | None, table: CompatibilityTable
+) -> Misfit | None:
     """What keeps these GPUs from running the environment: the GPU itself, or the driver; None where nothing does."""
     cuda = environment.cuda
     if cuda is None:
@@ -130,7 +132,7 @@ def refusal(
     environment: Environment,
     gpus: Sequence[Gpu],
     driver: str | None,
-    table: Table,
+    table: CompatibilityTable,
     known: Iterable[Environment],
     force: bool = False,
 ) -> str:
@@ -148,7 +150,11 @@ def refusal(
 
 
 def fitting(
-    environment: Environment, gpus: Sequence[Gpu], driver: str | None, table: Table, known: Iterable[Environment]
+    environment: Environment,
+    gpus: Sequence[Gpu],
+    driver: str | None,
+    table: CompatibilityTable,
+    known: Iterable[Environment],
 ) -> list[str]:
     """Names of the environments with the same framework that these GPUs run; what is known whole comes first."""
     fit = [
@@ -159,13 +165,13 @@ def fitting(
     return [one.name for one in sorted(fit, key=lambda one: (bool(one.open), one.name))]
 
 
-def _described(gpu: Gpu, table: Table) -> str:
+def _described(gpu: Gpu, table: CompatibilityTable) -> str:
     capability = gpu["compute_capability"]
     architecture = table.by_capability.get(capability)
     return f"{gpu['name']} is compute capability {capability}{f' ({architecture.name})' if architecture else ''}"
 
 
-def _last_branch(gpus: Sequence[Gpu], table: Table) -> tuple[str, int] | None:
+def _last_branch(gpus: Sequence[Gpu], table: CompatibilityTable) -> tuple[str, int] | None:
     """The architecture among these GPUs whose drivers end first, and with which branch."""
     found = [table.by_capability.get(gpu["compute_capability"]) for gpu in gpus]
     ended = [(one.name, one.last_driver_branch) for one in found if one and one.last_driver_branch is not None]

@@ -29,14 +29,14 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class UsableEnvironments:
     """The environments that can be made here, and why the others cannot."""
 
     environments: tuple[Environment, ...]
     left_out: dict[str, str]
 
 
-def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: bool = True) -> Chosen:
+def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
     """The named environments, or every default one this machine can make and, if they are `to_run`, use as asked.
 
     Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
@@ -55,7 +55,7 @@ def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: b
     if not chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UserError(f"no environment can be used here: {reasons or 'images/ marks none as default'}")
-    return Chosen(tuple(chosen), left_out)
+    return UsableEnvironments(tuple(chosen), left_out)
 
 
 def why_not_run(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, environment: Environment) -> str:

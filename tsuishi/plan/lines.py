@@ -9,7 +9,7 @@ from tsuishi.base.units import duration, megabytes
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.trials import PlannedTrial, cell_of
-from tsuishi.plan.worth import More
+from tsuishi.plan.worth import Extension
 from tsuishi.specs.questions import Asked
 
 # What people are told of more time is told in whole minutes, rounded up.
@@ -53,7 +53,7 @@ def words(asked: Asked) -> str:
     return f"{asked.source} ({asked.claim}): {asked.title['en']}" if asked.claim else asked.title["en"]
 
 
-def more_text(more: Sequence[More], outlined: Outline) -> str:
+def more_text(more: Sequence[Extension], outlined: Outline) -> str:
     """What more time would bring, in words: "12 min more: …; 25 min more: …"."""
     asked = {one.id: one for one in (*outlined.asked, *outlined.others)}
     return "; ".join(

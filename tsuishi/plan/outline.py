@@ -10,14 +10,14 @@ from tsuishi.plan.worth import (
     BETWEEN_S,
     LOOKS,
     MOST_MAIN,
-    Chosen,
     Costs,
-    More,
+    Extension,
+    QuestionChoice,
     choose,
     with_more_time,
 )
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked, Cell
+from tsuishi.specs.questions import Asked, MatrixCell
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Outline:
     trials: tuple[PlannedTrial, ...]
     costs: Costs
     further: int = 0
-    more: tuple[More, ...] = ()
+    more: tuple[Extension, ...] = ()
 
     @property
     def environments(self) -> tuple[str, ...]:
@@ -92,9 +92,9 @@ def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
     return tuple(one.model_copy(update={"main": True}) for one in asked)
 
 
-def _trials(matrix: Matrix, chosen: Chosen, seed: int) -> list[PlannedTrial]:
+def _trials(matrix: Matrix, chosen: QuestionChoice, seed: int) -> list[PlannedTrial]:
     """The trials of the chosen questions, as many as they are given time for."""
-    counts: dict[Cell, int] = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
+    counts: dict[MatrixCell, int] = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
     for one in chosen.questions:
         for cell in one.cells:
             counts[cell] = max(counts.get(cell, 0), chosen.trials if one.compares else min(chosen.trials, LOOKS[0]))

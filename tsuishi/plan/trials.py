@@ -13,7 +13,7 @@ from tsuishi.machine.history import History
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator, Environment
-from tsuishi.specs.questions import Cell, Possible
+from tsuishi.specs.questions import MatrixCell, Possible
 from tsuishi.specs.suite import Suite, select_suites
 
 # What a trial's name says of its case, where it is not the usual.
@@ -49,8 +49,8 @@ class PlannedTrial:
 class Matrix:
     """Everything that could be measured: of every cell its first trial, and how many the profile gives it."""
 
-    first: dict[Cell, PlannedTrial]
-    repetitions: dict[Cell, int]
+    first: dict[MatrixCell, PlannedTrial]
+    repetitions: dict[MatrixCell, int]
     possible: tuple[Possible, ...]
 
 
@@ -78,7 +78,7 @@ def matrix(
         for suite in suites:
             profile = suite.profile(choice.profile)
             for trial in first_trials(suite, environment, accelerator, choice, len(nvml)):
-                cell = Cell(trial.case.id, environment.name)
+                cell = MatrixCell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
                 found.first[cell] = replace(
                     trial,
@@ -116,9 +116,9 @@ def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
     return replace(trial, id=f"{name}.r{repetition}", repetition=repetition)
 
 
-def cell_of(trial: PlannedTrial) -> Cell:
+def cell_of(trial: PlannedTrial) -> MatrixCell:
     """The cell a trial is of."""
-    return Cell(trial.case.id, trial.environment)
+    return MatrixCell(trial.case.id, trial.environment)
 
 
 def history_name(trial: "PlannedTrial", data: Mapping[str, str] | None) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tsuishi.specs.questions import Asked, Cell
+from tsuishi.specs.questions import Asked, MatrixCell
 
 # What passes between two trials, in seconds: writing the last one down, starting the next one's telemetry.
 BETWEEN_S = 0.3
@@ -28,7 +28,7 @@ class Costs:
     `jobs`: how many environments are built at once.
     """
 
-    trial_s: Mapping[Cell, float]
+    trial_s: Mapping[MatrixCell, float]
     build_s: Mapping[str, float]
     jobs: int = 1
 
@@ -37,12 +37,12 @@ class Costs:
         each = [self.build_s.get(name, 0.0) for name in environments]
         return max(max(each, default=0.0), sum(each) / self.jobs)
 
-    def measuring_s(self, trials: Mapping[Cell, int]) -> float:
+    def measuring_s(self, trials: Mapping[MatrixCell, int]) -> float:
         """Of so many trials of each cell."""
         return sum(self.trial_s[cell] * count for cell, count in trials.items())
 
 
-class Chosen(NamedTuple):
+class QuestionChoice(NamedTuple):
     """The main questions that fit, how many trials a cell of each comparison is given, and what fits beside them."""
 
     questions: tuple[Asked, ...]
@@ -50,29 +50,32 @@ class Chosen(NamedTuple):
     further: tuple[Asked, ...] = ()
 
 
-def choose(candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()) -> Chosen:
+def choose(
+    candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()
+) -> QuestionChoice:
     """The main questions: those worth most per second, few enough that open ones reach six trials.
 
     Where fewer than three questions fit so, each gets three trials; where none does, one trial, on which no verdict
     rests. `environments`: those that are made in any case. The same arguments give the same answer.
     """
     wanted, least = (
-        Chosen(_greedy(candidates, costs, left_s, trials, environments), trials) for trials in (_WANTED, LOOKS[0])
+        QuestionChoice(_greedy(candidates, costs, left_s, trials, environments), trials)
+        for trials in (_WANTED, LOOKS[0])
     )
     if wanted.questions and len(wanted.questions) >= min(_FEWEST_MAIN, len(least.questions)):
         return wanted._replace(further=_beside(candidates, costs, left_s, wanted, environments))
     if least.questions:
         return least
-    return Chosen(_greedy(candidates, costs, left_s, 1, environments), 1)
+    return QuestionChoice(_greedy(candidates, costs, left_s, 1, environments), 1)
 
 
 def _beside(
-    candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: Chosen, environments: Collection[str]
+    candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: QuestionChoice, environments: Collection[str]
 ) -> tuple[Asked, ...]:
     """What fits beside six main questions, with three trials a cell: its environments are worth building too."""
     if len(chosen.questions) < MOST_MAIN:
         return ()
-    counted: dict[Cell, int] = {}
+    counted: dict[MatrixCell, int] = {}
     for one in chosen.questions:
         for cell in one.cells:
             counted[cell] = max(counted.get(cell, 0), _target(one, chosen.trials))
@@ -82,12 +85,14 @@ def _beside(
     return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
 
 
-def next_ones(candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[Cell, int]) -> tuple[Asked, ...]:
+def next_ones(
+    candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[MatrixCell, int]
+) -> tuple[Asked, ...]:
     """Further questions, where those before them are answered: with three trials a cell, of which some are `done`."""
     return _greedy(candidates, costs, left_s, LOOKS[0], (), done)
 
 
-class More(NamedTuple):
+class Extension(NamedTuple):
     """What becomes possible with so many seconds more: the ids of questions."""
 
     seconds: float
@@ -95,13 +100,13 @@ class More(NamedTuple):
 
 
 def with_more_time(
-    candidates: Sequence[Asked], costs: Costs, spare_s: float, done: Mapping[Cell, int], most: int = 3
-) -> list[More]:
+    candidates: Sequence[Asked], costs: Costs, spare_s: float, done: Mapping[MatrixCell, int], most: int = 3
+) -> list[Extension]:
     """What the next minutes would bring: the next questions by worth per second, each step with the time it takes.
 
     `spare_s`: what is left of the time as it is. Open questions among the candidates get the trials to their next look.
     """
-    found: list[More] = []
+    found: list[Extension] = []
     counted, environments, needed = dict(done), set[str](), -spare_s
     left = list(candidates)
     while left and len(found) < most:
@@ -113,7 +118,7 @@ def with_more_time(
         environments |= {*best.environments}
         for cell, count in trials[best.id].items():
             counted[cell] = counted.get(cell, 0) + count
-        found.append(More(max(0.0, needed), (best.id,)))
+        found.append(Extension(max(0.0, needed), (best.id,)))
     return found
 
 
@@ -123,7 +128,7 @@ def _greedy(
     left_s: float,
     trials: int,
     environments: Collection[str],
-    done: Mapping[Cell, int] | None = None,
+    done: Mapping[MatrixCell, int] | None = None,
     most: int = MOST_MAIN,
 ) -> tuple[Asked, ...]:
     """One question after the other, the one worth most per second of what it adds, while it fits.
@@ -160,16 +165,16 @@ def _target(one: Asked, trials: int) -> int:
     return trials if one.compares else min(trials, LOOKS[0])
 
 
-def _next_look(one: Asked, done: Mapping[Cell, int]) -> int:
+def _next_look(one: Asked, done: Mapping[MatrixCell, int]) -> int:
     fewest = min(done.get(cell, 0) for cell in one.cells)
     return next((look for look in LOOKS if look > fewest), fewest)
 
 
-def _missing(one: Asked, done: Mapping[Cell, int], target: int) -> dict[Cell, int]:
+def _missing(one: Asked, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
     return {cell: count for cell in one.cells if (count := target - done.get(cell, 0)) > 0}
 
 
-def _price(one: Asked, costs: Costs, trials: Mapping[Cell, int], made: Collection[str]) -> float:
+def _price(one: Asked, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
     """Seconds that a question adds to what is chosen already."""
     building_s = costs.building_s({*made, *one.environments}) - costs.building_s(made)
     return building_s + costs.measuring_s(trials)

@@ -18,7 +18,7 @@ from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_ones
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import read_trials
-from tsuishi.specs.questions import Asked, Cell
+from tsuishi.specs.questions import Asked, MatrixCell
 
 # An expected duration may be exceeded by so much before a trial no longer fits.
 _MARGIN = 1.1
@@ -54,7 +54,7 @@ class Findings:
         self._judged = judged
         # By question, and by the number of trials at which it was looked at.
         self._verdicts: dict[tuple[str, int], bool] = {}
-        self.of: dict[Cell, Found] = {}
+        self.of: dict[MatrixCell, Found] = {}
         for path, trial in run.finished():
             if trial["status"] in directory.FINDINGS:
                 self._take(path, trial)
@@ -67,10 +67,10 @@ class Findings:
             return ended
         return None
 
-    def trials(self, cell: Cell) -> int:
+    def trials(self, cell: MatrixCell) -> int:
         return self.of[cell].trials if cell in self.of else 0
 
-    def counts(self) -> dict[Cell, int]:
+    def counts(self) -> dict[MatrixCell, int]:
         """The number of trials of every cell."""
         return {cell: found.trials for cell, found in self.of.items()}
 
@@ -97,7 +97,7 @@ class Findings:
         """Whether the trials so far tell the two sides of a comparison apart, or find them alike."""
         from tsuishi.verdicts.answers import is_decided, ratio_of
 
-        def values(side: Sequence[Cell]) -> list[list[float]]:
+        def values(side: Sequence[MatrixCell]) -> list[list[float]]:
             return [list(self.of[cell].values.get(asked.quantity, {}).values()) for cell in side if cell in self.of]
 
         return is_decided(ratio_of(values(asked.of), values(asked.to)))
@@ -109,7 +109,7 @@ class Findings:
         return self._verdicts[key]
 
     def _take(self, path: Path, trial: Mapping[str, Any]) -> None:
-        found = self.of.setdefault(Cell(trial["case_id"], trial["environment"]), Found())
+        found = self.of.setdefault(MatrixCell(trial["case_id"], trial["environment"]), Found())
         found.statuses[trial["repetition"]] = trial["status"]
         if trial["status"] == "ok":
             axes = self._run.record(trial["case_record"])
@@ -145,7 +145,7 @@ class Rounds:
     def __init__(
         self,
         findings: Findings,
-        first: Mapping[Cell, PlannedTrial],
+        first: Mapping[MatrixCell, PlannedTrial],
         asked: Sequence[Asked],
         others: Sequence[Asked],
         seed: int,
@@ -260,7 +260,7 @@ class Rounds:
         fewest = min(self.findings.fewest(one) for one in questions)
         return next((look for look in LOOKS if look > fewest), LOOKS[-1])
 
-    def _price(self, one: Asked, counted: Mapping[Cell, int], look: int) -> float:
+    def _price(self, one: Asked, counted: Mapping[MatrixCell, int], look: int) -> float:
         """Seconds until each of its cells has so many trials."""
         cells = [cell for cell in one.cells if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)

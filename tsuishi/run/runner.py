@@ -13,7 +13,7 @@ from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.settings import Settings
-from tsuishi.engines.interface import Ended, Launch, Limits, Process
+from tsuishi.engines.interface import Ended, Launch, Process, ResourceLimits
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.builder import Ready, framework_of
 from tsuishi.environments.probe import ENTRY, WORKLOADS_INSIDE
@@ -197,7 +197,9 @@ class Runner:
                     mounts=mounts,
                     name=f"tsuishi-{self._run.id}-{trial_id}",
                     labels={"run": self._run.id},
-                    limits=Limits(self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus), trial.timeout_s),
+                    limits=ResourceLimits(
+                        self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus), trial.timeout_s
+                    ),
                 ),
             )
         except OSError as error:

@@ -30,7 +30,7 @@ def _requirement(text: str) -> str:
     return text
 
 
-class Base(toml.Spec):
+class BaseImage(toml.Spec):
     """The image everything is built on. An empty digest means: not known here, recorded as "unpinned"."""
 
     reference: Reference
@@ -51,7 +51,7 @@ class Cuda(toml.Spec):
     beyond: str = ""
 
 
-class Expect(toml.Spec):
+class ExpectedCosts(toml.Spec):
     """What the plan says before anything was measured on this machine; figures from two CPU cores."""
 
     build_s: float = 60.0
@@ -82,7 +82,7 @@ class Environment(toml.Spec):
     cuda: Cuda | None = None
     # Major and minor version of the CPython it needs; None means whatever interpreter is given.
     python: Annotated[str, Field(pattern=r"^3\.[0-9]+$")] | None = None
-    base: Base | None = None
+    base: BaseImage | None = None
     # Whether its Python packages are installed from the lock, or come with the base, recorded and held to the promises.
     packages: Literal["locked", "of the base"] = "locked"
     # What `invoke lock` resolves the lock from, as pip has it.
@@ -94,7 +94,7 @@ class Environment(toml.Spec):
     # Where else an artefact is to be had, by package: URLs, tried in order after the indexes.
     urls: dict[str, tuple[str, ...]] = {}
     apt: Apt | None = None
-    expect: Expect = Expect()
+    expect: ExpectedCosts = ExpectedCosts()
     pins: tuple[Pin, ...] = ()
     debs: tuple[Deb, ...] = ()
 

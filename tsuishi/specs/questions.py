@@ -27,7 +27,7 @@ _CLAIM_WORTH = 3.0
 _CASE_WORTH = 0.1
 
 
-class Cell(NamedTuple):
+class MatrixCell(NamedTuple):
     """A case, by its id, in an environment."""
 
     case_id: str
@@ -82,8 +82,8 @@ class Asked(toml.Spec):
     worth: float
     quantity: str = ""
     environments: tuple[str, ...]
-    of: tuple[Cell, ...] = Field(min_length=1)
-    to: tuple[Cell, ...] = ()
+    of: tuple[MatrixCell, ...] = Field(min_length=1)
+    to: tuple[MatrixCell, ...] = ()
     source: str = ""
     claim: str = ""
     main: bool = False
@@ -95,7 +95,7 @@ class Asked(toml.Spec):
         return self
 
     @property
-    def cells(self) -> tuple[Cell, ...]:
+    def cells(self) -> tuple[MatrixCell, ...]:
         """Every cell it needs, each once."""
         return tuple(dict.fromkeys((*self.of, *self.to)))
 
@@ -172,12 +172,16 @@ def _across_environments(suite: str, question: Question, possible: Sequence[Poss
         }
         if both:
             names = old.environment.name, new.environment.name
-            of, to = (tuple(Cell(case_id, name) for case_id in sorted(both)) for name in names)
+            of, to = (tuple(MatrixCell(case_id, name) for case_id in sorted(both)) for name in names)
             yield _asked(suite, question, names, of, to)
 
 
 def _asked(
-    suite: str, question: Question, environments: tuple[str, ...], of: tuple[Cell, ...], to: tuple[Cell, ...]
+    suite: str,
+    question: Question,
+    environments: tuple[str, ...],
+    of: tuple[MatrixCell, ...],
+    to: tuple[MatrixCell, ...],
 ) -> Asked:
     return Asked(
         id="/".join((suite, question.id, *environments)),
@@ -192,10 +196,10 @@ def _asked(
     )
 
 
-def _cells(one: Possible, suite: str, *selections: Selection, also: Selection | None = None) -> tuple[Cell, ...]:
+def _cells(one: Possible, suite: str, *selections: Selection, also: Selection | None = None) -> tuple[MatrixCell, ...]:
     """The cells of an environment that one of the selections chooses, and that can run."""
     return tuple(
-        Cell(case_id, one.environment.name)
+        MatrixCell(case_id, one.environment.name)
         for case_id, case in one.cases.items()
         if case.suite == suite
         and case_id not in one.refused
@@ -207,7 +211,7 @@ def _cells(one: Possible, suite: str, *selections: Selection, also: Selection | 
 
 def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
     """How long a case takes in each environment: what can be asked of a suite that names no questions."""
-    cells: dict[str, list[Cell]] = defaultdict(list)
+    cells: dict[str, list[MatrixCell]] = defaultdict(list)
     for one in possible:
         for cell in _cells(one, suite, {}):
             cells[cell.case_id].append(cell)
@@ -247,15 +251,15 @@ def _claims(source: Source, possible: Sequence[Possible], gpus: int) -> Iterator
                 )
 
 
-def _claim_cells(claim: Claim, one: Possible) -> tuple[Cell, ...]:
+def _claim_cells(claim: Claim, one: Possible) -> tuple[MatrixCell, ...]:
     """The cells that a claim's checks compare; none where a side of one of them has no case here."""
-    found: dict[Cell, None] = {}
+    found: dict[MatrixCell, None] = {}
     for check in claim.checks:
         for side in (check.of, check.to):
             if side is None:
                 continue
             chosen = [
-                Cell(case_id, one.environment.name)
+                MatrixCell(case_id, one.environment.name)
                 for case_id, case in one.cases.items()
                 if case_id not in one.refused
                 and selected({**case.axes, "framework": one.environment.framework}, check.case, side)

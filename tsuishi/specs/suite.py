@@ -18,7 +18,7 @@ Profile = Literal["smoke", "quick", "full"]
 PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
 
 
-class Settings(toml.Spec):
+class TimingSettings(toml.Spec):
     """How long and how often; the same names in every workload (see suites/workloads/common/timing.py)."""
 
     warm_up_steps: PositiveInt = 20
@@ -48,16 +48,16 @@ class ProfileSettings(toml.Spec):
 
     repetitions: dict[Accelerator, PositiveInt] = {"cpu": 1, "cuda": 3}
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
-    settings: Settings = Settings()
+    settings: TimingSettings = TimingSettings()
     # On GPUs, where something else is quick than on CPUs; without it the same.
-    settings_on_cuda: Settings | None = None
+    settings_on_cuda: TimingSettings | None = None
 
-    def settings_for(self, accelerator: Accelerator) -> Settings:
+    def settings_for(self, accelerator: Accelerator) -> TimingSettings:
         """How a case is timed on an accelerator."""
         return (self.settings_on_cuda if accelerator == "cuda" else None) or self.settings
 
 
-class Expect(toml.Spec):
+class ExpectedDuration(toml.Spec):
     """The plan's guess at one trial in the fastest environment on two CPU cores, start-up not counted."""
 
     s: float = 5.0
@@ -76,7 +76,7 @@ class Group(toml.Spec):
     axes: dict[str, Values]
     # In a profile, fewer values of some axes.
     narrowed: dict[Profile, dict[str, Values]] = {}
-    expect: dict[Profile, Expect] = {}
+    expect: dict[Profile, ExpectedDuration] = {}
 
     @model_validator(mode="after")
     def _narrowed_to_some_of_its_values(self) -> "Group":
@@ -93,7 +93,7 @@ class Group(toml.Spec):
 
     def expected_s(self, profile: Profile, batch_size: int, slowdown: float) -> float:
         """Seconds one trial is expected to take once its framework is up."""
-        expect = self.expect.get(profile, Expect())
+        expect = self.expect.get(profile, ExpectedDuration())
         return expect.s + expect.s_per_image * batch_size * slowdown
 
 

@@ -45,7 +45,7 @@ class Event(BaseModel):
     rank: Literal[0]
 
 
-class Device(BaseModel):
+class ComputeDevice(BaseModel):
     """What may compute."""
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -54,7 +54,7 @@ class Device(BaseModel):
     name: str
 
 
-class Environment(Event):
+class EnvironmentReport(Event):
     """What the framework reports about itself; a workload may report further facts."""
 
     model_config = ConfigDict(extra="allow")
@@ -71,7 +71,7 @@ class Environment(Event):
     system_packages: dict[str, str] = {}
     os: dict[str, str] = {}
     flags: dict[str, Scalar] = {}
-    devices: list[Device] = []
+    devices: list[ComputeDevice] = []
     simulated: bool = False
     synthetic: bool = False
 
@@ -108,7 +108,7 @@ class Metric(Event):
     unit: Name
 
 
-class Possible(Event):
+class CaseAnswer(Event):
     """The answer to a question which cases can be run: of the case at this place, why it cannot, or ""."""
 
     event: Literal["possible"]
@@ -127,7 +127,7 @@ class Failed(Event):
     text: str
 
 
-_KINDS = Environment | PhaseBegin | PhaseEnd | Sample | Metric | Possible | Finished | Failed
+_KINDS = EnvironmentReport | PhaseBegin | PhaseEnd | Sample | Metric | CaseAnswer | Finished | Failed
 _EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator="event")])
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from tsuishi.base.errors import EngineLost
 from tsuishi.engines.interface import Ended, Process
 from tsuishi.stream.events import (
-    Environment,
+    CaseAnswer,
+    EnvironmentReport,
     Event,
     EventParser,
     Failed,
@@ -19,7 +20,6 @@ from tsuishi.stream.events import (
     Metric,
     PhaseBegin,
     PhaseEnd,
-    Possible,
 )
 
 # Chunks (of at most 64 KiB) between the reading thread and the runner; a full queue slows the workload down.
@@ -61,7 +61,7 @@ class Transcript:
             self.startup_s = arrived_s
         self._offset_s = min(self._offset_s, arrived_s - event.t)
         match event:
-            case Environment():
+            case EnvironmentReport():
                 _merge(self.reported, event.facts())
             case PhaseBegin(phase=name, t=t):
                 self._open_phases[name] = _Phase(name, t)
@@ -70,7 +70,7 @@ class Transcript:
                 self._open_phases.pop(name).end_t = t
             case Metric():
                 self.metrics.append(event)
-            case Possible(index=index, reason=reason):
+            case CaseAnswer(index=index, reason=reason):
                 self.answers[index] = reason
             case Failed():
                 self.failure = event

@@ -19,7 +19,7 @@ _SAYS_WHAT_FITS = {"ok", "out_of_memory"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CheckResult:
     """What a check comes to: its summary, and the smallest a at which each answer holds with 1 - a intervals.
 
     p_hold, p_direction: everything asked for lies in the region. p_against: it has nothing in common with `direction`.
@@ -41,7 +41,7 @@ class Outcome:
         return math.exp(value) if is_logarithmic(self.check) else value
 
 
-def evaluate(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
+def evaluate(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
     """A check on findings of one subject. Missing where fewer comparisons can be made than it needs."""
     if check.kind == "presence":
         return _presence(check, findings)
@@ -50,7 +50,7 @@ def evaluate(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
         return compared
     hold, direction = _region(check, check.hold), _region(check, check.direction or check.hold)
     contrasts = [one.contrast for one in ([mean(compared)] if check.every == "mean" else compared)]
-    return Outcome(
+    return CheckResult(
         check,
         tuple(compared),
         _deciding(check, contrasts, hold),
@@ -90,7 +90,7 @@ def _outside(value: float, region: Region) -> float:
     return max(region.low - value, value - region.high)
 
 
-def _presence(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
+def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
     """Statuses do not scatter about a mean: all are as claimed, or none is, or there is no verdict."""
     selection = {**check.case, **check.of}
     told = [one for one in findings if not _SAYS_WHAT_FITS.isdisjoint(one.statuses)]
@@ -106,7 +106,7 @@ def _presence(check: Check, findings: Sequence[Finding]) -> Outcome | Missing:
     refuted = 0.0 if (all if check.every == "some" else any)(against) else 1.0
     statuses = tuple(sorted({status for one in selected for status in one.statuses}))
     trials = min(len(one.statuses) for one in selected)
-    return Outcome(check, (), None, holds, holds, refuted, len(selected), trials, statuses)
+    return CheckResult(check, (), None, holds, holds, refuted, len(selected), trials, statuses)
 
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:

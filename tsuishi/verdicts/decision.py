@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.specs.claims import Verdict
-from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.checks import CheckResult
 
 
-class Evidence(NamedTuple):
+class PValues(NamedTuple):
     """The smallest a at which a claim holds, holds in its direction, and does not, with 1 - a intervals."""
 
     p_hold: float
@@ -25,13 +25,13 @@ class Evidence(NamedTuple):
         return min(1.0, self.p_direction, self.p_against)
 
 
-def together(outcomes: Sequence[Outcome]) -> Evidence:
+def together(outcomes: Sequence[CheckResult]) -> PValues:
     """A claim of several checks: all have to hold, one that does not refutes it (of so many, by Bonferroni)."""
     against = min(1.0, len(outcomes) * min(one.p_against for one in outcomes))
-    return Evidence(max(one.p_hold for one in outcomes), max(one.p_direction for one in outcomes), against)
+    return PValues(max(one.p_hold for one in outcomes), max(one.p_direction for one in outcomes), against)
 
 
-def decide(family: Sequence[Evidence]) -> list[Verdict]:
+def decide(family: Sequence[PValues]) -> list[Verdict]:
     """A verdict for each claim of a family, so that a wrong one among them is rare (5 % at most in all): Holm (1979).
 
     The claims are taken by how much their evidence says. The k-th of m is judged by intervals of confidence
@@ -47,7 +47,7 @@ def decide(family: Sequence[Evidence]) -> list[Verdict]:
     return verdicts
 
 
-def _judged(evidence: Evidence, level: float) -> Verdict:
+def _judged(evidence: PValues, level: float) -> Verdict:
     if evidence.p_hold <= level:
         return "reproduced"
     if evidence.p_direction <= level:
@@ -55,12 +55,12 @@ def _judged(evidence: Evidence, level: float) -> Verdict:
     return "contradicted" if evidence.p_against <= level else "inconclusive"
 
 
-def on_values(outcomes: Sequence[Outcome]) -> Verdict:
+def on_values(outcomes: Sequence[CheckResult]) -> Verdict:
     """What numbers without a scatter say of a claim, as a source's own do: inside a region or not."""
     return _judged(together(outcomes), 1 - CONFIDENCE)
 
 
-def too_few(outcomes: Sequence[Outcome]) -> int | None:
+def too_few(outcomes: Sequence[CheckResult]) -> int | None:
     """The number of trials of the case with the fewest, where no verdict can rest on them; statuses need no three."""
     trials = [one.trials for one in outcomes if one.check.kind != "presence"]
     return min(trials) if trials and min(trials) < FEWEST_TRIALS else None

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from tsuishi.specs.claims import Check, Claim, Verdict
 from tsuishi.specs.source import Source
 from tsuishi.verdicts import decision
-from tsuishi.verdicts.checks import Outcome, evaluate
+from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.findings import Finding, measured, published
 from tsuishi.verdicts.hypotheses import Missing
@@ -40,7 +40,7 @@ class Judgement:
     claim: Claim
     subject: Subject | None
     verdict: Verdict
-    outcomes: tuple[Outcome | Missing, ...] = ()
+    outcomes: tuple[CheckResult | Missing, ...] = ()
     hindrance: Hindrance = ""
     trials: int | None = None
 
@@ -56,7 +56,7 @@ class SelfConsistency:
     claim: Claim
     hardware: str
     verdict: Verdict | None
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CheckResult, ...]
     partial: bool = False
 
 
@@ -159,8 +159,8 @@ def _decided(family: Sequence[Judgement]) -> Iterator[Judgement]:
     yield from (replace(one, verdict=verdict) for (one, _), verdict in zip(enough, decided, strict=True))
 
 
-def _outcomes(judgement: Judgement) -> list[Outcome]:
-    return [one for one in judgement.outcomes if isinstance(one, Outcome)]
+def _outcomes(judgement: Judgement) -> list[CheckResult]:
+    return [one for one in judgement.outcomes if isinstance(one, CheckResult)]
 
 
 def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
@@ -171,7 +171,7 @@ def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
             found = False
             for hardware, findings in printed.items():
                 tried = [evaluate(check, findings) for check in claim.checks]
-                outcomes = tuple(one for one in tried if isinstance(one, Outcome))
+                outcomes = tuple(one for one in tried if isinstance(one, CheckResult))
                 if outcomes:
                     found, verdict = True, decision.on_values(outcomes)
                     yield SelfConsistency(source.name, claim, hardware, verdict, outcomes, len(outcomes) < len(tried))

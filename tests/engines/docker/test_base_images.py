@@ -14,9 +14,9 @@ from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker import saved_images
 from tsuishi.engines.docker.base_images import Bases
-from tsuishi.specs.environment import Base
+from tsuishi.specs.environment import BaseImage
 
-BASE = Base(reference="a/base:1")
+BASE = BaseImage(reference="a/base:1")
 NOTE: dict[str, Any] = {
     "reference": BASE.reference,
     "digest": "unpinned",

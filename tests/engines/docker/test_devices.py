@@ -23,7 +23,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker import devices as gpus
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.interface import Built, Launch, Limits
+from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.choice import Choice, choose
@@ -121,7 +121,7 @@ def asked_for(api: Api, tmp_path: Path, nvml: Nvml) -> dict[str, Any]:
     engine = DockerEngine(Rooms().dockerfile, {}, tmp_path)
     built = Built(environment(()), "docker", "", "", "sha256:0", ("python",))
     with pytest.raises(UserError, match="the engine refused: it starts nothing"):
-        engine.start(built, Launch(("-V",), {}, "t", {}, Limits(gpus=nvml.gpus)))
+        engine.start(built, Launch(("-V",), {}, "t", {}, ResourceLimits(gpus=nvml.gpus)))
     assert api.removed, "what was created does not stay behind"
     (created,) = api.created
     return created

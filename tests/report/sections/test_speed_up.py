@@ -7,15 +7,15 @@ import pytest
 
 from tests.report.compared import compared, tables
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
-from tsuishi.estimates.scaling import Measured, scalings
+from tsuishi.estimates.scaling import SpeedPoint, scalings
 from tsuishi.report.parts.blocks import Chart, View
 from tsuishi.report.sections import speed_up
 
 
-def measured(devices: int, batch_size: int, images_per_s: float, simulated: bool = False, **axes: Any) -> Measured:
+def measured(devices: int, batch_size: int, images_per_s: float, simulated: bool = False, **axes: Any) -> SpeedPoint:
     strategy = "none" if devices == 1 else "mirrored"
     axes = {"model": "cnn10", "strategy": strategy, "devices": devices, "batch_size": batch_size, **axes}
-    return Measured("x", axes, images_per_s, simulated)
+    return SpeedPoint("x", axes, images_per_s, simulated)
 
 
 def test_strong_scaling_is_at_the_same_global_batch_and_weak_at_the_same_batch_per_device() -> None:

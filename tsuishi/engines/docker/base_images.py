@@ -25,7 +25,7 @@ from tsuishi.base.settings import mirrored
 from tsuishi.engines.docker import saved_images
 from tsuishi.engines.docker.daemon import image_or_none
 from tsuishi.engines.docker.interruptible import interruptible
-from tsuishi.specs.environment import Base, Environment
+from tsuishi.specs.environment import BaseImage, Environment
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -45,7 +45,7 @@ class KeptBase(Received):
     size_bytes: Annotated[int, Field(ge=0)]
 
 
-class Found(NamedTuple):
+class PresentBase(NamedTuple):
     """A base image in the engine, and the reference under which it goes into records."""
 
     image: "Image"
@@ -62,7 +62,7 @@ class Bases:
         # Two builds on one base: one brings it, the other finds it.
         self._bringing = threading.Lock()
 
-    def references(self, base: Base) -> tuple[str, ...]:
+    def references(self, base: BaseImage) -> tuple[str, ...]:
         """What to build on, the best first: by digest where the spec has one, for which a mirror's tag may stand in."""
         used = mirrored(base.reference, self._mirrors)
         if not base.digest or "@" in used:
@@ -70,7 +70,7 @@ class Bases:
         by_digest = _by_digest(used, base.digest)
         return (by_digest,) if used == base.reference else (by_digest, used)
 
-    def ensure(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> "Found":
+    def ensure(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> PresentBase:
         """The base image, in the engine. Raises BuildError where it is nowhere to be had."""
         base = _base(environment)
         with self._bringing:
@@ -102,14 +102,14 @@ class Bases:
         base = _base(environment)
         return () if self._in_engine(client, base) or self._kept(base) else (_title(base),)
 
-    def _places(self, base: Base) -> dict[str, str]:
+    def _places(self, base: BaseImage) -> dict[str, str]:
         """Every name by which it is to be had, in order, and the reference that it is used by then."""
         references = self.references(base)
         copies = base.copies if references == (_by_digest(base.reference, base.digest),) else ()
         same = {_by_digest(copy, base.digest): references[0] for copy in copies}
         return {name: name for name in references} | same
 
-    def _in_engine(self, client: "DockerClient", base: Base) -> "Found | None":
+    def _in_engine(self, client: "DockerClient", base: BaseImage) -> PresentBase | None:
         """The image by any of its names; by its id, where it was loaded from the cache, which knows no digests."""
         kept = self._kept(base)
         by_id = {kept.image_id: kept.used} if kept and "@" in kept.used else {}
@@ -118,10 +118,10 @@ class Bases:
         for name, used in (by_digest | by_id | places).items():
             image = image_or_none(client, name)
             if image is not None:
-                return Found(image, used)
+                return PresentBase(image, used)
         return None
 
-    def _kept(self, base: Base) -> KeptBase | None:
+    def _kept(self, base: BaseImage) -> KeptBase | None:
         there: dict[str, KeptBase] = {}
         for path in sorted(self._folder.glob("*.json")):
             kept = _read(path)
@@ -130,7 +130,7 @@ class Bases:
                 there.setdefault(kept.used, kept)
         return next((there[used] for used in self.references(base) if used in there), None)
 
-    def _from_cache(self, client: "DockerClient", base: Base, say: Say) -> "Found | None":
+    def _from_cache(self, client: "DockerClient", base: BaseImage, say: Say) -> PresentBase | None:
         from docker.errors import APIError
         from docker.utils import parse_repository_tag
 
@@ -153,9 +153,9 @@ class Bases:
             raise BuildError(f"{tar} is damaged ({problem.strip()}): {_AGAIN}")
         if "@" not in kept.used:
             image.tag(*parse_repository_tag(kept.used))
-        return Found(image, kept.used)
+        return PresentBase(image, kept.used)
 
-    def _pulled(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> "Found":
+    def _pulled(self, client: "DockerClient", environment: Environment, say: Say, downloaded: Progress) -> PresentBase:
         from docker.errors import APIError
 
         problems = []
@@ -163,7 +163,7 @@ class Bases:
             say(f"pulling {name}")
             try:
                 _pull(client, name, downloaded)
-                return Found(client.images.get(name), used)
+                return PresentBase(client.images.get(name), used)
             except (APIError, UserError) as error:
                 problem = error.explanation if isinstance(error, APIError) else str(error)
                 problems.append(f"{name}: {problem or error}")
@@ -173,7 +173,7 @@ class Bases:
             "copy of it in tsuishi.mirrors, bring it in the cache (`invoke fetch`), or use --engine venv"
         )
 
-    def _save(self, client: "DockerClient", base: Base, found: "Found", say: Say) -> KeptBase:
+    def _save(self, client: "DockerClient", base: BaseImage, found: PresentBase, say: Say) -> KeptBase:
         image, used = found
         say(f"keeping {used} in the cache")
         with files.temporary_folder(self._folder, ".saving-") as folder:
@@ -210,7 +210,7 @@ def _read(path: Path) -> KeptBase:
         raise UserError(f"{path}: {toml.explain(error, KeptBase)}: {_AGAIN}") from error
 
 
-def _base(environment: Environment) -> Base:
+def _base(environment: Environment) -> BaseImage:
     assert environment.base is not None
     return environment.base
 
@@ -224,7 +224,7 @@ def _by_digest(reference: str, digest: str) -> str:
     return f"{re.sub(':[^:/]+$', '', reference)}@{digest}"
 
 
-def _title(base: Base) -> str:
+def _title(base: BaseImage) -> str:
     return f"base image {base.reference}{base.digest and f'@{base.digest}'}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tsuishi.base import owner
 from tsuishi.engines.docker.daemon import speaking
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.interface import Ended, Limits, Stream
+from tsuishi.engines.interface import Ended, ResourceLimits, Stream
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -28,7 +28,7 @@ _NOBODY = "65534:65534"
 _SIGKILLED = 128 + signal.SIGKILL
 
 
-def hardening(limits: Limits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
     """Everything a trial's container is denied, and the little it is given, as arguments of containers.create."""
     from docker.types import LogConfig, Mount
 

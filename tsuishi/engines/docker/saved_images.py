@@ -25,7 +25,7 @@ from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml
 
 # Folder, version, description and layer of each layer, as engines before Docker 25 write them.
-_LIMITS = strict_tar.Limits(members=4 * MOST_LAYERS + 20)
+_LIMITS = strict_tar.ArchiveLimits(members=4 * MOST_LAYERS + 20)
 # A manifest.
 _MOST_TEXT = 4 << 20
 

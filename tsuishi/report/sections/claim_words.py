@@ -18,7 +18,7 @@ from tsuishi.report.parts.wording import case_text, digits, status_text
 from tsuishi.specs.case import AXES
 from tsuishi.specs.claims import Bounds, Check, Claim, Texts
 from tsuishi.specs.quantities import QUANTITIES
-from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
 from tsuishi.verdicts.judge import Judgement
 
@@ -97,7 +97,7 @@ def bounds_text(bounds: Bounds | None) -> str:
     return t("{low} to {high}", low=f"{bounds.above:g}", high=f"{bounds.below:g}")
 
 
-def value_text(outcome: Outcome) -> str:
+def value_text(outcome: CheckResult) -> str:
     """What was found: the value, and its interval where there is one; of statuses, these."""
     if outcome.summary is None:
         return in_words(status_text(status) for status in outcome.statuses)
@@ -108,7 +108,7 @@ def value_text(outcome: Outcome) -> str:
     return f"{text} [{', '.join(_end_text(outcome, end) for end in interval)}]"
 
 
-def _end_text(outcome: Outcome, end: float) -> str:
+def _end_text(outcome: CheckResult, end: float) -> str:
     if math.isinf(end):
         return "∞" if end > 0 else "0" if is_logarithmic(outcome.check) else "−∞"
     return digits(outcome.shown(end))
@@ -118,7 +118,7 @@ def sentence(judgement: Judgement) -> str:
     """One plain sentence: what the verdict rests on, or what it would take."""
     if judgement.verdict == "not tested":
         return prose([takes(judgement), _all_the_same(judgement)])
-    outcomes = [one for one in judgement.outcomes if isinstance(one, Outcome)]
+    outcomes = [one for one in judgement.outcomes if isinstance(one, CheckResult)]
     if judgement.hindrance == "too few":
         return t(
             "{found}: no verdict, as a case has {trials} of the {fewest} trials it takes (--repetitions {fewest}).",
@@ -127,11 +127,11 @@ def sentence(judgement: Judgement) -> str:
     return prose(_explained(one) for one in outcomes)
 
 
-def _found(outcome: Outcome) -> str:
+def _found(outcome: CheckResult) -> str:
     return f"{what(outcome.check)}: {value_text(outcome)}"
 
 
-def _explained(outcome: Outcome) -> str:
+def _explained(outcome: CheckResult) -> str:
     """What one check found, against its regions."""
     check, level = outcome.check, 1 - CONFIDENCE
     fields = {"what": what(check), "found": value_text(outcome)}
@@ -195,7 +195,7 @@ def _missing(missing: Missing) -> str:
 
 def _all_the_same(judgement: Judgement) -> str:
     """What was found where it supports nothing."""
-    outcomes = [one for one in judgement.outcomes if isinstance(one, Outcome)]
+    outcomes = [one for one in judgement.outcomes if isinstance(one, CheckResult)]
     if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
         return ""
     return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_found, outcomes)))
@@ -206,7 +206,7 @@ def _devices(claim: Claim) -> int:
     return max(map(int, claim.named("devices")), default=1)
 
 
-def published_text(check: Check, found: Iterable[tuple[str, Outcome]]) -> str:
+def published_text(check: Check, found: Iterable[tuple[str, CheckResult]]) -> str:
     """What the source says: by its own numbers for each hardware, or in words."""
     texts = [f"{hardware}: {value_text(outcome)}" for hardware, outcome in found]
     texts += [t("about {value}", value=f"{check.published:g}")] if check.published is not None else []

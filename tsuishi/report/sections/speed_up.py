@@ -41,13 +41,13 @@ def scalings(comparison: Comparison) -> View:
 
 def _scalings(comparison: Comparison) -> list[Scaling]:
     measured = [
-        scaling.Measured(one.series, one.axes, speed, one.simulated)
+        scaling.SpeedPoint(one.series, one.axes, speed, one.simulated)
         for one in comparison.ours()
         # Where devices may get the same images, work that is done twice is no speed.
         if (speed := one.values.get("distinct_images_per_s", one.values.get("throughput_images_per_s")))
     ]
     published = [
-        scaling.Measured(one.series, one.axes, EPOCH_IMAGES / one.values["median_epoch_s"], False)
+        scaling.SpeedPoint(one.series, one.axes, EPOCH_IMAGES / one.values["median_epoch_s"], False)
         for one in comparison.theirs()
         if "median_epoch_s" in one.values
     ]

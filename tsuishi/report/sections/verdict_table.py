@@ -19,7 +19,7 @@ from tsuishi.report.sections.claim_words import (
     what,
 )
 from tsuishi.specs.claims import VERDICTS, Check, Claim
-from tsuishi.verdicts.checks import Outcome
+from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement, SelfConsistency, judge, self_consistency
@@ -88,7 +88,7 @@ class Verdicts:
 
     def _row(self, alike: Sequence[Judgement]) -> list[Cell]:
         one = alike[0]
-        outcomes = [outcome for outcome in one.outcomes if isinstance(outcome, Outcome)]
+        outcomes = [outcome for outcome in one.outcomes if isinstance(outcome, CheckResult)]
         told = one.verdict != "not tested"
         trials = [outcome.trials for outcome in outcomes] if told else []
         return [
@@ -146,14 +146,14 @@ class Verdicts:
             base["protocol"] = one.subject.protocol if one.subject else ""
             told = {"verdict": one.verdict, "hindrance": one.hindrance, "stated": one.claim.stated}
             said = {"text": in_language(one.claim.text), "sentence": sentence(one)}
-            outcomes: Sequence[Outcome | Missing | None] = one.outcomes or [None] * max(1, len(one.claim.checks))
+            outcomes: Sequence[CheckResult | Missing | None] = one.outcomes or [None] * max(1, len(one.claim.checks))
             for number, outcome in enumerate(outcomes, start=1):
                 check = one.claim.checks[number - 1] if one.claim.checks else None
                 row: dict[str, Any] = {**base, "check": number, "kind": check.kind if check else "", **told}
                 row |= {"what": what(check) if check else "", **_regions(check)}
-                row |= _numbers(outcome) if isinstance(outcome, Outcome) else {}
+                row |= _numbers(outcome) if isinstance(outcome, CheckResult) else {}
                 verdicts.append({**row, **said})
-                if isinstance(outcome, Outcome):
+                if isinstance(outcome, CheckResult):
                     cases += [{**base, "check": number, **case} for case in _cases(outcome)]
         return {"verdicts": verdicts, "verdict_cases": cases}
 
@@ -215,7 +215,7 @@ def _claim_text(claim: Claim) -> str:
     return prose([f"({claim.id})", in_language(claim.text), follows])
 
 
-def _found_cell(outcomes: Sequence[Outcome]) -> Cell:
+def _found_cell(outcomes: Sequence[CheckResult]) -> Cell:
     """What was found; of one check it is a number, with its interval."""
     if len(outcomes) != 1 or outcomes[0].summary is None:
         return text_cell("; ".join(map(value_text, outcomes)))
@@ -249,7 +249,7 @@ def _regions(check: Check | None) -> dict[str, float | None]:
     return above | {f"{name}_below": bounds.below for name, bounds in ends}
 
 
-def _numbers(outcome: Outcome) -> dict[str, Any]:
+def _numbers(outcome: CheckResult) -> dict[str, Any]:
     """What a check came to, in numbers."""
     row: dict[str, Any] = {"cases": outcome.cases, "trials": outcome.trials, "statuses": ", ".join(outcome.statuses)}
     row |= {"p_hold": outcome.p_hold, "p_direction": outcome.p_direction, "p_against": outcome.p_against}
@@ -261,7 +261,7 @@ def _numbers(outcome: Outcome) -> dict[str, Any]:
     return row
 
 
-def _cases(outcome: Outcome) -> Iterator[dict[str, Any]]:
+def _cases(outcome: CheckResult) -> Iterator[dict[str, Any]]:
     for one in outcome.elements:
         interval = one.contrast.interval()
         row = {**one.axes, "estimate": outcome.shown(one.contrast.value), "trials": one.trials}
