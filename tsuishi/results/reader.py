@@ -34,7 +34,7 @@ _PRINTABLE = bytes([ord("\n"), *range(0x20, 0x7F)])
 _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 
 
-class Recorded(NamedTuple):
+class RunContents(NamedTuple):
     """Every run.json by run id, every record by its id, and every trial: run id, trial id and trial.json.
 
     `tables`: samples, metrics and telemetry of all trials as CSV; in front of a row its trial's place in `trials`.
@@ -47,10 +47,10 @@ class Recorded(NamedTuple):
 
 
 # What reads runs, here or elsewhere.
-Read = Callable[[Sequence[RunDirectory]], Recorded]
+Read = Callable[[Sequence[RunDirectory]], RunContents]
 
 
-def recorded(runs: Sequence[RunDirectory]) -> Recorded:
+def recorded(runs: Sequence[RunDirectory]) -> RunContents:
     """What these runs recorded.
 
     Read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where a file is
@@ -68,7 +68,7 @@ def recorded(runs: Sequence[RunDirectory]) -> Recorded:
                 part.add(len(trials), folder, trial.get("tables"))
             trials.append((visible(run.id), visible(folder.name), trial))
     texts = {table: part.text() for table, part in parts.items()}
-    return Recorded({visible(run.id): run.run(read_visible) for run in runs}, records, trials, texts)
+    return RunContents({visible(run.id): run.run(read_visible) for run in runs}, records, trials, texts)
 
 
 @contextmanager
