@@ -1,4 +1,4 @@
-"""The time a run may take: from the command to the report, downloads apart."""
+"""The time limit of a run. It counts from the command to the report; downloads do not count."""
 
 import os
 import re
@@ -11,12 +11,12 @@ from tsuishi.base.errors import UserError
 # Seconds since the epoch at which the command was typed; `./invoke` sets it before it makes .venv.
 BEGAN = "TSUISHI_BEGAN"
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-# A command that is older than this when it is first looked at was not typed then: the variable was inherited.
+# A start further back than this is not that of this command: the variable was inherited from another.
 _STALE_S = 900.0
 
 
 def seconds(given: str) -> float | None:
-    """A duration as people write it, in seconds; None for `none`. Raises UserError for what is no duration.
+    """A duration as people write it, in seconds; None for `none`. Raises UserError for any other text.
 
     >>> seconds("90s"), seconds("10m"), seconds("1h30m"), seconds("none")
     (90.0, 600.0, 5400.0, None)
@@ -32,7 +32,7 @@ def seconds(given: str) -> float | None:
 
 
 class Clock:
-    """How much of the time is left. `within_s` is None where there is no limit."""
+    """Counts the time of a run. `within_s` is the limit in seconds; None means that there is no limit."""
 
     def __init__(self, within_s: float | None, began: float | None = None) -> None:
         self.within_s = within_s
@@ -41,17 +41,17 @@ class Clock:
 
     @property
     def spent_s(self) -> float:
-        """Seconds since the command was typed, without what was put apart."""
+        """Seconds since the command was typed, without the time inside `apart`."""
         return time.monotonic() - self._began - self._apart_s
 
     @property
     def left_s(self) -> float:
-        """Seconds that are left; infinite where there is no limit, negative where it is over."""
+        """Seconds that are left: infinite without a limit, negative after the limit."""
         return float("inf") if self.within_s is None else self.within_s - self.spent_s
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """What is done in this block, a download say, does not count."""
+        """The time inside this block does not count. Downloads use it."""
         begun = time.monotonic()
         try:
             yield
@@ -60,7 +60,7 @@ class Clock:
 
 
 def _since_typed() -> float:
-    """Seconds since the command was typed, where `./invoke` says when that was."""
+    """Seconds since the command was typed; 0 where `./invoke` did not record that time."""
     try:
         since = time.time() - float(os.environ.pop(BEGAN, ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Where things lie in a checkout."""
+"""The folders of a checkout, and its state in git."""
 
 import subprocess
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Rooms:
 
 @cache
 def git_state() -> dict[str, Any]:
-    """Commit of this checkout, and whether it has uncommitted changes; `unknown` outside git."""
+    """`commit` of this checkout, `unknown` outside git; `dirty` says whether it has uncommitted changes."""
     root = Rooms().root
     commit = _git(root, "rev-parse", "HEAD")
     return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}

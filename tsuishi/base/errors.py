@@ -1,4 +1,4 @@
-"""The errors a person sees: one line that says what was given, what is known, and what to do next."""
+"""The errors a person sees: one line that says what was given, which values are known, and what to do next."""
 
 import difflib
 from collections.abc import Iterable
@@ -24,18 +24,18 @@ class UserError(Exception):
 
 
 class BuildError(UserError):
-    """An environment could not be built, or does not report what its spec promises."""
+    """The build of an environment failed, or the environment differs from its spec."""
 
 
 class EngineLost(Exception):
-    """The engine stopped answering in the middle of something (its daemon died, its socket is gone)."""
+    """The engine stopped answering during its work: its daemon died, say."""
 
     def __init__(self, message: str) -> None:
         super().__init__(line(redacted(message)))
 
 
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
-    """The error for a name that does not exist: names the nearest known one, or all of them.
+    """The error for a name that does not exist. It lists the known names, and suggests the nearest.
 
     >>> str(unknown("suite", "conv3d", ["conv2d", "scaling"]))
     "unknown suite 'conv3d'; did you mean 'conv2d'? known: conv2d, scaling"

@@ -1,12 +1,14 @@
-"""What only one tsuishi at a time may do: each kind ends with its holder, however that ends, and says who holds it.
+"""Locks: only one tsuishi at a time writes to a folder, or measures on a machine.
 
-Files are locked with flock(2): whoever shares the file is kept out, whatever its cache and user.
+A lock ends when its process ends, for any reason. The message to a second process names the process that holds it.
 
-The machine is held by an abstract Unix socket (unix(7)): its name is taken once in a network namespace, by any user,
-leaves no file, needs no permission and is free when its holder is dead; the kernel tells the holder's process and user
-(SO_PEERCRED), which nobody can forge. A lock on a file or folder that all share, as /run, ends at a mount namespace:
-every container, sandbox and job of a scheduler has such a namespace, and fewer have a network of their own. Not kept
-apart are those with a network of their own: two containers with tsuishi in them, say, unless they use the host's.
+A file is locked with flock(2), which works between all processes that see the file, of any user.
+
+The machine is locked with an abstract Unix socket (unix(7)). Only one process in a network namespace can have its
+name. Any user can take it, it leaves no file, and it is free when its process has ended. The kernel tells the holder's
+process and user (SO_PEERCRED), which nobody can forge. A lock on a shared file, in /run say, would not work between
+mount namespaces: every container, sandbox and job of a scheduler has its own. Fewer have a network namespace of their
+own. Two containers that do not use the host's network are not kept apart.
 """
 
 import errno
@@ -25,14 +27,17 @@ from tsuishi.base.errors import UserError
 
 _OPENING = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
-# Those who asked who it is stay in its queue; the kernel holds no more than net.core.somaxconn of them.
+# A process that asks for the holder stays in the holder's queue; the kernel limits it to net.core.somaxconn.
 _ASKERS = 1 << 16
 _PID_BYTES = 16
 
 
 @contextmanager
 def file(path: Path, doing: str) -> Iterator[None]:
-    """Hold a file, made where there is none, while `doing` something. Raises UserError where another process does."""
+    """Hold the lock of a file, which is made if it does not exist. The message to others says what we are `doing`.
+
+    Raises UserError where another process holds the lock, or where the file cannot be made or locked.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         descriptor = os.open(path, _OPENING, 0o644)
@@ -47,7 +52,7 @@ def file(path: Path, doing: str) -> Iterator[None]:
             raise _held(_noted(descriptor), doing) from None
         except OSError as error:
             raise UserError(f"{path}: cannot be locked ({error.strerror}): use a file system that has locks") from error
-        with suppress(OSError):  # a full disk; who it is is said for the reader's sake
+        with suppress(OSError):  # a full disk: only the message to others loses the process's number
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         try:
@@ -60,42 +65,45 @@ def file(path: Path, doing: str) -> Iterator[None]:
 
 @contextmanager
 def machine(name: str) -> Iterator[None]:
-    """Measure alone on the machine, or on the part of it that has this name. Raises UserError where another does."""
+    """Hold the lock of the machine, or of the part of it that has this name, to measure alone.
+
+    Raises UserError where another process holds the lock.
+    """
     address = f"\0tsuishi/measuring/{name}"
-    with socket.socket(socket.AF_UNIX) as ours:
+    with socket.socket(socket.AF_UNIX) as server:
         try:
-            ours.bind(address)
+            server.bind(address)
         except OSError as error:
             if error.errno != errno.EADDRINUSE:
                 raise
             raise _held(_listener(address), f"measuring on {name}") from None
-        ours.listen(_ASKERS)
+        server.listen(_ASKERS)
         yield
 
 
-def _held(who: str, doing: str) -> UserError:
-    return UserError(f"another tsuishi{who and f' ({who})'} is {doing}; wait for it")
+def _held(holder: str, doing: str) -> UserError:
+    return UserError(f"another tsuishi{holder and f' ({holder})'} is {doing}; wait for it")
 
 
 def _noted(descriptor: int) -> str:
-    """Who a locked file says holds it; a file that came from elsewhere may say anything."""
+    """The process that a locked file names; empty for other text, as a file from elsewhere may hold anything."""
     pid = os.pread(descriptor, _PID_BYTES, 0)
     return f"process {pid.decode()}" if re.fullmatch(rb"[0-9]+", pid) else ""
 
 
 def _listener(address: str) -> str:
-    """Who listens there; empty where nobody does any more, or not yet."""
-    with socket.socket(socket.AF_UNIX) as ours:
-        ours.setblocking(False)
+    """The process and user that listen at an address; empty where nobody listens any more, or not yet."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.setblocking(False)
         try:
-            ours.connect(address)
+            client.connect(address)
         except OSError:
             return ""
-        size = _CREDENTIALS.size
-        pid, user, _ = _CREDENTIALS.unpack(ours.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        credentials = client.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+        pid, user, _ = _CREDENTIALS.unpack(credentials)
     try:
         name = pwd.getpwuid(user).pw_name
     except KeyError:
         name = f"user {user}"
-    # A process that cannot be seen from this pid namespace has the number 0.
+    # The kernel gives the number 0 for a process outside this pid namespace.
     return f"process {pid} of {name}" if pid else f"a process of {name} in another container"

@@ -1,6 +1,6 @@
-"""Files that others may have written: only regular ones are read, and no more of them than fits.
+"""Reading files that others may have written: regular files only, of limited size. Writing files whole or not at all.
 
-What is written here is seen whole or not at all, also after a power cut.
+A file that is written here is never seen half-written, not even after a power cut.
 """
 
 import csv
@@ -21,23 +21,23 @@ from typing import IO, Any
 
 from tsuishi.base.errors import UserError
 
-# What a file of ours may hold; a table of telemetry is the largest (a gigabyte is a month of it).
+# A table of telemetry is the largest file; a gigabyte holds a month.
 MOST_BYTES = 1 << 30
-# A JSON file becomes objects several times its size.
+# The objects of a JSON file take several times its size in memory.
 MOST_JSON_BYTES = 64 << 20
 _PIECE = 1 << 16
-# What reads, copies and writes JSON calls itself for every level.
+# Levels of JSON. The functions that read, copy and write JSON are recursive.
 _DEEPEST = 100
-# No link is followed, and no pipe or device waited for.
+# Does not follow a link, nor wait for a pipe or device.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Of renameat2(2): paths are taken from the working folder.
+# AT_FDCWD and RENAME_EXCHANGE of renameat2(2).
 _HERE, _EXCHANGE = -100, 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
-    """A regular file of at most so many bytes. Raises UserError where it is none, or cannot be read."""
+    """The content of a regular file of at most `most` bytes. Raises UserError for anything else."""
     try:
         descriptor = os.open(path, _OPENING)
         try:
@@ -47,7 +47,7 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
             if about.st_size > most:
                 raise UserError(f"{path}: {about.st_size} bytes, and {most} are the most that are read: remove it")
             pieces, left = [], most
-            # In several pieces where it is large, or grows while it is read.
+            # A read may return less than the whole file, and the file may grow meanwhile.
             while left and (piece := os.read(descriptor, min(left, max(about.st_size, _PIECE)))):
                 pieces.append(piece)
                 left -= len(piece)
@@ -59,12 +59,12 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
 
 
 def read_json(path: Path | str) -> dict[str, Any]:
-    """The JSON object in a file. Raises UserError where there is none."""
+    """The JSON object in a file. Raises UserError where the file holds no JSON object."""
     return parse_json(path, read_bytes(path, MOST_JSON_BYTES))
 
 
 def read_rows(path: Path | str) -> list[dict[str, str]]:
-    """The rows of a CSV file, by column. Raises UserError where it cannot be read."""
+    """The rows of a CSV file, each as cell by column. Raises UserError where the file cannot be read."""
     try:
         return list(csv.DictReader(io.StringIO(read_bytes(path).decode(), newline="")))
     except (UnicodeDecodeError, csv.Error) as error:
@@ -72,15 +72,15 @@ def read_rows(path: Path | str) -> list[dict[str, str]]:
 
 
 def entries(folder: Path) -> list[tuple[str, bool]]:
-    """What lies in a folder: names, in their order, and whether each is a folder itself, and no link to one.
+    """The names in a folder, sorted, and whether each is a folder; a link to a folder is none.
 
-    Raises UserError where it is no folder, or a link.
+    Raises UserError where `folder` is a link, or no folder.
     """
     try:
         descriptor = os.open(folder, _OPENING | os.O_DIRECTORY)
         try:
-            with os.scandir(descriptor) as found:
-                return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in found)
+            with os.scandir(descriptor) as listing:
+                return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -88,7 +88,7 @@ def entries(folder: Path) -> list[tuple[str, bool]]:
 
 
 def parse_json(path: Path | str, text: bytes) -> dict[str, Any]:
-    """The JSON object that was read from a path. Raises UserError where it is none."""
+    """The JSON object in a text that was read from a path. Raises UserError where the text is no JSON object."""
     try:
         value = json.loads(text, parse_constant=_refused)
     except (ValueError, RecursionError) as error:
@@ -105,16 +105,16 @@ def _refused(constant: str) -> None:
 
 
 def _is_deep(value: Any) -> bool:
-    """Whether lists and objects lie in each other deeper than anything of ours."""
+    """Whether lists and objects are nested more than _DEEPEST levels deep."""
     level = [value]
     for _ in range(_DEEPEST):
-        inner = (one.values() if isinstance(one, dict) else one for one in level)
-        level = [one for values in inner for one in values if isinstance(one, dict | list)]
+        inner = (node.values() if isinstance(node, dict) else node for node in level)
+        level = [child for children in inner for child in children if isinstance(child, dict | list)]
     return bool(level)
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write so that a reader sees the old file or the new one, never half of either."""
+    """Write a JSON file; a reader sees the old file or the new file, never a part."""
     with replacing(path) as file:
         json.dump(value, file, indent=2, ensure_ascii=False, allow_nan=False)
         file.write("\n")
@@ -122,9 +122,10 @@ def write_json(path: Path, value: Any) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[str]]:
-    """A text file that takes the place of `path` once it is written whole and is on the disk.
+    """A text file that replaces `path` after it is written whole and is on the disk.
 
-    Its temporary name is always the same: what a killed process left is written over, and a second writer waits.
+    Its temporary name is always the same, so the rest of a killed process is overwritten, and a second writer waits.
+    Raises UserError where `path` is a folder.
     """
     temporary = path.with_name(f".{path.name}.new")
     while (descriptor := _held(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)) is None:
@@ -147,14 +148,14 @@ def replacing(path: Path) -> Iterator[IO[str]]:
 
 @contextmanager
 def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
-    """A fresh folder in `parent` whose name begins with `prefix`; what has that name at the end is removed.
+    """A fresh folder in `parent` whose name begins with `prefix`; it is removed at the end.
 
-    Removed first are those of the same prefix that killed processes left: a living one holds the lock of its folder.
+    Folders that killed processes left under the same prefix are removed first: a living process holds its lock.
     """
     parent.mkdir(parents=True, exist_ok=True)
-    ours = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{8}}")
+    name = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{8}}")
     for entry in parent.iterdir():
-        if ours.fullmatch(entry.name):
+        if name.fullmatch(entry.name):
             _remove_abandoned(entry)
     descriptor = None
     while descriptor is None:
@@ -168,16 +169,16 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
         os.close(descriptor)
 
 
-def exchange(one: Path, other: Path) -> None:
-    """Swap two names: at every moment something has each. Raises OSError where the file system cannot (NFS)."""
+def exchange(first: Path, second: Path) -> None:
+    """Swap two names; at no moment is either free. Raises OSError where the file system cannot do it (NFS)."""
     swap = getattr(_LIBC, "renameat2", None)
-    if swap is None or swap(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE):
+    if swap is None or swap(_HERE, os.fsencode(first), _HERE, os.fsencode(second), _EXCHANGE):
         code = ctypes.get_errno() if swap else errno.ENOSYS
-        raise OSError(code, os.strerror(code), str(other))
+        raise OSError(code, os.strerror(code), str(second))
 
 
 def sync(path: Path) -> None:
-    """What was written to a file, or the names in a folder, on the disk."""
+    """Wait until the content of a file, or the names in a folder, are on the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -186,7 +187,7 @@ def sync(path: Path) -> None:
 
 
 def sync_all(folder: Path) -> None:
-    """Whatever was written to the file system of a folder, on the disk.
+    """Wait until everything written to the file system of a folder is on the disk.
 
     A fsync of each of 200 files took 0.2 to 0.7 s on a local ext4, this 0.02 to 0.1 s.
     """
@@ -201,7 +202,7 @@ def sync_all(folder: Path) -> None:
 
 
 def _held(path: Path, flags: int) -> int | None:
-    """A descriptor that holds the lock of what a path names; None where another process has just taken that away."""
+    """A descriptor that holds the lock of the file at a path; None where another process has just removed the file."""
     try:
         descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
     except FileNotFoundError:
@@ -216,7 +217,7 @@ def _held(path: Path, flags: int) -> int | None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove a temporary folder, unless somebody holds its lock, or nobody can tell."""
+    """Remove a temporary folder, unless a process holds its lock or the lock cannot be read."""
     with suppress(OSError):
         descriptor = os.open(folder, _FOLDER)
         try:

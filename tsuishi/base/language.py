@@ -1,7 +1,7 @@
-"""The language of a report. English is what the code says; other languages are catalogues, languages/<code>.po.
+"""The language of a report. The code holds English; languages/<code>.po holds the translations.
 
-Messages are whole sentences with named fields, so that a translation may order them as its language does:
-`t("{count} of {all} trials", count=3, all=8)`. What was recorded (reasons, logs, names) is never translated.
+Messages are whole sentences with named fields, so that a translation may change the order of the fields:
+`t("{count} of {all} trials", count=3, all=8)`. Recorded texts (reasons, logs, names) are never translated.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ def languages() -> tuple[str, ...]:
 
 @contextmanager
 def speaking(language: str) -> Iterator[None]:
-    """Everything said in this block is said in that language. Raises UserError for an unknown one."""
+    """Make a language active inside a block. Raises UserError for an unknown language."""
     if language not in languages():
         raise unknown("language", language, languages())
     token = _active.set(language)
@@ -36,12 +36,12 @@ def speaking(language: str) -> Iterator[None]:
 
 
 def active() -> str:
-    """The code of the language that is spoken."""
+    """The code of the active language."""
     return _active.get()
 
 
 def t(message: str, /, **values: Any) -> str:
-    """The message in the active language, its fields filled in; in English where there is no translation."""
+    """The message in the active language, with its fields filled in; English where a translation is missing."""
     translated = message if active() == ENGLISH else _catalogue(active()).get(message) or message
     return translated.format(**values) if values else translated
 
@@ -55,18 +55,18 @@ def in_words(values: Iterable[Any]) -> str:
 
 
 def prose(sentences: Iterable[str]) -> str:
-    """Sentences as a paragraph, without the empty ones; a full stop as wide as a letter needs no space after it."""
+    """A paragraph of the sentences that are not empty. No space follows a Chinese or Japanese full stop."""
     return " ".join(filter(None, sentences)).replace("。 ", "。")
 
 
 def mark(message: str) -> str:
-    """The message as it is, marked as one for catalogues where it is a constant that `t` gets later."""
+    """The message unchanged. The call marks a constant for the catalogues; `t` translates it later."""
     return message
 
 
 @cache
 def _catalogue(language: str) -> dict[str, str]:
-    """Translations by message; fuzzy ones are none."""
+    """Translations by message, without those that the catalogue marks as fuzzy."""
     from babel.messages.pofile import read_po
 
     with (CATALOGUES / f"{language}.po").open(encoding="utf-8") as file:

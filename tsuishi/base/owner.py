@@ -1,7 +1,7 @@
-"""Who a process is, told so that another process of this machine can find out whether it is still there.
+"""Names of processes, by which another process of this machine can find out whether they are still alive.
 
-An owner is `<boot id>:<pid namespace>:<pid>:<start>`. A pid alone is given to another process later; with the time of
-its start (in ticks since the boot) it names one process of one boot.
+Such a name, an owner, is `<boot id>:<pid namespace>:<pid>:<start>`. The kernel gives a pid to another process later;
+the pid and the time of its start (in ticks since the boot) name one process of one boot.
 """
 
 import os
@@ -11,25 +11,25 @@ from functools import cache
 from pathlib import Path
 
 _OWNER = re.compile(r"([0-9a-f-]{36}):([0-9]+):([0-9]+):([0-9]+)")
-# Of a process that has ended, and whose parent has not asked how (proc(5)).
+# States of a process that has ended, and for which its parent has not waited yet (proc(5)).
 _ENDED = ("Z", "X")
 
 
 def me() -> str:
-    """This process."""
+    """The name of this process."""
     return f"{_boot()}:{_namespace()}:{os.getpid()}:{_state_and_start(os.getpid())[1]}"
 
 
 def is_alive(owner: str) -> bool:
-    """Whether that process may still be there; only what is known to have ended has ended.
+    """Whether the process may still be alive; False only where it certainly has ended.
 
-    The processes of another pid namespace (tsuishi in another container) cannot be seen from here: they count as alive,
-    and a deadline has to bound what they leave. So does a text that is no owner.
+    A process of another pid namespace (tsuishi in another container) cannot be seen from here and counts as alive: what
+    it leaves needs a deadline. So does a text that is no owner.
     """
-    found = _OWNER.fullmatch(owner)
-    if found is None:
+    match = _OWNER.fullmatch(owner)
+    if match is None:
         return True
-    boot, namespace, pid, start = found.groups()
+    boot, namespace, pid, start = match.groups()
     if boot != _boot():
         return False
     if int(namespace) != _namespace():
@@ -42,13 +42,13 @@ def is_alive(owner: str) -> bool:
 
 
 def _state_and_start(pid: int) -> tuple[str, str]:
-    """Fields 3 and 22 of /proc/<pid>/stat, which come after the program's name: that may hold anything."""
+    """Fields 3 and 22 of /proc/<pid>/stat. They come after the program's name, which may hold any character."""
     fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     return fields[0], fields[19]
 
 
 def _is_hidden(pid: int) -> bool:
-    """Whether a process is there, though /proc shows those of other users to nobody (its option hidepid)."""
+    """Whether a process exists that /proc does not show, as its option hidepid hides those of other users."""
     with suppress(PermissionError):
         try:
             os.kill(pid, 0)

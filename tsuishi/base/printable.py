@@ -1,14 +1,14 @@
-"""What others wrote, fit to print: nothing of it moves a cursor, hides, turns text around, or begins a line."""
+"""Text of others, made safe to print: it cannot move the cursor, hide, turn the direction of text, or add a line."""
 
 import unicodedata
 from typing import Any, TextIO
 
 
 def visible(value: Any) -> Any:
-    """The same JSON value with everything unprintable in its strings made visible.
+    """The same JSON value with every unprintable character in its strings as ⟨U+…⟩.
 
-    Control characters, lone surrogates and characters that turn the direction of what follows become ⟨U+…⟩:
-    they break files, or show a reader something other than what is there. The end of a line and a tab stay.
+    Control characters, lone surrogates and characters that turn the direction of text break files, or deceive the
+    reader. Line ends and tabs stay.
     """
     if isinstance(value, str):
         return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
@@ -18,7 +18,7 @@ def visible(value: Any) -> Any:
 
 
 def line(value: object) -> str:
-    """Text as one line: whatever it says, it cannot be taken for another line.
+    """Text on one line, with its line ends made visible: no part of it can pass as another line.
 
     >>> line("no such file\\nreport: elsewhere")
     'no such file⟨U+000A⟩report: elsewhere'
@@ -27,7 +27,7 @@ def line(value: object) -> str:
 
 
 class VisibleStream:
-    """A text stream that makes visible what is written to it."""
+    """A text stream that passes everything through `visible`."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""What a text says without the secrets in it: reasons, errors, logs and reported facts are made to be published."""
+"""Removes secrets from texts: reasons, errors, logs and facts of environments are meant to be published."""
 
 import re
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 HIDDEN = "[redacted]"
 
 _URL_USER = re.compile(r"(?<=://)[^/\s]+@")
-# The forms that those who issue them give to their tokens.
+# The forms of tokens, as their issuers define them.
 _TOKEN = re.compile(
     r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|hf_\w{20,}|pypi-[\w-]{20,}"
     r"|sk-[\w-]{20,}|xox[abprs]-[\w-]{10,}|AIza[\w-]{35}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+)"
@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 _HEADER = re.compile(
     r"(?i)\b((?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:[a-z]+\s+)?|bearer\s+)(?=\S*[\d=])[\w.~+/=-]{8,}"
 )
-# `token=5` and `token=None` are settings of a model. A colon counts only as in {"password": "..."}: prose has others.
+# `token=5` and `token=None` are settings of a model. A colon counts only as in {"password": "..."}, not in prose.
 _PAIR = re.compile(
     r"(?i)((?:passw(?:or)?d|pwd|secret|token|(?:api|access|secret|private)[_-]?key)"
     r"(?:['\"]\s*:\s*['\"]|['\"]?\s*=\s*['\"]?))(?!(?:[\d.]+|none|null|true|false)\b)[^\s'\",;&]+"
@@ -24,7 +24,7 @@ _PAIR = re.compile(
 
 
 def redacted(text: str) -> str:
-    """The text without what has the form of a secret.
+    """The text without parts that have the form of a secret.
 
     >>> redacted("https://ada:secret@packages.example/simple: 404")
     'https://packages.example/simple: 404'
@@ -36,7 +36,7 @@ def redacted(text: str) -> str:
 
 
 def redacted_values(values: Any) -> Any:
-    """The same JSON value with every text in it redacted, keys too."""
+    """The same JSON value with all its texts redacted, keys included."""
     if isinstance(values, str):
         return redacted(values)
     if isinstance(values, list):

@@ -1,4 +1,4 @@
-"""What a person sees while work goes on: live with a terminal, plain lines without one."""
+"""Output for a person while work goes on: live displays in a terminal, plain lines elsewhere."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,23 +12,24 @@ from rich.text import Text
 from tsuishi.base.printable import line
 from tsuishi.base.units import megabytes
 
-# Columns where output goes to a file or a pipe, so that tables do not fold at 80.
+# Columns of output to a file or a pipe, so that tables do not fold at 80.
 _WIDTH_OF_A_FILE = 200
-# Of a line that a build prints, in a file; what else is on its line in a terminal.
-_LINE, _BESIDE_NOTE = 160, 36
-
+# Characters of a build's line that go to a file.
+_LINE = 160
+# Columns that a live line needs beside its note.
+_BESIDE_NOTE = 36
 
 Say = Callable[[str], None]
-# Told the bytes that have arrived; fewer than none where some are given up again.
+# Called with the bytes that have arrived; negative where some of them are given up again.
 Progress = Callable[[int], None]
 
 
 class Momentary(str):
-    """A line that matters only while what it tells goes on: live displays show it, logs leave it out."""
+    """A line that matters only for the moment: live displays show it, logs leave it out."""
 
 
 class Screen:
-    """Standard output of one call."""
+    """The standard output of a command."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(highlight=False, soft_wrap=True, emoji=False)
@@ -36,11 +37,11 @@ class Screen:
             self.console.width = _WIDTH_OF_A_FILE
 
     def say(self, text: str) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(Text(line(text)))
 
     def table(self, title: str, headers: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        """A table; columns whose every cell is a number or a size are set right."""
+        """Print a table; a column of numbers only is aligned to the right."""
         table = Table(title=Text(line(title), "bold"), title_justify="left", box=None, pad_edge=False)
         for index, header in enumerate(headers):
             numeric = all(isinstance(row[index], int | float) for row in rows)
@@ -51,13 +52,13 @@ class Screen:
 
     @contextmanager
     def working(self, doing: str, names: Sequence[str]) -> Iterator[dict[str, "WorkProgress"]]:
-        """Show several things being done, a live line each; they may be told of from any thread."""
+        """Show a live line for each name; any thread may update it."""
         with _progress(self.console) as progress:
             yield {name: WorkProgress(self, progress, f"{doing} {name}", name) for name in names}
 
     @contextmanager
     def fetching(self, name: str) -> Iterator["WorkProgress"]:
-        """Show one file being fetched."""
+        """Show a live line for a file that is fetched."""
         with self.working("fetching", [name]) as lines:
             lines[name].begins()
             yield lines[name]
@@ -65,14 +66,14 @@ class Screen:
 
     @contextmanager
     def moving(self, doing: str, size: int) -> Iterator[Callable[[int], None]]:
-        """Show so many bytes on their way; gives what is to be told the size of each piece."""
+        """Show how far work on `size` bytes is. Gives a function to call with the size of each piece."""
         with _progress(self.console) as progress:
             task = progress.add_task(doing, total=size, note="")
             yield lambda piece: progress.advance(task, piece)
 
 
 class WorkProgress:
-    """One environment or file on its way: lines of the build, bytes of the downloads."""
+    """The live line of an environment or a file: the last line of its build, the bytes of its downloads."""
 
     def __init__(self, screen: Screen, progress: rich_progress.Progress, doing: str, name: str) -> None:
         self._screen = screen
@@ -103,7 +104,7 @@ class WorkProgress:
 
 
 class LineColumn(TextColumn):
-    """Text that may be of others, on one line."""
+    """Text on one line, safe to print though others may have written it."""
 
     def render(self, task: Task) -> Text:
         return Text(line(self.text_format.format(task=task)))

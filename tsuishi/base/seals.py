@@ -1,6 +1,6 @@
-"""Whether this user wrote what is found: its seal is made with a key that nobody else has.
+"""Seals show whether this user wrote a content: they are made with a key that nobody else has.
 
-A seal is an HMAC-SHA256. Whoever can write to a cache or hands over a run can make a digest, and no seal.
+A seal is an HMAC-SHA256. Anybody who can write to a cache, or hands over a run, can make a digest but no seal.
 """
 
 import hmac
@@ -17,9 +17,9 @@ _KEY_BYTES = 32
 
 
 def seal(content: bytes, purpose: str) -> str:
-    """The seal of content, in hexadecimal; what is sealed for one purpose is not ours for another.
+    """The seal of a content for a purpose, in hexadecimal; it does not count for another purpose.
 
-    Raises UserError where there can be no key, or others know it.
+    Raises UserError where the key cannot be made, or where others can read it.
     """
     return _code(content, purpose).hex()
 
@@ -34,12 +34,12 @@ def _code(content: bytes, purpose: str) -> bytes:
 
 
 def key_file() -> Path:
-    """Where the key of this user is."""
+    """The path of this user's key."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tsuishi" / "key"
 
 
 def _key() -> bytes:
-    """The key of this user, made when it is first asked for."""
+    """The key of this user; the first call makes it."""
     path = key_file()
     if not os.path.lexists(path):
         _make(path)
@@ -51,7 +51,7 @@ def _key() -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Make the key. Of several processes at once one makes it; nobody sees half of it."""
+    """Make the key. Of several processes at once only one succeeds; nobody sees a part of the key."""
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def _make(path: Path) -> None:
                 file.write(secrets.token_bytes(_KEY_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
-            # Fails where there is one already, as O_EXCL does.
+            # Unlike a rename, a hard link does not replace the key of another process.
             with suppress(FileExistsError):
                 path.hardlink_to(partial)
             files.sync(path.parent)

@@ -1,4 +1,5 @@
-"""Shared options: a flag overrides INVOKE_TSUISHI_<NAME>, which overrides `tsuishi:` in invoke.yaml, then the default.
+"""Options of all commands. A flag wins over INVOKE_TSUISHI_<NAME>, that over `tsuishi:` in invoke.yaml, that over the
+default.
 
 Invoke ignores variables it does not know and reads `=false` as true, so names and values are checked here.
 """
@@ -23,17 +24,17 @@ def _cache() -> Path:
 
 
 def _exclusive_on() -> str:
-    """From the variable, also where settings are made without `read_settings`."""
+    """The value of the variable, which also counts for settings that are made without `read_settings`."""
     return os.environ.get(f"{PREFIX}EXCLUSIVE_ON") or "this machine"
 
 
 def _absolute(path: Path) -> Path:
-    """Workloads are started from /: an interpreter in the cache needs its whole path."""
+    """Workloads start in /, so an interpreter in the cache needs its absolute path."""
     return path.expanduser().absolute()
 
 
 def _mapping(value: Any) -> Any:
-    """`a=b,c=d` as a mapping; a mapping stays one. No reference has a '=' or a comma in it."""
+    """`a=b,c=d` as a mapping; a mapping stays as it is. No reference holds '=' or a comma."""
     if not isinstance(value, str):
         return value
     pairs = [pair.partition("=") for pair in value.split(",") if pair.strip()]
@@ -43,14 +44,14 @@ def _mapping(value: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
-    """`a,b` as a tuple; a list stays one."""
+    """`a,b`, or a list, as a tuple."""
     if isinstance(value, str):
         return tuple(part.strip() for part in value.split(",") if part.strip())
     return tuple(value) if isinstance(value, list) else value
 
 
 def _within(value: str) -> str:
-    budget.seconds(value)  # or it is refused
+    budget.seconds(value)  # raises UserError for a wrong value
     return value
 
 
@@ -68,54 +69,54 @@ class Settings(toml.Spec):
     model_config = ConfigDict(strict=False)
 
     engine: Literal["auto", "docker", "venv", "host"] = "auto"
-    # Where downloads, venvs and locks on building live.
+    # The folder of downloads, venvs and the lock for builds.
     cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
     results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
     reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
-    # What is used in place of what: references of base images (or their repositories), and beginnings of URLs.
+    # Mirrors, by what they replace: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
-    # Use what is in the cache, and no network.
+    # Use the cache only, and no network.
     offline: bool = False
-    # Environments built or fetched at the same time; without it as many as make sense here.
+    # Environments that are built or fetched at the same time; None lets tsuishi choose.
     jobs: Annotated[int, Field(ge=1)] | None = None
-    # Certificates (PEM) that servers are checked against, in place of the system's.
+    # A file of certificates (PEM) to check servers with, in place of the system's.
     ca_bundle: Annotated[Path, AfterValidator(_absolute)] | None = None
-    # Where data sets are fetched from, each under its own file name; empty means from where they were published.
+    # URLs of folders with data sets, each under its own file name; empty means the publishers' URLs.
     data_urls: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
-    # A data set given by hand: its file, or a folder with it.
+    # The file of a data set, or a folder with it.
     data: Annotated[Path, AfterValidator(_absolute)] | None = None
-    # Package indexes and wheel folders; empty means those pip is configured with.
+    # Package indexes and wheel folders; empty means those of pip's configuration.
     indexes: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     find_links: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     # Folders with more CPythons for the venv engine, and the interpreter the host engine uses.
     pythons: Annotated[tuple[str, ...], BeforeValidator(_list)] = ()
     host_python: str = "python3"
-    # How long the main job may take where nothing else is asked for, as --within has it.
+    # The time limit of the main job where --within is not given.
     within: Annotated[str, AfterValidator(_within)] = "10m"
-    # Of reports: ISO 639-1, see tsuishi/report/languages/.
+    # Language of reports: ISO 639-1, see tsuishi/base/languages/.
     lang: str = "en"
-    # GPUs that may be used, as `docker run --gpus` has it: all, how many, or device= and which, by index or UUID.
+    # GPUs to use, as for `docker run --gpus`: all, a number of GPUs, or device= and their indices or UUIDs.
     gpus: Annotated[str, BeforeValidator(_gpus)] = "all"
-    # What to do where somebody else uses them, and for how many seconds at most to wait.
+    # What to do while other processes use the GPUs, and the most seconds to wait.
     busy_gpu: BusyGpu = "wait"
     gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
-    # What one tsuishi at a time measures on, whoever its user is; a part of a machine where a scheduler gives parts.
+    # Only one tsuishi at a time measures on this, of all users: the machine, or the part that a scheduler gives.
     exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None
     pids: Annotated[int, Field(ge=16)] = 4096
-    # How long the Docker engine may take to answer a question; a build or a trial may be silent for longer.
+    # Seconds for an answer of the Docker engine; a build or a trial may be silent for longer.
     engine_timeout_s: Annotated[float, Field(gt=0)] = 60.0
 
     @property
     def base_mirrors(self) -> dict[str, str]:
-        """The mirrors of base images: what they say is part of an environment, where a file came from is not."""
+        """The mirrors of base images. They are part of an environment; the mirrors of files are not."""
         return {asked: used for asked, used in self.mirrors.items() if "://" not in asked}
 
 
 def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """Merge the four levels. Raises UserError naming the variable, flag or key that is wrong and what is known."""
+    """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known ones."""
     known = set(Settings.model_fields)
     from_environ = {
         name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
@@ -135,7 +136,7 @@ def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], fla
 
 
 def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
-    """The reference to use for the one asked for: a whole reference in the map wins over its repository.
+    """The reference to use in place of `reference`: a whole reference in the map wins over its repository.
 
     >>> mirrored("docker.io/library/python:3.6", {"docker.io/library/python": "mirror.lan/python"})
     'mirror.lan/python:3.6'
@@ -147,7 +148,7 @@ def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:
 
 
 def mirrored_url(url: str, mirrors: Mapping[str, str]) -> str:
-    """The address to use for the one asked for: the longest beginning of it that is in the map counts.
+    """The URL to use in place of `url`: the longest beginning of it in the map counts.
 
     >>> mirrored_url("http://archive.ubuntu.com/ubuntu/pool/a.deb", {"http://archive.ubuntu.com": "https://mirror.lan"})
     'https://mirror.lan/ubuntu/pool/a.deb'

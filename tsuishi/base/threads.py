@@ -1,7 +1,7 @@
-"""Several pieces of work at once, in threads, and all of them ended when one call of Ctrl-C says so.
+"""Several pieces of work at once, in threads; Ctrl-C ends all of them.
 
-Python tells only the main thread of an interrupt. What may take long in the others calls `check` now and then, or names
-a way to end it with `closing`: the socket it reads from, the process it waits for.
+Python interrupts only the main thread. Long work in another thread calls `check` now and then, or names with `closing`
+a way to end it: closing the socket that it reads from, killing the process that it waits for.
 """
 
 import queue
@@ -15,17 +15,17 @@ from typing import IO, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# What has not ended by then is left behind: its thread ends with the process.
+# A thread that has not ended by then is left behind: it ends with the process.
 _PATIENCE_S = 5.0
 _CHUNK = 1 << 20
 
 
 class Halted(BaseException):
-    """Raised in a thread whose work is not wanted any more; no error, and not to be caught as one."""
+    """Raised in a thread whose work is not needed any more. It is no error, so `except Exception` does not catch it."""
 
 
 class _Halt:
-    """Whether the work of one call of `each` is still wanted, and how to end what is going on."""
+    """Whether the work of a call of `each` is still needed, and the ways to end it."""
 
     def __init__(self) -> None:
         self._halted = threading.Event()
@@ -43,7 +43,7 @@ class _Halt:
         try:
             try:
                 self.check()
-            except Halted:  # before there was a way to end it
+            except Halted:  # `halt` was called before it knew this way
                 with suppress(Exception):
                     close()
                 raise
@@ -57,7 +57,7 @@ class _Halt:
         with self._lock:
             ways = list(self._ways)
         for close in ways:
-            with suppress(Exception):  # it may just have ended by itself
+            with suppress(Exception):  # the work may have ended just now
                 close()
 
 
@@ -65,31 +65,31 @@ _current: ContextVar[_Halt] = ContextVar("_current", default=_Halt())  # noqa: B
 
 
 def check() -> None:
-    """Raise Halted where the work of this thread is not wanted any more."""
+    """Raise Halted where the work of this thread is not needed any more."""
     _current.get().check()
 
 
 @contextmanager
 def closing(close: Callable[[], object]) -> Iterator[None]:
-    """While inside, `close` is how another thread ends what this one waits for; it may come too late, and fail.
+    """Inside the block, another thread may call `close` to end what this thread waits for; it may come late, and fail.
 
-    Raises Halted, and has called it, where the work of this thread is not wanted any more.
+    Calls `close` and raises Halted where the work of this thread is not needed any more.
     """
     with _current.get().closing(close):
         yield
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """What is left of a file, a mebibyte at a time, for as long as it is wanted."""
+    """The rest of a file, a mebibyte at a time. Raises Halted where it is not needed any more."""
     while chunk := file.read(_CHUNK):
         check()
         yield chunk
 
 
 def each(items: Sequence[Item], work: Callable[[Item], Result], jobs: int) -> list[Result]:
-    """What `work` returns for every item, in their order; `jobs` of them at a time.
+    """The result of `work` for every item, in the items' order; `jobs` of them run at a time.
 
-    The first exception of any of them, Ctrl-C among them, ends the others, waits for them, and is raised.
+    The first exception, which may be Ctrl-C, ends the other threads and is raised after they have ended.
     """
     halt = _Halt()
     waiting: queue.SimpleQueue[tuple[int, Item]] = queue.SimpleQueue()

@@ -1,4 +1,4 @@
-"""TOML files become frozen, typed objects here; whatever is wrong becomes one line with file, key and remedy."""
+"""Reads TOML files into frozen, typed objects. An error is one line with the file, the key and a remedy."""
 
 import difflib
 import hashlib
@@ -16,27 +16,27 @@ from tsuishi.base.errors import UserError
 
 
 class Spec(BaseModel):
-    """Base of everything read from a file: immutable, and a key nobody knows is an error."""
+    """Base of every object that is read from a file. It is immutable, and an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    # The keys whose texts may have several lines: for readers, and no part of a name, a command or another file.
+    # The keys whose texts may have several lines: texts for readers, never part of a name, a command or another file.
     prose: ClassVar[frozenset[str]] = frozenset()
 
 
-# What a file's name may be where it becomes part of image tags and of folders' names.
+# A name that also is part of image tags and of folders' names.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
 S = TypeVar("S", bound=Spec)
 
-# Unicode's categories of characters that no text of one line has: controls, invisible formatting, line separators.
+# Unicode's categories of invisible characters: controls, formatting, line separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def load(path: Path, model: type[S], **extra: Any) -> S:
-    """The file at `path` as `model`; `extra` fields are set from outside the file (its name, say).
+    """The file at `path` as a `model`; the fields `extra` are not from the file (its name, say).
 
-    Raises UserError naming the file, the key, what is known and what to do.
+    Raises UserError that names the file, the key, the known values and a remedy.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -51,24 +51,24 @@ def load(path: Path, model: type[S], **extra: Any) -> S:
         if problem := _unseen(text, "\n\t" if model.prose.intersection(location) else ""):
             raise UserError(f"{path}: key '{_key(location)}' holds {problem}; write it without, on one line")
     try:
-        # Through JSON, so that strict mode takes arrays for tuples, as TOML writes them.
+        # By way of JSON, since strict mode takes an array of JSON, but no list, for a tuple.
         return model.model_validate_json(json.dumps({**values, **extra}, default=str))
     except ValidationError as error:
         raise UserError(f"{path}: {explain(error, model)}") from error
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:
-    """The first problem of a validation in one line, with the number of further ones."""
-    # A misspelt key is unknown here and missing there: the first says more.
-    # Where an item is wrong, "too short" only says that it was not counted.
-    problems = [one for one in error.errors() if one["type"] != "too_short"] or error.errors()
+    """The first problem of a validation in one line, and the number of further problems."""
+    # A misspelt key gives two problems, an unknown key and a missing key: the first says more.
+    # A wrong item is not counted: "too short" may only be its consequence.
+    problems = [problem for problem in error.errors() if problem["type"] != "too_short"] or error.errors()
     problems.sort(key=lambda problem: problem["type"] != "extra_forbidden")
     more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-    return _explain_one(problems[0], model) + more
+    return _explanation(problems[0], model) + more
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with one possible spelling: keys in the given order, no blanks, ASCII only."""
+    """JSON in a fixed spelling: keys in the given order, no blanks, ASCII only."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
 
 
@@ -78,7 +78,7 @@ def digest(value: Any, length: int = 12) -> str:
 
 
 def _texts(value: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], str]]:
-    """Every text of a TOML value, and every key, with its place."""
+    """Every text and every key in a TOML value, with its location."""
     if isinstance(value, str):
         yield location, value
     elif isinstance(value, dict):
@@ -91,12 +91,12 @@ def _texts(value: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[t
 
 
 def _unseen(text: str, allowed: str) -> str:
-    """The first character of a text that nobody sees, as U+000A; empty where there is none."""
-    unseen = (one for one in text if unicodedata.category(one) in _UNSEEN and one not in allowed)
-    return next((f"U+{ord(one):04X}" for one in unseen), "")
+    """The first invisible character of a text, as U+000A; empty where there is none."""
+    unseen = (letter for letter in text if unicodedata.category(letter) in _UNSEEN and letter not in allowed)
+    return next((f"U+{ord(letter):04X}" for letter in unseen), "")
 
 
-def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:
+def _explanation(problem: ErrorDetails, model: type[BaseModel]) -> str:
     location, key = problem["loc"], _key(problem["loc"])
     if problem["type"] == "extra_forbidden":
         known = _known_keys(model, location[:-1])
@@ -112,14 +112,14 @@ def _explain_one(problem: ErrorDetails, model: type[BaseModel]) -> str:
 
 
 def _key(location: tuple[int | str, ...]) -> str:
-    """('groups', 0, 'axes') as groups[0].axes, the way people write it."""
-    # "[key]" is pydantic's word for a key of a table, which is there before it.
+    """A location as people write it: ('groups', 0, 'axes') as groups[0].axes."""
+    # pydantic adds "[key]" after the key of a table.
     parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in location if part != "[key]"]
     return "".join(parts).lstrip(".")
 
 
 def _known_keys(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
-    """Field names of the (nested) model that `location` points to."""
+    """The field names of the model at a location inside `model`."""
     current: Any = model
     for part in location:
         if isinstance(part, str) and isinstance(current, type) and issubclass(current, BaseModel):
@@ -132,7 +132,7 @@ def _inner_model(annotation: Any) -> type[BaseModel] | None:
     """The model inside tuple[Model, ...], dict[str, Model] or Model | None."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for arg in get_args(annotation) if (found := _inner_model(arg))), None)
+    return next((model for argument in get_args(annotation) if (model := _inner_model(argument))), None)
 
 
 def _shorten(value: Any, limit: int = 60) -> str:

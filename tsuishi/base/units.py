@@ -1,8 +1,8 @@
-"""Durations and sizes as a person says them."""
+"""Durations and sizes as people write them."""
 
 
 def duration(seconds: float) -> str:
-    """Seconds as a person says them.
+    """A duration in seconds, as people write it.
 
     >>> duration(0.4), duration(75), duration(7300)
     ('0 s', '1 min 15 s', '2 h 2 min')
@@ -17,7 +17,7 @@ def duration(seconds: float) -> str:
 
 
 def age(seconds: float) -> str:
-    """How long ago something was, roughly.
+    """A time in seconds since something happened, rounded down to its largest unit.
 
     >>> age(75), age(7300), age(1e6)
     ('1 minute', '2 hours', '11 days')
@@ -30,7 +30,7 @@ def age(seconds: float) -> str:
 
 
 def megabytes(size: float) -> str:
-    """Bytes in decimal units.
+    """A size in bytes, in MB or GB (powers of ten).
 
     >>> megabytes(17_386_281), megabytes(2_500_000_000)
     ('17 MB', '2.5 GB')
