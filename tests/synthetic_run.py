@@ -9,6 +9,7 @@ from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory, csv_writer
 from tsuishi.specs.case import Case
+from tsuishi.specs.trial_id import TrialId
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
 FRAMEWORKS = {TF: "tensorflow 1.13.1", TORCH: "torch 2.13.0"}
@@ -68,7 +69,7 @@ class SyntheticRun:
 
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
-        name = f"{trial_slug(case)}.{environment}.r{repetition}"
+        name = str(TrialId(trial_slug(case), environment, repetition))
         planned = {"trial": name, "case_id": case.id, "case": case.axes, "environment": environment}
         self.plan.append({**planned, "repetition": repetition})
         return name
@@ -83,9 +84,9 @@ class SyntheticRun:
         **fields: Any,
     ) -> str:
         """Plan and commit a trial. samples: (phase, index, steps, images, seconds). Returns its id."""
-        planned = self.add_plan(case, environment, repetition) if attempt == 1 else ""
-        planned = planned or f"{trial_slug(case)}.{environment}.r{repetition}"
-        trial_id = f"{planned}.a{attempt}"
+        if attempt == 1:
+            self.add_plan(case, environment, repetition)
+        trial_id = TrialId(trial_slug(case), environment, repetition, attempt)
         partial = self.directory.partial(trial_id)
         _write_rows(partial, "samples", samples)
         _write_rows(partial, "metrics", fields.pop("metrics", []))
@@ -94,7 +95,7 @@ class SyntheticRun:
             log.write("made up\n")
         trial = dict.fromkeys(name for name in schema.names("trials") if name not in Case.model_fields)
         trial |= {
-            "trial_id": trial_id, "case_id": case.id,
+            "trial_id": str(trial_id), "case_id": case.id,
             "case_record": self.directory.add_record("case", case.axes),
             "environment": environment, "environment_record": self.environments[environment],
             "machine_record": self.machine, "workload_record": self.workload, "framework": FRAMEWORKS[environment],
@@ -106,7 +107,7 @@ class SyntheticRun:
             "settings": {"seed": 0},
         }  # fmt: skip
         self.directory.commit(partial, {**trial, **fields})
-        return trial_id
+        return str(trial_id)
 
     def finish(self) -> RunDirectory:
         self.directory.write_run(self.run)

@@ -19,6 +19,7 @@ from tsuishi.plan.trials import PlannedTrial
 from tsuishi.run import measuring
 from tsuishi.run.measuring import Measuring
 from tsuishi.specs.case import Case
+from tsuishi.specs.trial_id import TrialId
 
 NAME = "torch1.1-cu90"
 
@@ -44,7 +45,7 @@ def ready(tmp_path: Path) -> dict[str, Ready]:
 
 def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
     case = Case(suite="s", protocol="steady", devices=devices)
-    return PlannedTrial(f"t{devices}", case, NAME, "cuda", 1, "w", {}, 60.0, 1.0, forced=forced)
+    return PlannedTrial(TrialId(case.id[:6], NAME, 1), case, "cuda", "w", {}, 60.0, 1.0, forced=forced)
 
 
 def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ def test_what_trials_took_here_beats_the_suites_guess(rooms: Rooms) -> None:
     for took_s in (10.0, 30.0, 20.0):
         here.learn(history_name(one, None), took_s)
     here.learn(history_name(replace(two, settings={**two.settings, "epochs": 1}), None), 1.0)
-    here.learn(history_name(replace(two, environment="b"), None), 1.0)
+    here.learn(history_name(replace(two, id=replace(two.id, environment="b")), None), 1.0)
     here.learn(history_name(two, {"file": "x", "sha256": "a"}), 1.0)
     here.keep()
     again = history(rooms)

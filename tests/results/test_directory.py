@@ -23,6 +23,7 @@ from tsuishi.base.files import read_json, write_json
 from tsuishi.results import directory, schema
 from tsuishi.results.directory import RunDirectory, csv_value, csv_writer, known_runs, open_run
 from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.trial_id import TrialId
 
 CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
 HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'
@@ -34,8 +35,12 @@ def run(tmp_path: Path) -> RunDirectory:
     return RunDirectory.create(tmp_path / "results" / name, run_content(name))
 
 
+def trial_of(repetition: int) -> TrialId:
+    return TrialId(f"s-{CASE.id[:6]}", "host", repetition, attempt=1)
+
+
 def id_of(repetition: int) -> str:
-    return f"s-{CASE.id[:6]}.host.r{repetition}.a1"
+    return str(trial_of(repetition))
 
 
 def content(run: RunDirectory, repetition: int, **more: Any) -> dict[str, Any]:
@@ -47,7 +52,7 @@ def content(run: RunDirectory, repetition: int, **more: Any) -> dict[str, Any]:
 
 def commit(run: RunDirectory, repetition: int = 1, samples: int = 2, **more: Any) -> Path:
     """One trial as the runner writes it."""
-    partial = run.partial(id_of(repetition))
+    partial = run.partial(trial_of(repetition))
     with (partial / "samples.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv_writer("samples", file)
         for index in range(samples):
@@ -83,11 +88,11 @@ def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
 
 def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunDirectory) -> None:
     commit(run, 1)
-    partial = run.partial(id_of(2))
+    partial = run.partial(trial_of(2))
     (partial / "samples.csv").write_text("phase,index\n")
     write_json(partial / "trial.json", {"trial_id": id_of(2)})
     assert [path.name for path, _ in run.finished()] == [id_of(1)]
-    assert list(run.left_behind()) == [(id_of(2), partial)]
+    assert list(run.left_behind()) == [(trial_of(2), partial)]
     run.gather()
     assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == [id_of(1)]
     run.commit(partial, content(run, 2))
@@ -96,8 +101,8 @@ def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunD
 
 
 def test_a_partial_trial_of_the_same_name_is_begun_afresh(run: RunDirectory) -> None:
-    (run.partial(id_of(1)) / "old").write_text("x")
-    assert list(run.partial(id_of(1)).iterdir()) == []
+    (run.partial(trial_of(1)) / "old").write_text("x")
+    assert list(run.partial(trial_of(1)).iterdir()) == []
 
 
 def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
@@ -130,7 +135,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_all_of_a_trial_is_on_the_disk_before_its_trial_json_commits_it(run: RunDirectory, calls: list[str]) -> None:
     name = id_of(1)
-    partial = run.partial(name)
+    partial = run.partial(trial_of(1))
     (partial / "samples.csv").touch()
     run.commit(partial, {"trial_id": name})
     assert calls == [
@@ -159,12 +164,12 @@ def test_a_folder_in_the_place_of_a_table_is_said_in_a_line(run: RunDirectory) -
 
 
 def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
-    committed, other = commit(run), run.partial(id_of(2))
+    committed, other = commit(run), run.partial(trial_of(2))
     kept = {path.name: path.read_bytes() for path in committed.iterdir()}
     committed.rename(run.trials / f".partial-{committed.name}")
     run.settle()
     assert {path.name: path.read_bytes() for path in committed.iterdir()} == kept
-    assert list(run.left_behind()) == [(id_of(2), other)]
+    assert list(run.left_behind()) == [(trial_of(2), other)]
 
 
 def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:

@@ -10,6 +10,7 @@ from tsuishi.base.screen import Momentary, Screen
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.specs.case import Case
+from tsuishi.specs.trial_id import TrialId
 
 OLD = "torch1.1-cu90"
 NO_FP16 = "Unsupported: precision 'amp_fp16': PyTorch 1.1.0 has none (1.6 and newer do)"
@@ -18,11 +19,9 @@ NO_GPUS = "strategy 'data_parallel' needs 2 GPUs: on a CPU it does nothing; 'dis
 
 def planned(name: str, *, environment: str = OLD, repetition: int = 1, batch_size: int = 1) -> PlannedTrial:
     return PlannedTrial(
-        id=f"{name}.{environment}.r{repetition}",
+        id=TrialId(name, environment, repetition),
         case=Case(suite="bench", protocol="steady", batch_size=batch_size),
-        environment=environment,
         accelerator="cpu",
-        repetition=repetition,
         workload="behave",
         settings={},
         timeout_s=60.0,

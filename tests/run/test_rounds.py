@@ -14,6 +14,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.run.rounds import Findings, Rounds
 from tsuishi.specs.case import Case
 from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.trial_id import TrialId
 
 ENVIRONMENT = "env"
 
@@ -38,7 +39,7 @@ class Bench:
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> MatrixCell:
         case = Case(suite="bench", protocol="steady", devices=devices)
         cell = MatrixCell(case.id, ENVIRONMENT)
-        trial = PlannedTrial(f"{case.id[:6]}.{ENVIRONMENT}.r1", case, ENVIRONMENT, "cpu", 1, "w", {}, 60.0, expected_s)
+        trial = PlannedTrial(TrialId(case.id[:6], ENVIRONMENT, 1), case, "cpu", "w", {}, 60.0, expected_s)
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
 
@@ -52,7 +53,7 @@ class Bench:
 
     def rounds(self, asked: Sequence[Asked], others: Sequence[Asked] = ()) -> Rounds:
         def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
-            self.planned.append(([one.title["en"] for one in questions], [trial.id for trial in trials]))
+            self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
         findings = Findings(self.run, lambda asked: self.judged(asked))
         return Rounds(findings, self.first, asked, others, 0, lambda: self.left_s, planned)
@@ -70,7 +71,8 @@ class Bench:
     def measure(self, trial: PlannedTrial) -> None:
         cell = MatrixCell(trial.case.id, trial.environment)
         status = self.status.get(cell, "ok")
-        partial = self.run.partial(f"{trial.id}.a1")
+        trial_id = trial.id.next_attempt
+        partial = self.run.partial(trial_id)
         step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)
         with (partial / "samples.csv").open("w", newline="") as file:
             rows = directory.csv_writer("samples", file)
@@ -79,13 +81,13 @@ class Bench:
         self.run.commit(
             partial,
             {
-                "trial_id": f"{trial.id}.a1", "case_id": trial.case.id, "case_record": record, "status": status,
+                "trial_id": str(trial_id), "case_id": trial.case.id, "case_record": record, "status": status,
                 "environment": trial.environment, "repetition": trial.repetition, "attempt": 1,
                 "duration_s": self.took[cell],
             },
         )  # fmt: skip
         self.left_s -= self.took[cell]
-        self.done.append(trial.id)
+        self.done.append(str(trial.id))
 
 
 def test_a_clear_difference_is_left_after_three_trials(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from tsuishi.commands.inventory import why_not_here
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
-from tsuishi.results.run_files import split_attempt
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import Environment, read_environments
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import PROFILES, known_suites, read_suite
+from tsuishi.specs.trial_id import TrialId
 
 
 def show(work: Session) -> None:
@@ -75,7 +75,7 @@ def run_row(path: Path) -> tuple[str, ...]:
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()
-        done = len({split_attempt(trial["trial_id"])[0] for _, trial in run.finished()})
+        done = len({TrialId.parse(trial["trial_id"]).planned for _, trial in run.finished()})
     except UserError as error:
         return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry["environment"] for entry in recorded["plan"]}))

@@ -15,6 +15,7 @@ from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.questions import MatrixCell, Possible
 from tsuishi.specs.suite import Suite, select_suites
+from tsuishi.specs.trial_id import TrialId
 
 # What a trial's name says of its case, where it is not the usual.
 _TELLING_AXES = (
@@ -26,13 +27,11 @@ _USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One trial to come. `id` lacks the attempt, which is known only when it runs."""
+    """One trial to come. Its id has no attempt yet, which is known only when it runs."""
 
-    id: str
+    id: TrialId
     case: Case
-    environment: str
     accelerator: Accelerator
-    repetition: int
     workload: str
     settings: dict[str, Any]
     timeout_s: float
@@ -43,6 +42,16 @@ class PlannedTrial:
     unsupported: str = ""
     # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
     forced: str = ""
+
+    @property
+    def environment(self) -> str:
+        """The name of its environment."""
+        return self.id.environment
+
+    @property
+    def repetition(self) -> int:
+        """1, 2, … of its case in its environment."""
+        return self.id.repetition
 
 
 @dataclass(frozen=True)
@@ -112,8 +121,7 @@ def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
 
 def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
     """The same trial, as another repetition."""
-    name = trial.id.rpartition(".r")[0]
-    return replace(trial, id=f"{name}.r{repetition}", repetition=repetition)
+    return replace(trial, id=trial.id.repeated(repetition))
 
 
 def cell_of(trial: PlannedTrial) -> MatrixCell:
@@ -149,7 +157,7 @@ def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
     """The plan as run.json keeps it: enough to go on from."""
     return [
         {
-            "trial": trial.id,
+            "trial": str(trial.id),
             "case_id": trial.case.id,
             "case": trial.case.axes,
             "environment": trial.environment,
@@ -185,11 +193,9 @@ def first_trials(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )
         yield PlannedTrial(
-            id=f"{trial_slug(case)}.{environment.name}.r1",
+            id=TrialId(trial_slug(case), environment.name, repetition=1),
             case=case,
-            environment=environment.name,
             accelerator=accelerator,
-            repetition=1,
             workload=suite.workload,
             settings=settings,
             timeout_s=choice.timeout_s or profile.timeout_s,

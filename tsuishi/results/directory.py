@@ -31,6 +31,7 @@ from tsuishi.base.files import (
 )
 from tsuishi.results.run_files import FINDINGS as FINDINGS
 from tsuishi.results.run_files import UNFINISHED as UNFINISHED
+from tsuishi.specs.trial_id import TrialId
 
 SCHEMA_VERSION = 1
 
@@ -114,10 +115,10 @@ class RunDirectory:
         """The files of all records. Raises UserError where something else lies there."""
         return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
 
-    def partial(self, trial_id: str) -> Path:
+    def partial(self, trial_id: TrialId) -> Path:
         """A fresh directory to write a trial into, not yet part of the run. Raises UserError for no trial's name."""
-        if not run_files.split_attempt(trial_id)[1]:
-            raise UserError(f"{self.trials / trial_id}: it has not the name of a trial: start a new run")
+        if not run_files.attempt_of(str(trial_id)):
+            raise UserError(f"{self.trials}/{trial_id}: it has not the name of a trial: start a new run")
         path = self.trials / f"{_PARTIAL}{trial_id}"
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
@@ -143,11 +144,11 @@ class RunDirectory:
         sync(self.trials)
         return final
 
-    def left_behind(self) -> Iterator[tuple[str, Path]]:
+    def left_behind(self) -> Iterator[tuple[TrialId, Path]]:
         """Trial id and partial directory of trials a killed runner was writing."""
         for name, is_folder in entries(self.trials):
-            trial_id = name.removeprefix(_PARTIAL)
-            if name.startswith(_PARTIAL) and is_folder and run_files.split_attempt(trial_id)[1]:
+            trial_id = run_files.attempt_of(name.removeprefix(_PARTIAL))
+            if name.startswith(_PARTIAL) and is_folder and trial_id:
                 yield trial_id, self.trials / name
 
     def finished(self, read: run_files.Read = read_json) -> Iterator[tuple[Path, dict[str, Any]]]:

@@ -4,8 +4,8 @@ Keys that nobody knows are kept and ignored: a later tsuishi may write more.
 """
 
 import json
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 from tsuishi.specs.environment import Accelerator
 from tsuishi.base.errors import UserError
 from tsuishi.specs.questions import Asked
+from tsuishi.specs.trial_id import Name, TrialId
 from tsuishi.results.records import (
     MOST,
     REMEDY,
@@ -31,15 +32,9 @@ from tsuishi.results.records import (
 FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
 UNFINISHED = ("timeout", "failed", "interrupted")
 
-# Becomes part of paths: no separator, no "..", nothing that a shell or a terminal reads.
-NAME = r"^[A-Za-z0-9]([.]?[A-Za-z0-9_-])*$"
-_MOST_NAME = 230
 _MOST_ATTEMPTS = 10_000
-_NAME = re.compile(NAME)
-_ATTEMPT = re.compile(r"[1-9][0-9]{0,3}")
 
 Read = Callable[[Path | str], dict[str, Any]]
-Name = Annotated[str, Field(pattern=NAME, max_length=_MOST_NAME)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 
 
@@ -171,7 +166,7 @@ class RunFile(Recorded):
         for entry in self.plan:
             if cases.setdefault(entry.case_id, entry.case) != entry.case:
                 raise ValueError(f"two cases are planned as {entry.case_id}")
-            if not entry.trial.endswith(_told_by(entry.case_id, entry.environment, entry.repetition)):
+            if not entry.trial.endswith(_ending(entry.case_id, entry.environment, entry.repetition)):
                 raise ValueError(f"trial '{entry.trial}' has not the name of its case, environment and repetition")
         if len({(one.case_id, one.environment, one.repetition) for one in self.plan}) < len(self.plan):
             raise ValueError("a trial is planned twice")
@@ -191,7 +186,7 @@ def check_run(path: Path | str, run: Mapping[str, Any]) -> RunFile:
 
 def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dict[str, Any]]]:
     """The trial.json of every folder. Raises UserError where one is none, or says to be of another folder."""
-    names: dict[tuple[str, str, int], str] = {}
+    names: dict[tuple[str, str, int], TrialId] = {}
     for folder in folders:
         # Not a Path, which takes as long as reading a small file.
         path = f"{folder}/trial.json"
@@ -200,12 +195,12 @@ def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dic
             seen = TrialFile.model_validate(trial)
         except ValidationError as error:
             raise wrong(path, error, TrialFile) from error
-        told = f"{_told_by(seen.case_id, seen.environment, seen.repetition)}.a{seen.attempt}"
-        if seen.trial_id != folder.name or not seen.trial_id.endswith(told):
+        ending = _ending(seen.case_id, seen.environment, seen.repetition, seen.attempt)
+        if seen.trial_id != folder.name or not seen.trial_id.endswith(ending):
             raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
         if seen.case_record != f"case-{seen.case_id}":
             raise UserError(f"{path}: its record is of another case; {REMEDY}")
-        name, _ = split_attempt(folder.name)
+        name = TrialId.parse(folder.name).planned
         if names.setdefault((seen.case_id, seen.environment, seen.repetition), name) != name:
             raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
         yield folder, trial
@@ -213,30 +208,26 @@ def read_trials(folders: Iterable[Path], read: Read) -> Iterator[tuple[Path, dic
 
 def check_attempts(trials: Path, names: Sequence[str]) -> None:
     """Raise UserError where a folder's name is no trial's, or an attempt is there without those before it."""
-    attempts: dict[str, list[int]] = {}
+    attempts: dict[TrialId, list[int]] = {}
     for name in names:
-        trial, attempt = split_attempt(name)
-        if not attempt:
+        trial = attempt_of(name)
+        if trial is None:
             raise UserError(f"{trials / name}: it has not the name of a trial; {REMEDY}")
-        attempts.setdefault(trial, []).append(attempt)
-    for trial, numbers in attempts.items():
+        attempts.setdefault(trial.planned, []).append(trial.attempt)
+    for planned, numbers in attempts.items():
         for expected, number in zip(count(1), sorted(numbers), strict=False):
             if number != expected:
-                raise UserError(f"{trials / trial}.a{number}: there is no attempt {expected} before it; {REMEDY}")
+                raise UserError(f"{trials}/{planned}.a{number}: there is no attempt {expected} before it; {REMEDY}")
 
 
-def split_attempt(name: str) -> tuple[str, int]:
-    """A trial's id without its attempt, and the attempt; 0 where it is no trial's id."""
-    trial, _, attempt = name.rpartition(".a")
-    known = len(name) <= _MOST_NAME and _NAME.fullmatch(name) and _ATTEMPT.fullmatch(attempt)
-    return (trial, int(attempt)) if known and trial else (name, 0)
+def attempt_of(name: str) -> TrialId | None:
+    """The trial that a folder's name is of; None where it names no attempt at one."""
+    with suppress(ValueError):
+        trial = TrialId.parse(name)
+        return trial if trial.attempt else None
+    return None
 
 
-def is_name(text: str) -> bool:
-    """Whether a text may be the name of a run, a trial or an environment."""
-    return len(text) <= _MOST_NAME and _NAME.fullmatch(text) is not None
-
-
-def _told_by(case_id: str, environment: str, repetition: int) -> str:
-    """How the id of a trial ends, but for the attempt; before it stands what a reader knows the case by."""
-    return f"{case_id[:6]}.{environment}.r{repetition}"
+def _ending(case_id: str, environment: str, repetition: int, attempt: int = 0) -> str:
+    """How the id of a trial ends; before it stands what a reader knows the case by."""
+    return str(TrialId(case_id[:6], environment, repetition, attempt))

@@ -33,9 +33,9 @@ class Ledger:
 
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Questions and trials that come to the plan, before they are measured; the trials that are new in it."""
-        new = [trial for trial in trials if trial.id not in self._trials]
+        new = [trial for trial in trials if str(trial.id) not in self._trials]
         asked = [one for one in questions if one.id not in self._asked]
-        self._trials |= {trial.id for trial in new}
+        self._trials |= {str(trial.id) for trial in new}
         self._asked |= {one.id for one in asked}
         if new or asked:
             self._write(

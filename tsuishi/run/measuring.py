@@ -36,6 +36,7 @@ from tsuishi.run.rounds import Findings, Rounds
 from tsuishi.specs.environment import Environment, named_environments, read_environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import read_sources
+from tsuishi.specs.trial_id import TrialId, is_name
 
 # What trials on GPUs were planned with.
 _ON_GPUS = Choice(accelerator="cuda")
@@ -50,7 +51,7 @@ class Measuring:
     def run_suite(self, name: str) -> RunDirectory:
         """A new run of what was planned, with `name` in its id. Raises UserError for a name that is none."""
         work = self._work
-        if name and not run_files.is_name(name):
+        if name and not is_name(name):
             raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
         ready = work.build(work.needed or work.plan(with_trials=True))
         outlined = work.outline([as_found(one) for one in ready.values()], ready)
@@ -190,7 +191,7 @@ class Measuring:
                 measured.run(planned, trials(progress))
         finally:
             work.history.keep()
-        counts = runner.statuses(run, [entry["trial"] for entry in run.run()["plan"]])
+        counts = runner.statuses(run, [TrialId.parse(entry["trial"]) for entry in run.run()["plan"]])
         said = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         work.screen.say(f"run {run.id}: {said}; took {duration(time.monotonic() - begun)}")
 

@@ -78,7 +78,7 @@ def planned_again(
             )
         trial = trials.repeated(trial, entry.repetition)
         here_and_there = (
-            (trial.id, entry.trial, "name"),
+            (str(trial.id), entry.trial, "name"),
             (trial.case.axes, entry.case, "case"),
             (trial.workload, entry.workload, "workload"),
             (trial.settings, entry.settings, "settings"),

@@ -7,7 +7,7 @@ and 24 trials; then further questions. Time runs out between trials, never insid
 import itertools
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import read_trials
 from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.trial_id import TrialId
 
 # An expected duration may be exceeded by so much before a trial no longer fits.
 _MARGIN = 1.1
@@ -61,7 +62,8 @@ class Findings:
 
     def read(self, trial: PlannedTrial) -> dict[str, Any] | None:
         """Take in a trial that has just ended; its trial.json, None where there is none."""
-        attempts = itertools.takewhile(Path.exists, (self._run.trials / f"{trial.id}.a{n}" for n in itertools.count(1)))
+        ids = (replace(trial.id, attempt=number) for number in itertools.count(1))
+        attempts = itertools.takewhile(Path.exists, (self._run.trials / str(one) for one in ids))
         for path, ended in read_trials([*attempts][-1:], read_json):
             self._take(path, ended)
             return ended
@@ -162,7 +164,7 @@ class Rounds:
         # How much longer than expected the trials of this session took.
         self._pace: list[float] = []
         self._run_here = 0
-        self._known: set[str] = set()
+        self._known: set[TrialId] = set()
 
     def __iter__(self) -> Iterator[PlannedTrial]:
         """Every trial to be run; whoever takes it has run it when asking for the next."""

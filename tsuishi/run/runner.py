@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import psutil
@@ -22,8 +22,8 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.run_files import split_attempt
 from tsuishi.run.trial_files import Recording
+from tsuishi.specs.trial_id import TrialId
 from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
@@ -100,13 +100,13 @@ class Runner:
         done = last_attempts(self._run)
         try:
             for trial in unfinished(self._run, planned) if trials is None else trials:
-                attempt = done[trial.id]["attempt"] + 1 if trial.id in done else 1
-                if attempt > MOST_ATTEMPTS:
+                trial_id = replace(trial.id, attempt=done[trial.id]["attempt"] if trial.id in done else 0).next_attempt
+                if trial_id.attempt > MOST_ATTEMPTS:
                     self._audience.waits(
                         f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs"
                     )
                     continue
-                (self._answered if trial.unsupported else self._attempt)(trial, attempt)
+                (self._answered if trial.unsupported else self._attempt)(trial, trial_id)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
                 self._gather()
@@ -114,33 +114,32 @@ class Runner:
         self._gather()
         return statuses(self._run, [trial.id for trial in planned])
 
-    def _attempt(self, trial: PlannedTrial, attempt: int) -> None:
+    def _attempt(self, trial: PlannedTrial, trial_id: TrialId) -> None:
         ready = self._ready[trial.environment]
-        trial_id = f"{trial.id}.a{attempt}"
         self._await_gpus(trial)
-        self._audience.trial_begins(trial, attempt)
+        self._audience.trial_begins(trial, trial_id.attempt)
         try:
             with Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
                 outcome, stopped = self._measure(recording, trial, ready, trial_id)
                 recording.close_files()
-                self._run.commit(recording.folder, self._describe(recording, trial, attempt, outcome))
+                self._run.commit(recording.folder, self._describe(recording, trial, trial_id, outcome))
         except OSError as error:
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
         self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
         if stopped is not None:
             raise stopped
 
-    def _answered(self, trial: PlannedTrial, attempt: int) -> None:
+    def _answered(self, trial: PlannedTrial, trial_id: TrialId) -> None:
         """The row of a trial that its environment, asked (tsuishi.possible), cannot run: nothing is started."""
-        ready, trial_id = self._ready[trial.environment], f"{trial.id}.a{attempt}"
+        ready = self._ready[trial.environment]
         outcome = Outcome("unsupported", trial.unsupported)
         question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
-        self._audience.trial_begins(trial, attempt)
+        self._audience.trial_begins(trial, trial_id.attempt)
         try:
             recording = Recording(self._run, trial_id, trial, 1.0, self._nvml, folder=self._run.partial(trial_id))
             recording.leave_empty()
             recording.transcript.reported = _reported(ready)
-            described = self._describe(recording, trial, attempt, outcome)
+            described = self._describe(recording, trial, trial_id, outcome)
             question["experiment"] = possible.WORKLOAD
             asked = ["python", f"suites/workloads/{ENTRY}", toml.canonical_json(question)]
             self._run.commit(recording.folder, {**described, "duration_s": 0.0, "asked": asked})
@@ -157,7 +156,7 @@ class Runner:
             raise RunStopped(self._run, str(busy)) from busy
 
     def _measure(
-        self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: str
+        self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: TrialId
     ) -> tuple[Outcome, BaseException | None]:
         """Start the workload and hear it out: the outcome, and what stops the run after this trial, if anything."""
         try:
@@ -182,7 +181,7 @@ class Runner:
             return Outcome("failed", reason), RunStopped(self._run, f"{reason}; start it again")
         return outcome_of(recording.transcript, ended, self._memory, ready.record), None
 
-    def _start(self, trial: PlannedTrial, ready: Ready, trial_id: str) -> Process:
+    def _start(self, trial: PlannedTrial, ready: Ready, trial_id: TrialId) -> Process:
         """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
         script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{ENTRY}"
         mounts, data = {self._rooms.workloads: WORKLOADS_INSIDE}, None
@@ -210,7 +209,9 @@ class Runner:
         if isinstance(event, PhaseBegin):
             self._audience.phase(event.phase)
 
-    def _describe(self, recording: Recording, trial: PlannedTrial, attempt: int, outcome: Outcome) -> dict[str, Any]:
+    def _describe(
+        self, recording: Recording, trial: PlannedTrial, trial_id: TrialId, outcome: Outcome
+    ) -> dict[str, Any]:
         """trial.json: everything about a trial that is not in its tables."""
         transcript = recording.transcript
         reported = {key: value for key, value in transcript.reported.items() if key != "packages"}
@@ -221,7 +222,7 @@ class Runner:
         data = self._data.record if self._data else None
         asked = toml.canonical_json(argument(trial, ready, data))
         return {
-            "trial_id": recording.folder.name.partition("-")[2],
+            "trial_id": str(trial_id),
             "case_id": trial.case.id,
             "case_record": self._run.add_record("case", trial.case.axes),
             "environment": trial.environment,
@@ -231,7 +232,7 @@ class Runner:
             "framework": _framework(reported),
             "device": _device(reported),
             "repetition": trial.repetition,
-            "attempt": attempt,
+            "attempt": trial_id.attempt,
             "status": outcome.status,
             "reason": outcome.reason,
             "exit_code": outcome.exit_code,
@@ -257,14 +258,14 @@ class Runner:
 
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
         """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""
-        by_id = {trial.id: trial for trial in planned}
+        by_name = {str(trial.id): trial for trial in planned}
         for trial_id, partial in list(self._run.left_behind()):
-            base, attempt = split_attempt(trial_id)
-            if base not in by_id:
+            trial = by_name.get(str(trial_id.planned))
+            if trial is None:
                 continue
-            with Recording(self._run, trial_id, by_id[base], 1.0, Nvml(), folder=partial) as recording:
+            with Recording(self._run, trial_id, trial, 1.0, Nvml(), folder=partial) as recording:
                 outcome = Outcome("interrupted", "the runner was killed during this trial")
-                self._run.commit(partial, self._describe(recording, by_id[base], attempt, outcome))
+                self._run.commit(partial, self._describe(recording, trial, trial_id, outcome))
 
     def _gather(self) -> None:
         try:
@@ -313,13 +314,13 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, record: 
     return Outcome("ok", "", code)
 
 
-def last_attempts(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """The latest attempt of every trial, by trial id without the attempt."""
-    latest: dict[str, dict[str, Any]] = {}
+def last_attempts(run: RunDirectory) -> dict[TrialId, dict[str, Any]]:
+    """The latest attempt of every trial, by the planned trial's id."""
+    latest: dict[TrialId, dict[str, Any]] = {}
     for _, trial in run.finished():
-        base, _ = split_attempt(trial["trial_id"])
-        if base not in latest or trial["attempt"] > latest[base]["attempt"]:
-            latest[base] = trial
+        planned = TrialId.parse(trial["trial_id"]).planned
+        if planned not in latest or trial["attempt"] > latest[planned]["attempt"]:
+            latest[planned] = trial
     return latest
 
 
@@ -329,7 +330,7 @@ def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[Plann
     return [trial for trial in planned if trial.id not in latest or latest[trial.id]["status"] in directory.UNFINISHED]
 
 
-def statuses(run: RunDirectory, planned: Iterable[str]) -> Counter[str]:
+def statuses(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:
     """How many trials of the plan, by their ids, came to which status; those not yet run count as 'not run'."""
     latest = last_attempts(run)
     return Counter(latest[trial]["status"] if trial in latest else "not run" for trial in planned)

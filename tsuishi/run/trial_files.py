@@ -15,6 +15,7 @@ from tsuishi.results import directory, schema
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
+from tsuishi.specs.trial_id import TrialId
 from tsuishi.stream.events import Event, Metric, PhaseBegin, PhaseEnd, Sample
 from tsuishi.stream.listener import Transcript
 
@@ -60,7 +61,7 @@ class Recording:
     def __init__(
         self,
         run: RunDirectory,
-        trial_id: str,
+        trial_id: TrialId,
         trial: PlannedTrial,
         interval_s: float,
         nvml: Nvml,
