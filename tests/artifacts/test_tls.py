@@ -30,8 +30,9 @@ from tests.pinned import CONTENT, SHA256, WHEEL, environment, pin
 from tests.run.test_runner import SMALL, session, wait_for
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.certificates import trusted_certificates
 from tsuishi.artifacts.datasets import DataSet
-from tsuishi.artifacts.network import Network, trusted_certificates
+from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources, pip_options
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError

@@ -1,1 +1,1 @@
-"""What comes in: packages, images, data sets; fetched, held to their hashes, kept."""
+"""Files from outside: packages, images and data sets. They are fetched, verified by their hashes, and kept."""

@@ -1,9 +1,9 @@
-"""Artefacts: what environments are built from, in a content-addressed cache.
+"""The cache of artefacts, the files that environments are built from, by the SHA-256 of their content.
 
     <cache>/artifacts/<sha256>/<file name>
 
-Everything an environment is built from passes through here, so a build needs no network. Threads and processes may use
-one cache at once: a file gets its name whole and verified, or not at all.
+Every file of a build passes through it, so a build needs no network. Several threads and processes may use a cache at
+once: a file gets its name only when it is whole and verified.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from pathlib import Path
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 
-# Wheels, sdists and Debian packages have such names, and nothing reads them as anything but a name.
+# The names of wheels, sdists and Debian packages. No program reads such a name as a path or an option.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+~%-]*")
 
 
@@ -27,9 +27,9 @@ class Cache:
         self.root = root / "artifacts"
 
     def find(self, hashes: Sequence[str], python: str | None = None) -> Path | None:
-        """The file with one of these hashes, by where it lies; `verified` looks at its content.
+        """The file under one of these hashes; None where there is none. Only `verified` checks its content.
 
-        Several hashes stand for every file of a release: only one that `python` (major.minor) can use will do.
+        Several hashes stand for all files of a release: then only a file that `python` (major.minor) can use counts.
         """
         for sha256 in hashes:
             folder = self.root / sha256
@@ -39,27 +39,27 @@ class Cache:
         return None
 
     def verified(self, hashes: Sequence[str], say: Say, python: str | None = None) -> Path | None:
-        """Like `find`, but what has changed is removed, with a word about it."""
+        """Like `find`, but checks the content. A file that has changed is removed, and `say` gets a message."""
         while path := self.find(hashes, python):
             expected = path.parent.name
-            # Another thread or process may have removed it meanwhile, or put the right one there.
+            # Another thread or process may have removed or replaced the file meanwhile.
             with suppress(FileNotFoundError), path.open("rb") as file:
                 actual = hashlib.file_digest(file, "sha256").hexdigest()
                 if actual == expected:
                     return path
                 if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                     path.unlink()
-                    told = f"(sha256 {actual[:12]}…, expected {expected[:12]}…)"
-                    say(f"{path.name} in the cache was altered {told}: removed")
+                    difference = f"sha256 {actual[:12]}…, expected {expected[:12]}…"
+                    say(f"{path.name} in the cache was altered ({difference}): removed")
         return None
 
     def part(self, file: str, hashes: Sequence[str]) -> Path:
-        """Where a file is brought together before it is kept. Raises UserError where it would lie elsewhere."""
+        """The path of a file while it is downloaded. Raises UserError for a name that leads out of the cache."""
         _refuse_path(file)
         return self.root / f".{file}.{hashes[0][:16]}.part"
 
     def keep(self, part: Path, file: str, sha256: str) -> Path:
-        """Take in a part whose hash is known to be this. Raises UserError for a name that leads elsewhere."""
+        """Move a part with this verified hash to its final path. Raises UserError for a name that leads elsewhere."""
         _refuse_path(file)
         final = self.root / sha256 / file
         final.parent.mkdir(parents=True, exist_ok=True)
@@ -67,7 +67,7 @@ class Cache:
 
 
 def _refuse_path(file: str) -> None:
-    """Names come from URLs and locks, in which ..%2f..%2fx is one."""
+    """Raise UserError for a name that is a path: names come from URLs and locks, which may hold ..%2f..%2fx."""
     if not _NAME.fullmatch(file):
         raise UserError(
             f"{file!r} is no name of a file: nothing is kept under it; correct the lock or the URL it is from"
@@ -75,13 +75,13 @@ def _refuse_path(file: str) -> None:
 
 
 def sha256_of(path: Path) -> str:
-    """SHA-256 of a file's content, in hexadecimal."""
+    """The SHA-256 of a file's content, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def usable(file: str, python: str | None) -> bool:
-    """Whether a wheel is for that Python (major.minor) on this platform; anything else is taken to be an sdist."""
+    """Whether a Python (major.minor) on this platform can use a wheel. Any other file counts as a usable sdist."""
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename
     from unearth import TargetPython
 

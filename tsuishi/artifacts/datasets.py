@@ -1,7 +1,7 @@
-"""Data sets: what is known of them, whether one is at hand, and fetching it.
+"""Data sets: their URLs and hashes, finding a file on this machine, and fetching it.
 
-<cache>/data/<file>        whole and verified
-<cache>/data/<file>.part   on its way; goes on from there, whatever ended it
+<cache>/data/<file>        a whole and verified file
+<cache>/data/<file>.part   an unfinished download; the next one continues it
 """
 
 from collections.abc import Sequence
@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsuishi.artifacts.cache import sha256_of
-from tsuishi.artifacts.download import Download, SourceFailed, Wanted, held
-from tsuishi.artifacts.network import Network, http_client
+from tsuishi.artifacts.client import http_client
+from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
+from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress, Say
 
 
 @dataclass(frozen=True)
 class DataSet:
-    """A file as its publishers made it."""
+    """A file of a data set, as its publishers made it."""
 
     name: str
     file: str
@@ -31,14 +32,14 @@ CIFAR10 = DataSet(
     file="cifar-10-python.tar.gz",
     urls=("https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz",),
     size_bytes=170_498_071,
-    # As Keras's loader has it; the md5 that the data set's own page states for it is c58f30108f718f92721af3b95e74349a.
+    # From Keras's loader. The page of the data set gives the md5 of this file: c58f30108f718f92721af3b95e74349a.
     sha256="6d958be074577803d12ecdefd02955f39262c83c16fe9348329d7fe0b5c001ce",
 )
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A verified data set on this machine. `name` is what its publishers call it: a path may name a user."""
+    """A verified data set on this machine. Records hold the publishers' `name`, as the path may name a user."""
 
     path: Path
     name: str
@@ -46,24 +47,24 @@ class DataFile:
 
     @property
     def record(self) -> dict[str, str]:
-        """As trial.json and run.json keep it."""
+        """The entry in trial.json and run.json."""
         return {"file": self.name, "sha256": self.sha256}
 
 
 def folder(cache: Path) -> Path:
-    """Where fetched data sets lie."""
+    """The folder of fetched data sets."""
     return cache / "data"
 
 
 def places(folders: Sequence[str], data_set: DataSet = CIFAR10) -> list[str]:
-    """Where a data set can be fetched from: the URLs of these folders, else its publishers'."""
+    """The URLs of a data set: its file in each of these folders, or its publishers' URLs where no folder is given."""
     return [f"{folder.rstrip('/')}/{data_set.file}" for folder in folders] or list(data_set.urls)
 
 
 def at_hand(given: Path | None, cache: Path, data_set: DataSet = CIFAR10) -> DataFile | None:
-    """The data set in the file or folder given, else the fetched one; None where there is neither.
+    """The data set in the file or folder `given`, else the fetched file; None where it is not fetched yet.
 
-    Raises UserError where what was given is not there, and where either is another file than the data set's.
+    Raises UserError where `given` does not exist, and where the file's hash is not that of the data set.
     """
     path = given or folder(cache) / data_set.file
     if path.is_dir():
@@ -89,15 +90,15 @@ def fetch(
     data_set: DataSet = CIFAR10,
     network: Network | None = None,
 ) -> Path:
-    """The data set, downloaded into the cache unless it is there; from the first of `urls` that gives it.
+    """The file of the data set in the cache, downloaded from the first of `urls` that has it.
 
-    What was fetched before an interruption is kept and gone on from, also from another URL. Raises UserError where no
-    URL gives it; nothing else than the data set itself ever gets its name.
+    An interrupted download is continued, from any URL. Only a verified file gets the data set's name. Raises UserError
+    where no URL has the file.
     """
     final, network = folder(cache) / data_set.file, network or Network()
     part = final.with_name(f"{final.name}.part")
-    wanted = Wanted(data_set.file, (data_set.sha256,), data_set.size_bytes)
-    with held(part, data_set.file, say):
+    expected = ExpectedFile(data_set.file, (data_set.sha256,), data_set.size_bytes)
+    with part_lock(part, data_set.file, say):
         if final.exists():
             if sha256_of(final) == data_set.sha256:
                 say(f"{final}: there already, and whole")
@@ -107,7 +108,7 @@ def fetch(
         with http_client(network) as client:
             for url in urls:
                 try:
-                    Download(wanted, part, client, network, say, progress).run(url)
+                    Download(expected, part, client, network, say, progress).run(url)
                 except SourceFailed as error:
                     problems.append(str(error))
                     say(str(error))

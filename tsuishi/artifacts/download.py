@@ -1,7 +1,7 @@
-"""One file on its way from a server: gone on from where it stopped, and held to what is known of it.
+"""The download of a file: it continues where an earlier download stopped, and verifies size and hash.
 
-<part>        what there is of it, whatever ended it, and from whichever server
-<part>.json   which version of which URL the part is of, for If-Range (RFC 9110, 13.1.5)
+<part>        the bytes so far, from one server or several
+<part>.json   the URL and version of these bytes, for If-Range (RFC 9110, 13.1.5)
 """
 
 import errno
@@ -18,7 +18,7 @@ from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from tsuishi.artifacts.cache import sha256_of
-from tsuishi.artifacts.network import Network, failures, paced, shown, why
+from tsuishi.artifacts.network import Network, failures, paced, public_url, reason
 from tsuishi.base import files, threads
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Momentary, Progress, Say
@@ -33,12 +33,12 @@ _LOCK_POLL_S = 0.1
 
 
 class SourceFailed(UserError):
-    """One place does not give what is wanted; another may."""
+    """A source does not give the expected file; another source may."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is known of a file: its name, the hashes any of which it may have, and perhaps its size."""
+class ExpectedFile:
+    """What a lock knows of a file: its name, its possible hashes, and perhaps its size."""
 
     file: str
     sha256: tuple[str, ...]
@@ -46,12 +46,12 @@ class Wanted:
 
 
 class Download:
-    """One file on its way to its part."""
+    """The download of a file into its part. The caller holds `part_lock`."""
 
     def __init__(
-        self, wanted: Wanted, part: Path, client: "PyPIClient", network: Network, say: Say, progress: Progress
+        self, expected: ExpectedFile, part: Path, client: "PyPIClient", network: Network, say: Say, progress: Progress
     ) -> None:
-        self._wanted = wanted
+        self._expected = expected
         self._part = part
         self._version = _version_file(part)
         self._client = client
@@ -61,79 +61,80 @@ class Download:
         self._counted = 0
 
     def run(self, url: str) -> str:
-        """Fetch what is missing of the part and verify it; its sha256.
+        """Fetch the rest of the part and verify the whole. Returns its SHA-256, in hexadecimal.
 
-        Raises SourceFailed where the URL does not give what is wanted, and UserError where this machine cannot keep
-        it; a part that may be gone on from is left there.
+        Raises SourceFailed where the URL does not give the expected file, and UserError where this machine cannot
+        write it. A part that a later download can continue is left in its place.
         """
         try:
-            went_on = self._receive(url)
+            continued = self._receive(url)
         except SourceFailed:
-            self._count(-self._counted)  # another source will count what is kept
+            self._count(-self._counted)  # the next source counts the kept bytes again
             raise
         actual = sha256_of(self._part)
-        if actual in self._wanted.sha256:
+        if actual in self._expected.sha256:
             self._version.unlink(missing_ok=True)
             return actual
-        instead = _what_it_is(self._part)
+        substitute = _kind(self._part)
         self._forget()
-        if not went_on:
-            expected = " or ".join(self._wanted.sha256[:2])
-            raise SourceFailed(f"{shown(url)}: sha256 is {actual}, expected {expected}: that is {instead}")
-        self._say(f"what was there of {self._wanted.file} does not fit what {shown(url)} has: starting over")
+        if not continued:
+            expected = " or ".join(self._expected.sha256[:2])
+            raise SourceFailed(f"{public_url(url)}: sha256 is {actual}, expected {expected}: that is {substitute}")
+        self._say(f"what was there of {self._expected.file} does not fit what {public_url(url)} has: starting over")
         return self.run(url)
 
     def _receive(self, url: str) -> bool:
-        """Bring the part to its full length; whether something of an earlier time is in it."""
+        """Bring the part to its full length. Returns whether it holds bytes of an earlier download."""
         kept = self._kept()
-        if self._wanted.size_bytes and kept >= self._wanted.size_bytes:
+        if self._expected.size_bytes and kept >= self._expected.size_bytes:
             return True
         try:
             with self._client.stream("GET", url, headers=self._headers(url, kept)) as response:
-                if response.status_code == 416 and kept and not self._wanted.size_bytes:
+                if response.status_code == 416 and kept and not self._expected.size_bytes:
                     return True
-                self._refuse_another(url, response, kept)
-                goes_on = response.status_code == 206
-                if goes_on and not kept:
-                    raise SourceFailed(f"{shown(url)}: it gives a part of the file where all of it was asked for")
-                if goes_on and _first_byte(response) != kept:
-                    self._forget()  # other bytes than asked for: all of them, then
+                self._refuse_another_size(url, response, kept)
+                continues = response.status_code == 206
+                if continues and not kept:
+                    raise SourceFailed(f"{public_url(url)}: it gives a part of the file where all of it was asked for")
+                if continues and _first_byte(response) != kept:
+                    self._forget()  # the server sends other bytes than those asked for: ask for all bytes
                     return self._receive(url)
                 response.raise_for_status()
-                doing = "going on with" if goes_on else "fetching"
-                self._say(Momentary(f"{doing} {self._wanted.file} from {_place(url)}"))
-                self._write(url, response, kept if goes_on else 0)
-                return goes_on
+                doing = "going on with" if continues else "fetching"
+                self._say(Momentary(f"{doing} {self._expected.file} from {_server(url)}"))
+                self._write(url, response, kept if continues else 0)
+                return continues
         except failures() as error:
-            raise SourceFailed(f"{shown(url)}: {why(error, url, self._network)}{self._what_is_kept()}") from error
+            problem = reason(error, url, self._network)
+            raise SourceFailed(f"{public_url(url)}: {problem}{self._kept_bytes()}") from error
         except OSError as error:
             advice = "free some room" if error.errno in _FULL else "mend that"
             raise UserError(
-                f"{error.filename or self._part}: {error.strerror or error}{self._what_is_kept()}: {advice}, then "
+                f"{error.filename or self._part}: {error.strerror or error}{self._kept_bytes()}: {advice}, then "
                 "start it again"
             ) from error
 
-    def _refuse_another(self, url: str, response: "Response", kept: int) -> None:
-        """What has another size is not waited for, and what is kept not given up for it."""
+    def _refuse_another_size(self, url: str, response: "Response", kept: int) -> None:
+        """Raise SourceFailed for a file of another size, before it is received and before the kept bytes are lost."""
         stated = response.headers.get("Content-Length") if response.status_code == 200 else None
         size = f"at most {kept}" if response.status_code == 416 and kept else stated
-        if self._wanted.size_bytes and size not in (None, str(self._wanted.size_bytes)):
+        if self._expected.size_bytes and size not in (None, str(self._expected.size_bytes)):
             page = " (an HTML page)" if response.headers.get("Content-Type", "").startswith("text/html") else ""
             raise SourceFailed(
-                f"{shown(url)}: it has {size} bytes{page}, and {self._wanted.file} {self._wanted.size_bytes}"
-                f"{self._what_is_kept()}"
+                f"{public_url(url)}: it has {size} bytes{page}, and {self._expected.file} {self._expected.size_bytes}"
+                f"{self._kept_bytes()}"
             )
 
     def _write(self, url: str, response: "Response", begin: int) -> None:
-        """Put a body where it belongs; its version is noted before its first byte."""
+        """Write a body to the part, from byte `begin` on. The version is written before the first byte."""
         if not begin:
             self._forget()
-            files.write_json(self._version, {"url": shown(url), "version": _version(response.headers)})
+            files.write_json(self._version, {"url": public_url(url), "version": _version(response.headers)})
         size = begin
         self._count(begin)
-        limit = self._wanted.size_bytes or math.inf
+        limit = self._expected.size_bytes or math.inf
         with self._part.open("ab") as file:
-            # Raw: what a server takes for an encoding is the file itself.
+            # Not decoded: some servers declare the compression of the file itself as an encoding.
             for chunk in paced(response.iter_raw(), self._network):
                 size += len(chunk)
                 if size > limit:
@@ -142,26 +143,26 @@ class Download:
                 self._count(len(chunk))
             file.flush()
             os.fsync(file.fileno())
-        if size > limit:  # told once the file is closed, which would write what it had not yet written
+        if size > limit:  # only now, as closing the file would write its buffer after `_forget`
             self._forget()
-            raise SourceFailed(f"{shown(url)}: it sends more than the {limit} bytes of {self._wanted.file}")
+            raise SourceFailed(f"{public_url(url)}: it sends more than the {limit} bytes of {self._expected.file}")
 
     def _headers(self, url: str, kept: int) -> dict[str, str]:
-        """Ask for the bytes as they are, from those kept on; for all of them, if the version has changed."""
+        """Headers that ask for the bytes after the kept ones, or for all bytes where the version has changed."""
         headers = {"Accept-Encoding": "identity"}
         if kept:
             headers["Range"] = f"bytes={kept}-"
             known = files.read_json(self._version) if self._version.exists() else {}
-            if known.get("url") == shown(url) and known.get("version"):
+            if known.get("url") == public_url(url) and known.get("version"):
                 headers["If-Range"] = known["version"]
         return headers
 
     def _kept(self) -> int:
         return self._part.stat().st_size if self._part.exists() else 0
 
-    def _what_is_kept(self) -> str:
-        of = f" of {self._wanted.size_bytes}" if self._wanted.size_bytes else ""
-        return f" ({self._kept()}{of} bytes are kept)" if self._kept() else ""
+    def _kept_bytes(self) -> str:
+        total = f" of {self._expected.size_bytes}" if self._expected.size_bytes else ""
+        return f" ({self._kept()}{total} bytes are kept)" if self._kept() else ""
 
     def _count(self, size: int) -> None:
         if size:
@@ -169,7 +170,7 @@ class Download:
             self._progress(size)
 
     def _forget(self) -> None:
-        """Empty the part: whoever holds it goes on holding it."""
+        """Empty the part. It is not removed, because its lock would go with it."""
         if self._part.exists():
             os.truncate(self._part, 0)
         self._version.unlink(missing_ok=True)
@@ -177,20 +178,20 @@ class Download:
 
 
 @contextmanager
-def held(part: Path, file: str, say: Say) -> Iterator[None]:
-    """Have the part of a file to oneself, after every other thread and process; one that is killed lets go of it.
+def part_lock(part: Path, file: str, say: Say) -> Iterator[None]:
+    """Hold the lock of a file's part, after waiting for other threads and processes. It ends with its process.
 
-    What is empty in the end is removed.
+    A part that is empty in the end is removed.
     """
     part.parent.mkdir(parents=True, exist_ok=True)
     while True:
-        with part.open("ab") as opened:
-            _lock(opened, f"waiting for another download of {file}", say)
+        with part.open("ab") as stream:
+            _lock(stream, f"waiting for another download of {file}", say)
             try:
-                ours = os.path.samestat(os.fstat(opened.fileno()), part.stat())
+                still_there = os.path.samestat(os.fstat(stream.fileno()), part.stat())
             except FileNotFoundError:
-                ours = False
-            if not ours:  # whoever had it made it whole, or gave it up
+                still_there = False
+            if not still_there:  # its last holder finished the file or removed the part
                 continue
             try:
                 yield
@@ -219,28 +220,28 @@ def _version_file(part: Path) -> Path:
     return part.with_name(f"{part.name}.json")
 
 
-def _place(url: str) -> str:
-    """The server or folder of a URL."""
-    parts = urlsplit(shown(url))
+def _server(url: str) -> str:
+    """The server of a URL, or its folder where it is a file: URL."""
+    parts = urlsplit(public_url(url))
     return parts.netloc or parts.path.rpartition("/")[0]
 
 
-def _what_it_is(file: Path) -> str:
-    """What came in place of what was wanted."""
-    with file.open("rb") as opened:
-        begin = opened.read(512)
+def _kind(file: Path) -> str:
+    """What a file with a wrong hash is, in words."""
+    with file.open("rb") as stream:
+        begin = stream.read(512)
     if not begin:
         return "an empty file"
     return "an HTML page" if begin.lstrip().lower().startswith(_PAGE) else "another file"
 
 
 def _first_byte(response: "Response") -> int | None:
-    """Where a partial response begins, by its Content-Range."""
+    """The first byte of a partial response, from its Content-Range; None where it states none."""
     match = re.match(r"bytes ([0-9]+)-", response.headers.get("Content-Range", ""))
     return int(match[1]) if match else None
 
 
 def _version(headers: Mapping[str, str]) -> str:
-    """What If-Range may name: a strong ETag, else the date of the last change; empty where there is neither."""
+    """The version for If-Range: a strong ETag, else the date of the last change; empty where there is neither."""
     etag = headers.get("ETag", "")
     return etag if etag and not etag.startswith("W/") else headers.get("Last-Modified", "")

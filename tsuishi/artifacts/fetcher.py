@@ -1,7 +1,7 @@
-"""Fetching the artefacts of an environment: every source in order, every file held to the lock.
+"""Fetches the artefacts of an environment: it tries every source in order, and verifies every file with the lock.
 
-Finding a file in package indexes is unearth's work (pip's own finder, as a library): what an index may look like, and
-which files are of a release, is as pip has it.
+unearth, a library like pip's own finder, reads package indexes: the formats of an index, and the files of a release,
+are as in pip.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,18 +12,9 @@ from typing import TYPE_CHECKING, cast
 from urllib.parse import urlsplit
 
 from tsuishi.artifacts.cache import Cache, usable
-from tsuishi.artifacts.download import Download, SourceFailed, Wanted, held
-from tsuishi.artifacts.network import (
-    IndexReader,
-    Network,
-    failures,
-    file_of,
-    http_client,
-    not_found,
-    out_of_reach,
-    shown,
-    why,
-)
+from tsuishi.artifacts.client import IndexReader, http_client
+from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
+from tsuishi.artifacts.network import Network, failures, file_of, not_found, out_of_reach, public_url, reason
 from tsuishi.artifacts.pip_configuration import Sources
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress, Say
@@ -41,19 +32,19 @@ if TYPE_CHECKING:
 
 
 class NotThere(SourceFailed):
-    """A source that works, and does not have it: nothing to tell before all of them have failed."""
+    """A source works and does not have the file. The user hears of it only after all sources have failed."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """A URL that may give what is wanted."""
+    """A URL that may have an expected file."""
 
     url: str
-    wanted: Wanted
+    expected: ExpectedFile
 
 
 class Fetcher:
-    """Brings the artefacts of an environment into the cache; offline, finds them there."""
+    """Brings the artefacts of an environment into the cache. `offline` allows only those that are there already."""
 
     def __init__(
         self,
@@ -73,39 +64,40 @@ class Fetcher:
         self._sources = sources
         self._network = network or Network()
         self._mirrors = mirrors or {}
-        # Servers that gave no connection, with the reason: asked, and told, once.
+        # Servers that gave no connection, with the reason. They are not asked again.
         self._out_of_reach: dict[str, str] = {}
-        self._told: set[str] = set()
+        # Messages that the user has seen.
+        self._said: set[str] = set()
 
     def fetch(self, environment: Environment) -> list[Path]:
         """Every wheel and sdist of the lock, verified, in the lock's order.
 
-        Raises UserError for what the lock does not know yet, naming package and every source that failed for what
-        cannot be had, and, offline, everything that is missing.
+        Raises UserError where the lock is incomplete; where a package cannot be had, with every source that failed;
+        and, offline, with everything that is missing.
         """
         self._refuse_open(environment)
-        found = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.pins]
+        kept = [self.cache.verified(pin.sha256, self.say, environment.python) for pin in environment.pins]
         self._refuse_missing(environment)
-        for path, pin in zip(found, environment.pins, strict=True):
+        for path, pin in zip(kept, environment.pins, strict=True):
             if path and (problem := wrong_name(path.name, pin.name, pin.version)):
                 raise UserError(f"{environment.name}: {problem}: remove {str(path.parent)!r} from the cache")
         return [
             path or self._first_good(environment, f"{pin.name}=={pin.version}", self._places(pin, environment))
-            for path, pin in zip(found, environment.pins, strict=True)
+            for path, pin in zip(kept, environment.pins, strict=True)
         ]
 
     def fetch_debs(self, environment: Environment) -> list[Path]:
         """Every Debian package of the lock, verified, in the lock's order. Raises UserError as `fetch` does."""
         self._refuse_open(environment)
-        found = [self.cache.verified([deb.sha256], self.say) for deb in environment.debs]
+        kept = [self.cache.verified([deb.sha256], self.say) for deb in environment.debs]
         self._refuse_missing(environment)
         return [
             path or self._first_good(environment, deb.title, self._deb_places(deb))
-            for path, deb in zip(found, environment.debs, strict=True)
+            for path, deb in zip(kept, environment.debs, strict=True)
         ]
 
     def missing(self, environment: Environment) -> list[str]:
-        """What of an environment is not in the cache, as its locks name it."""
+        """The artefacts of an environment that are not in the cache, as its locks name them."""
         pins = [pin for pin in environment.pins if not self.cache.find(pin.sha256, environment.python)]
         debs = [deb.title for deb in environment.debs if not self.cache.find([deb.sha256])]
         return [f"{pin.name}=={pin.version}" for pin in pins] + debs
@@ -124,8 +116,8 @@ class Fetcher:
                 f"and carry {self.cache.root} over"
             )
 
-    def _first_good(self, environment: Environment, what: str, places: "Iterator[Place | SourceFailed]") -> Path:
-        """The first place that gives what was pinned; each that fails is told as it does, and all in the end."""
+    def _first_good(self, environment: Environment, artefact: str, places: "Iterator[Place | SourceFailed]") -> Path:
+        """The file from the first place that has it. Raises UserError with the problems of all places."""
         problems: list[str] = []
         for place in places:
             try:
@@ -134,27 +126,28 @@ class Fetcher:
                 return self._download(place)
             except SourceFailed as error:
                 problems.append(str(error))
-                if not isinstance(error, NotThere) and str(error) not in self._told:
+                if not isinstance(error, NotThere) and str(error) not in self._said:
                     self.say(str(error))
-                    self._told.add(str(error))
-        told = "; ".join(problems) or "there is none: name one in tsuishi.indexes or tsuishi.find_links"
+                    self._said.add(str(error))
+        reasons = "; ".join(problems) or "there is none: name one in tsuishi.indexes or tsuishi.find_links"
         raise UserError(
-            f"{environment.name}: no source gives {what} as it is locked: {told}; correct the lock, or name another "
-            "source: docs/sites.md says how"
+            f"{environment.name}: no source gives {artefact} as it is locked: {reasons}; correct the lock, or name "
+            "another source: docs/sites.md says how"
         )
 
     def _download(self, place: Place) -> Path:
-        wanted, server = place.wanted, urlsplit(place.url).netloc
+        expected, server = place.expected, urlsplit(place.url).netloc
         if server in self._out_of_reach:
             raise SourceFailed(self._out_of_reach[server])
-        part = self.cache.part(wanted.file, wanted.sha256)
-        with held(part, wanted.file, self.say):
-            there = self.cache.find(wanted.sha256) if len(wanted.sha256) == 1 else None
-            if there:
-                return there
-            download = Download(wanted, part, self._client, self._network, self.say, self.progress)
+        part = self.cache.part(expected.file, expected.sha256)
+        with part_lock(part, expected.file, self.say):
+            # Another thread or process may have fetched it meanwhile.
+            kept = self.cache.find(expected.sha256) if len(expected.sha256) == 1 else None
+            if kept:
+                return kept
+            download = Download(expected, part, self._client, self._network, self.say, self.progress)
             try:
-                return self.cache.keep(part, wanted.file, download.run(place.url))
+                return self.cache.keep(part, expected.file, download.run(place.url))
             except SourceFailed as error:
                 self._remember(server, error.__cause__, str(error))
                 raise
@@ -164,7 +157,10 @@ class Fetcher:
             self._out_of_reach[server] = problem
 
     def _places(self, pin: "Pin", environment: Environment) -> "Iterator[Place | SourceFailed]":
-        """Folders, configured indexes, the environment's indexes, then URLs; a source that fails is in its place."""
+        """The places of a pin: folders, configured indexes, indexes of the environment, URLs.
+
+        A source that cannot be read gives a SourceFailed in its place.
+        """
         for folder in self._sources.find_links:
             yield from self._listed(folder, pin, environment.python, is_index=False)
         for index in (*self._sources.indexes, *environment.indexes):
@@ -174,23 +170,23 @@ class Fetcher:
 
     def _deb_places(self, deb: "Deb") -> Iterator[Place]:
         for url in deb.urls:
-            yield Place(mirrored_url(url, self._mirrors), Wanted(deb.file, (deb.sha256,), deb.size_bytes))
+            yield Place(mirrored_url(url, self._mirrors), ExpectedFile(deb.file, (deb.sha256,), deb.size_bytes))
 
     def _listed(
         self, source: str, pin: "Pin", python: str | None, *, is_index: bool
     ) -> "Iterator[Place | SourceFailed]":
-        """What a folder or an index has of what is pinned."""
+        """The places of a pin in a folder or an index."""
         requirement, server = f"{pin.name}=={pin.version}", urlsplit(source).netloc
         if server in self._out_of_reach:
             yield SourceFailed(self._out_of_reach[server])
             return
-        # unearth raises ValueError for a folder or a page that is none.
-        reasons: tuple[type[Exception], ...] = (*failures(), ValueError)
+        # unearth raises ValueError for a path that is no folder, and for a page that is no list of files.
+        errors: tuple[type[Exception], ...] = (*failures(), ValueError)
         try:
             finder = self._finder(source, is_index)
             packages = list(finder.find_matches(requirement, allow_yanked=True, allow_prereleases=True))
-        except reasons as error:
-            problem = f"{shown(source)}: {why(error, source, self._network)}"
+        except errors as error:
+            problem = f"{public_url(source)}: {reason(error, source, self._network)}"
             self._remember(server, error, problem)
             yield NotThere(problem) if not_found(error) else SourceFailed(problem)
             return
@@ -199,16 +195,16 @@ class Fetcher:
             url = mirrored_url(link.url_without_fragment, self._mirrors)
             yield _place(url, link.filename, (stated,) if (stated := _stated(link)) else pin.sha256, pin)
         if not packages:
-            yield NotThere(f"{shown(source)}: no {requirement}")
+            yield NotThere(f"{public_url(source)}: no {requirement}")
         elif not links:
             others = ", ".join(sorted({package.link.filename for package in packages}))[:300]
-            yield SourceFailed(f"{shown(source)}: no {requirement} with that hash (it has {others})")
+            yield SourceFailed(f"{public_url(source)}: no {requirement} with that hash (it has {others})")
 
     def _finder(self, source: str, is_index: bool) -> "PackageFinder":
         from unearth import PackageFinder
 
         reader = cast("HttpFetcher", IndexReader(self._client, self._network))
-        # Compatible with what is the lock's business: the environment's Python is not the one running here.
+        # unearth knows this Python only, not that of the environment; the lock decides which files fit.
         if is_index:
             return PackageFinder(reader, index_urls=[source], ignore_compatibility=True)
         return PackageFinder(reader, find_links=[source], ignore_compatibility=True)
@@ -219,22 +215,23 @@ class Fetcher:
 
 
 def _place(url: str, file: str, sha256: tuple[str, ...], pin: "Pin") -> Place | SourceFailed:
-    """Where a file of a pin is, unless its name is that of something else; the lock says the size of what it names."""
+    """The place of a file of a pin; SourceFailed where the name is that of another package or version."""
     if problem := wrong_name(file, pin.name, pin.version):
-        return SourceFailed(f"{shown(url)}: {problem}")
-    return Place(url, Wanted(file, sha256, pin.size_bytes if file == pin.file else None))
+        return SourceFailed(f"{public_url(url)}: {problem}")
+    # The lock's size is that of the file it names; another file of the release has another size.
+    return Place(url, ExpectedFile(file, sha256, pin.size_bytes if file == pin.file else None))
 
 
 def _stated(link: "Link") -> str:
-    """The hash that an index states of a file; empty where it states none."""
+    """The SHA-256 that an index states for a file; empty where it states none."""
     fragment = urlsplit(link.url).fragment
     return fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else (link.hashes or {}).get("sha256", "")
 
 
 def _may_be(link: "Link", pin: "Pin", python: str | None) -> bool:
-    """Whether an index's link can be what is pinned, going by the hash it states, else by the file name.
+    """Whether a link of an index can be the pinned file: by the hash that the index states, else by the file name.
 
-    A pin with several hashes stands for every file of a release: of those, the ones that Python can use.
+    A pin with several hashes stands for all files of a release: then only the files that `python` can use count.
     """
     if len(pin.sha256) > 1 and not usable(link.filename, python):
         return False

@@ -1,13 +1,13 @@
-"""The archive an image travels in: an OCI image layout that every Docker engine since 1.10 loads as well.
+"""Writes the archive of an image: an OCI image layout that every Docker engine since 1.10 loads as well.
 
-    tsuishi/<name>            what tsuishi knows of the image; readers of OCI layouts and engines leave it alone
-    oci-layout, index.json    as the OCI Image Format (1.0, "Image Layout") has them
-    manifest.json             as `docker save` writes it, naming the same blobs
+    tsuishi/<name>            tsuishi's notes on the image; readers of OCI layouts and engines ignore them
+    oci-layout, index.json    as in the OCI Image Format (1.0, "Image Layout")
+    manifest.json             as `docker save` writes it, with the names of the same blobs
     blobs/sha256/<digest>     manifest, config, layers (tar+gzip)
 
-Engines save in formats that differ by version; what all of them have is manifest.json, which names the config and the
-layers. The config is taken over byte for byte: its SHA-256 is the image's id, and a conversion that writes it anew
-(skopeo's does) makes another image of it. The same image gives the same bytes, as long as zlib compresses alike.
+The formats in which engines save an image differ by version. All of them have manifest.json, which names the config and
+the layers. The config is copied byte for byte: its SHA-256 is the id of the image, so a conversion that writes the
+config anew (as skopeo's) makes another image. The same image and the same zlib give the same bytes.
 """
 
 import hashlib
@@ -39,37 +39,38 @@ _MANIFEST_TYPE = "application/vnd.oci.image.manifest.v1+json"
 _CONFIG_TYPE = "application/vnd.oci.image.config.v1+json"
 _LAYER_TYPE = "application/vnd.oci.image.layer.v1.tar+gzip"
 _CHUNK = 1 << 20
-# What is larger, of all that an engine saves, is a layer: descriptions have a few kilobytes.
+# A larger file in the output of an engine is a layer: descriptions have a few kilobytes.
 _DESCRIPTION = 1 << 20
-# Of annotations.
+# The prefix of OCI's annotations.
 OCI = "org.opencontainers.image."
-# Of zlib: header and checksum as gzip has them; and a level. Of the 1,254 MB of torch2-cpu level 4 left 373 MB in 18 s,
-# level 1 407 MB in 12 s, level 6 359 MB in 40 s (one core).
+# zlib's number for the header and the checksum of gzip.
 _GZIP_FORMAT = 31
 _GZIP_MAGIC = b"\x1f\x8b"
+# Level 4 compressed the 1,254 MB of torch2-cpu to 373 MB in 18 s, level 1 to 407 MB in 12 s, level 6 to 359 MB in 40 s
+# (one core).
 _GZIP_LEVEL = 4
 
 
 @dataclass(frozen=True)
 class Blob:
-    """A file that is named by its content."""
+    """A file in an archive whose name is its SHA-256. `size` is in bytes."""
 
     digest: str
     size: int
 
     @property
     def name(self) -> str:
-        """Its place in the archive."""
+        """The path in the archive."""
         return BLOBS + self.digest
 
     def descriptor(self, media_type: str) -> dict[str, Any]:
-        """How OCI points at it."""
+        """OCI's descriptor of the blob."""
         return {"mediaType": media_type, "digest": f"sha256:{self.digest}", "size": self.size}
 
 
 @dataclass(frozen=True)
-class _Kept(Blob):
-    """One that lies in a folder that will be gone."""
+class _TemporaryBlob(Blob):
+    """A blob whose content is in a temporary file."""
 
     file: Path
 
@@ -81,17 +82,17 @@ def write_archive(
     notes: Callable[[str], Mapping[str, bytes]],
     progress: Progress = lambda size: None,
 ) -> str:
-    """Turn what an engine's `save` streams into an archive at `path`, with its checksum beside it; the image's id.
+    """Write the image that an engine's `save` streams to an archive at `path`, and its checksum beside it.
 
-    `notes` gives what travels with an image of that id; `progress` is told the bytes taken from the stream. Beside the
-    archive it takes the room of the compressed layers, in the same folder; nothing is left behind where it is
-    interrupted. Raises archives.Damaged for a stream that is no archive, or not the whole of one.
+    `notes` returns the notes for an image id: contents by name. `progress` gets the bytes taken from the stream. The
+    folder of `path` also needs room for the compressed layers; an interruption leaves nothing there. Returns the image
+    id. Raises strict_tar.Damaged for a stream that is no archive, or incomplete.
     """
     with temporary_folder(path.parent, ".export-") as folder:
-        files = _take_apart(saved, folder, progress)
-        (described,) = json.loads(files[MANIFEST].file.read_bytes())
-        config = files[described["Config"]]
-        layers = [_compressed(files[name], folder) for name in described["Layers"]]
+        files = _blobs(saved, folder, progress)
+        (manifest,) = json.loads(files[MANIFEST].file.read_bytes())
+        config = files[manifest["Config"]]
+        layers = [_compressed(files[name], folder) for name in manifest["Layers"]]
         partial = folder / path.name
         with partial.open("wb") as file:
             _write(file, config, layers, tag, notes(f"sha256:{config.digest}"))
@@ -99,22 +100,22 @@ def write_archive(
             os.fsync(file.fileno())
         checksum = folder / (path.name + CHECKSUM)
         checksum.write_text(f"{sha256_of(partial)}  {path.name}\n", encoding="ascii")
-        for file_made in (partial, checksum):
-            file_made.replace(path.parent / file_made.name)
+        for finished in (partial, checksum):
+            finished.replace(path.parent / finished.name)
     return f"sha256:{config.digest}"
 
 
-def _take_apart(saved: Iterable[bytes], folder: Path, progress: Progress) -> dict[str, _Kept]:
-    """Every file of what an engine saved, by its name there; layers are compressed on the way."""
-    files: dict[str, _Kept] = {}
+def _blobs(saved: Iterable[bytes], folder: Path, progress: Progress) -> dict[str, _TemporaryBlob]:
+    """Every file in the output of an engine, by its name there; layers are compressed."""
+    files: dict[str, _TemporaryBlob] = {}
     links: dict[str, str] = {}
     stream = io.BufferedReader(_Stream(saved, progress), _CHUNK)
     for member in strict_tar.members(stream):
-        if member.kind == tarfile.SYMTYPE:  # a layer that is there under another name
+        if member.kind == tarfile.SYMTYPE:  # a second name of a layer
             links[member.name] = target(member)
         elif member.kind == tarfile.REGTYPE:
-            packed = member.content if member.size <= _DESCRIPTION else _gzipped(member.content)
-            files[member.name] = _keep(packed, folder)
+            content = member.content if member.size <= _DESCRIPTION else _gzipped(member.content)
+            files[member.name] = _temporary_blob(content, folder)
     return files | {name: files[target] for name, target in links.items()}
 
 
@@ -123,13 +124,13 @@ def target(link: strict_tar.Member) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(link.name), link.link))
 
 
-def _compressed(layer: _Kept, folder: Path) -> _Kept:
-    """A layer that was taken for a description, so small is it, as it goes into the archive; others are ready."""
-    return layer if layer.size > _DESCRIPTION else _keep(_gzipped([layer.file.read_bytes()]), folder)
+def _compressed(layer: _TemporaryBlob, folder: Path) -> _TemporaryBlob:
+    """The layer, compressed now if it is as small as a description: then `_blobs` did not compress it."""
+    return layer if layer.size > _DESCRIPTION else _temporary_blob(_gzipped([layer.file.read_bytes()]), folder)
 
 
 def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same compressed, without time or name; what is compressed already as it is."""
+    """The chunks compressed, without time or name; compressed chunks stay as they are."""
     packer = None
     for chunk in chunks:
         if packer is None and chunk.startswith(_GZIP_MAGIC):
@@ -142,17 +143,20 @@ def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield packer.flush()
 
 
-def _keep(chunks: Iterable[bytes], folder: Path) -> _Kept:
-    """Write a blob into the folder."""
+def _temporary_blob(chunks: Iterable[bytes], folder: Path) -> _TemporaryBlob:
+    """Write chunks to a blob in the folder."""
     digest = hashlib.sha256()
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)
-        return _Kept(digest.hexdigest(), file.tell(), Path(file.name))
+        return _TemporaryBlob(digest.hexdigest(), file.tell(), Path(file.name))
 
 
-def _write(file: IO[bytes], config: _Kept, layers: list[_Kept], tag: str, notes: Mapping[str, bytes]) -> None:
+def _write(
+    file: IO[bytes], config: _TemporaryBlob, layers: list[_TemporaryBlob], tag: str, notes: Mapping[str, bytes]
+) -> None:
+    """Write the archive. Each blob is removed after it is written, to save room."""
     texts = {**{NOTES + name: note for name, note in notes.items()}, **descriptions(config, layers, tag)}
     with tarfile.open(fileobj=file, mode="w") as tar:
         for name, text in texts.items():
@@ -164,7 +168,7 @@ def _write(file: IO[bytes], config: _Kept, layers: list[_Kept], tag: str, notes:
 
 
 def descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, bytes]:
-    """Every file that says of which blobs the image is made and how it is called, by its place in the archive."""
+    """The files that name the blobs and the tag of the image: contents by path in the archive."""
     manifest = {
         **_SCHEMA,
         "mediaType": _MANIFEST_TYPE,
@@ -173,34 +177,34 @@ def descriptions(config: Blob, layers: Sequence[Blob], tag: str) -> dict[str, by
     }
     text = toml.canonical_json(manifest).encode()
     top = Blob(hashlib.sha256(text).hexdigest(), len(text))
-    # Under which engines that keep images by their OCI manifest, and podman, load it.
+    # The names that podman, and engines that store images by their OCI manifest, give to the image.
     names = {
         "io.containerd.image.name": f"docker.io/{tag}",
         f"{OCI}ref.name": tag.rpartition(":")[2],
     }
-    saved = [{"Config": config.name, "RepoTags": [tag], "Layers": [layer.name for layer in layers]}]
+    docker_manifest = [{"Config": config.name, "RepoTags": [tag], "Layers": [layer.name for layer in layers]}]
     return {
         **layout(top, _MANIFEST_TYPE, names),
-        MANIFEST: toml.canonical_json(saved).encode(),
+        MANIFEST: toml.canonical_json(docker_manifest).encode(),
         top.name: text,
     }
 
 
 def layout(top: Blob, media_type: str, names: Mapping[str, str]) -> dict[str, bytes]:
-    """The files by which readers of OCI layouts find the one image, by their place in the archive."""
+    """The files by which readers of OCI layouts find the image: contents by path in the archive."""
     index = {**_SCHEMA, "manifests": [{**top.descriptor(media_type), "annotations": names}]}
     return {"oci-layout": _LAYOUT, "index.json": toml.canonical_json(index).encode()}
 
 
 def entry(name: str, size: int) -> tarfile.TarInfo:
-    """A tar entry that says nothing of when, where and by whom it was written."""
-    made = tarfile.TarInfo(name)
-    made.size = size
-    return made
+    """A tar entry without time, host or user."""
+    header = tarfile.TarInfo(name)
+    header.size = size
+    return header
 
 
 class _Stream(io.RawIOBase):
-    """Chunks of bytes, read like a file."""
+    """A file object that reads chunks of bytes."""
 
     def __init__(self, chunks: Iterable[bytes], progress: Progress) -> None:
         self._chunks = iter(chunks)

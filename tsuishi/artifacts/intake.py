@@ -1,7 +1,7 @@
-"""The intake of archives that `invoke export` wrote, or somebody else: read from end to end before an engine sees any.
+"""Reads archives of images, by `invoke export` or from elsewhere, from end to end before an engine gets any byte.
 
-What the engine gets is written anew (repacking.py) from the parts that were checked: whatever else is made of a file,
-by whichever program, it is not what an engine is given. Nothing here says who made an image: docs/security.md.
+The engine gets a new archive (repacking.py) of the checked parts only: other readings of the same file, by other
+programs, do not matter. A check says nothing about the author of an image: see docs/security.md.
 """
 
 import hashlib
@@ -31,34 +31,34 @@ from tsuishi.base import files
 from tsuishi.base.errors import UserError
 
 ALTERED = "altered; do not use it, and export it again"
-# Everything an archive may hold; a name that an environment cannot have is none of a note.
+# The names that an archive may hold; those of notes are as strict as those of environments.
 _NAMES = re.compile(
     rf"oci-layout|(index|manifest)\.json|{image_archive.BLOBS}[0-9a-f]{{64}}"
     rf"|{image_archive.NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
 )
 _LIMITS = strict_tar.ArchiveLimits(members=MOST_LAYERS + 20)
-# All parts but the layers: the record has the bill of materials in it, a few hundred kilobytes.
+# Bytes of all parts without the layers. The record, with its bill of materials, has a few hundred kilobytes.
 _TEXT = 16 << 20
-# All layers, unpacked.
+# Bytes of all unpacked layers.
 _UNPACKED = 64 << 30
 
-_Blob = Annotated[str, Field(pattern=rf"^{image_archive.BLOBS}[0-9a-f]{{64}}$")]
+_BlobName = Annotated[str, Field(pattern=rf"^{image_archive.BLOBS}[0-9a-f]{{64}}$")]
 
 
-class _ManifestImage(Received):
-    """The image of a manifest.json."""
+class _ManifestEntry(Received):
+    """The image in a manifest.json."""
 
-    config: _Blob = Field(alias="Config")
+    config: _BlobName = Field(alias="Config")
     tags: list[Text] = Field(alias="RepoTags", min_length=1, max_length=1)
-    layers: list[_Blob] = Field(alias="Layers", min_length=1, max_length=MOST_LAYERS)
+    layers: list[_BlobName] = Field(alias="Layers", min_length=1, max_length=MOST_LAYERS)
 
 
-class _ManifestFile(RootModel[Annotated[list[_ManifestImage], Field(min_length=1, max_length=1)]]):
-    """manifest.json."""
+class _ManifestFile(RootModel[Annotated[list[_ManifestEntry], Field(min_length=1, max_length=1)]]):
+    """manifest.json with exactly one image."""
 
 
 class _Process(Received):
-    """What of an image's config its containers get. An entrypoint would run in front of every trial."""
+    """The settings of an image's containers. An entrypoint is refused: it would run before every trial."""
 
     labels: dict[Text, Text] = Field(alias="Labels", max_length=500)
     variables: list[Text] | None = Field(None, alias="Env", max_length=500)
@@ -71,7 +71,7 @@ class _Root(Received):
 
 
 class _Config(Received):
-    """An image's config: labels, and of which layers it is made, by the SHA-256 of each unpacked."""
+    """An image's config: labels, and the SHA-256 of each unpacked layer."""
 
     process: _Process = Field(alias="config")
     root: _Root = Field(alias="rootfs")
@@ -80,15 +80,15 @@ class _Config(Received):
 
 @dataclass(frozen=True)
 class _Layer(Part):
-    """One in an archive, and what it is unpacked."""
+    """A layer in an archive, with the SHA-256 and the size of its unpacked content."""
 
     diff_id: str
     unpacked_bytes: int
 
 
 @dataclass(frozen=True)
-class ReceivedImage:
-    """What an archive holds, checked: one image with one name, and the notes that travel with it."""
+class ArchivedImage:
+    """The checked content of an archive: one image with one name, and the notes on it."""
 
     tag: str
     labels: Mapping[str, str]
@@ -98,27 +98,27 @@ class ReceivedImage:
 
     @property
     def id(self) -> str:
-        """The SHA-256 of the config: what most engines call the image."""
+        """The SHA-256 of the config, which most engines use as the id."""
         return f"sha256:{self._config.digest}"
 
     @property
     def ids(self) -> tuple[str, str]:
-        """What engines may call it: others go by the manifest."""
+        """The ids that engines use: the SHA-256 of the config or of the manifest."""
         return self.id, "sha256:" + list(self.descriptions)[-1].removeprefix(image_archive.BLOBS)
 
     @property
     def diff_ids(self) -> list[str]:
-        """The SHA-256 of each layer, unpacked."""
+        """The SHA-256 of each unpacked layer."""
         return [layer.diff_id for layer in self.layers]
 
     @property
     def unpacked_bytes(self) -> int:
-        """What its layers take once they are unpacked."""
+        """The size of all unpacked layers."""
         return sum(layer.unpacked_bytes for layer in self.layers)
 
     @property
     def descriptions(self) -> dict[str, bytes]:
-        """As `oci.descriptions` has them."""
+        """The files that name the blobs and the tag: see image_archive.descriptions."""
         return image_archive.descriptions(self._config, self.layers, self.tag)
 
     @property
@@ -126,15 +126,15 @@ class ReceivedImage:
         return image_archive.Blob(hashlib.sha256(self.config).hexdigest(), len(self.config))
 
     def packed(self, file: IO[bytes]) -> Iterator[bytes]:
-        """The image for an engine, with no byte of the archive but the layers', which are read from it.
+        """A new archive for an engine. Of the archive in `file` only the layers are copied.
 
-        Raises UserError, and does not end what it gives, where a layer is not what it was.
+        Raises UserError before the end of the new archive where a layer has changed since it was checked.
         """
         return packed({**self.descriptions, self._config.name: self.config}, self.layers, file)
 
 
-def read_archive(path: Path) -> ReceivedImage:
-    """Read an archive from end to end; raises UserError where anything in it is not what its name or checksum says."""
+def read_archive(path: Path) -> ArchivedImage:
+    """Read an archive from end to end. Raises UserError where a part of it does not fit its name or the checksum."""
     beside = path.with_name(path.name + image_archive.CHECKSUM)
     if beside.exists():
         expected, actual = files.read_bytes(beside).decode("ascii", "replace").split()[:1], sha256_of(path)
@@ -151,21 +151,21 @@ def read_archive(path: Path) -> ReceivedImage:
 
 
 def parsed(path: Path, name: str, text: bytes, model: type[M]) -> M:
-    """A JSON text in an archive as a model. Raises UserError where it is none, or says anything twice."""
+    """A JSON text in an archive as a model. Raises UserError where it does not fit the model, or has a key twice."""
     try:
         return typed(name, text, model)
     except Damaged as error:
         raise UserError(f"{path}: {error}: {ALTERED}") from error
 
 
-def _image(path: Path, file: IO[bytes]) -> ReceivedImage:
+def _image(path: Path, file: IO[bytes]) -> ArchivedImage:
     texts: dict[str, bytes] = {}
     layers: dict[str, _Layer] = {}
-    saved: _ManifestImage | None = None
+    saved: _ManifestEntry | None = None
     for member in strict_tar.members(file, _LIMITS):
         if not texts and not member.name.startswith(image_archive.NOTES):
             raise UserError(f"{path}: not written by `invoke export`; `docker load` takes images of other origin")
-        # What programs make of other headers differs.
+        # Programs read other headers in different ways.
         if not _NAMES.fullmatch(member.name) or member.header != image_archive.entry(member.name, member.size).tobuf():
             raise UserError(f"{path}: {member.name} is nothing that `invoke export` writes: {ALTERED}")
         if saved and member.name in saved.layers:
@@ -181,8 +181,8 @@ def _image(path: Path, file: IO[bytes]) -> ReceivedImage:
     return _checked(path, saved, texts, tuple(layers[name] for name in saved.layers))
 
 
-def _checked(path: Path, saved: _ManifestImage, texts: dict[str, bytes], layers: tuple[_Layer, ...]) -> ReceivedImage:
-    """The image of these parts. Raises UserError for one that is of no use, and where two do not go together."""
+def _checked(path: Path, saved: _ManifestEntry, texts: dict[str, bytes], layers: tuple[_Layer, ...]) -> ArchivedImage:
+    """The image of these parts. Raises UserError where its config is of no use, or where parts contradict others."""
     text = texts.pop(saved.config, b"")
     config = parsed(path, "the image's config", text, _Config)
     notes = {
@@ -190,8 +190,8 @@ def _checked(path: Path, saved: _ManifestImage, texts: dict[str, bytes], layers:
         for name in list(texts)
         if name.startswith(image_archive.NOTES)
     }
-    image = ReceivedImage(saved.tags[0], config.process.labels, notes, text, layers)
-    # One engine reads the index and what it leads to, another manifest.json.
+    image = ArchivedImage(saved.tags[0], config.process.labels, notes, text, layers)
+    # Some engines read the index and the manifest it names, others manifest.json.
     for name, description in image.descriptions.items():
         if texts.pop(name, None) != description:
             raise UserError(f"{path}: {name} does not describe the image that manifest.json does: {ALTERED}")
@@ -203,6 +203,7 @@ def _checked(path: Path, saved: _ManifestImage, texts: dict[str, bytes], layers:
 
 
 def _layer(path: Path, member: strict_tar.Member, before: int) -> _Layer:
+    """Read a layer. `before`: the unpacked bytes of the layers before it."""
     packed, unpacked, size = hashlib.sha256(), hashlib.sha256(), 0
     content = _hashed(member.content, packed)
     try:
@@ -212,24 +213,26 @@ def _layer(path: Path, member: strict_tar.Member, before: int) -> _Layer:
     except BadGzipFile as error:
         for _ in content:
             pass
-        _named(path, member.name, packed.hexdigest())  # what was damaged on its way is not made so
+        # A wrong digest means that the layer was damaged in transport: that message says more.
+        _refuse_other_content(path, member.name, packed.hexdigest())
         raise UserError(f"{path}: {member.name} is no layer: {error}: {ALTERED}") from error
-    _named(path, member.name, packed.hexdigest())
+    _refuse_other_content(path, member.name, packed.hexdigest())
     return _Layer(packed.hexdigest(), member.size, member.offset, f"sha256:{unpacked.hexdigest()}", size)
 
 
 def _text(path: Path, member: strict_tar.Member, before: int) -> bytes:
+    """Read a part that is no layer. `before`: the bytes of such parts before it."""
     if before + member.size > _TEXT:
         raise UserError(
             f"{path}: {member.name} has {member.size:,} bytes, and such parts have {_TEXT:,} at most: {ALTERED}"
         )
     text = b"".join(member.content)
     if member.name.startswith(image_archive.BLOBS):
-        _named(path, member.name, hashlib.sha256(text).hexdigest())
+        _refuse_other_content(path, member.name, hashlib.sha256(text).hexdigest())
     return text
 
 
-def _named(path: Path, name: str, digest: str) -> None:
+def _refuse_other_content(path: Path, name: str, digest: str) -> None:
     if name != image_archive.BLOBS + digest:
         raise UserError(f"{path}: {name} is not what its name says: altered; copy it again")
 

@@ -1,4 +1,4 @@
-"""What pip is configured with (files and variables): where it looks, by which proxy, trusting which certificates."""
+"""The configuration of pip, from its files and variables: indexes, folders, proxy, certificates."""
 
 import ast
 import subprocess
@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-# Where `pip install` takes its options from; a later one wins.
+# The sections that `pip install` reads; a later section wins.
 _SECTIONS = ("global", "install", ":env:")
 _YES = ("1", "true", "yes", "on", "y", "t")
 
 
 @dataclass(frozen=True)
 class Sources:
-    """Where to look for packages: folders (or pages) of files, then indexes, each in order."""
+    """Places to look for packages: first folders (or pages) of files, then indexes, each in their order."""
 
     indexes: tuple[str, ...] = ()
     find_links: tuple[str, ...] = ()
@@ -22,12 +22,12 @@ class Sources:
 
 @cache
 def pip_options() -> Mapping[str, str]:
-    """Every option of `pip install` that is configured, as text; asked of pip once."""
+    """The configured options of `pip install`, as text by name. pip is asked once in a process."""
     command = [sys.executable, "-m", "pip", "config", "list"]
-    listed = subprocess.run(command, capture_output=True, text=True, check=False)
+    listing = subprocess.run(command, capture_output=True, text=True, check=False)
     options: dict[str, str] = {}
     for section in _SECTIONS:
-        for line in listed.stdout.splitlines():
+        for line in listing.stdout.splitlines():
             key, _, value = line.partition("=")
             place, _, option = key.rpartition(".")
             if place == section:
@@ -35,8 +35,14 @@ def pip_options() -> Mapping[str, str]:
     return options
 
 
+def pip_proxy() -> str | None:
+    """The URL of the proxy that pip uses for every server; None where it has none. pip allows it without a scheme."""
+    proxy = pip_options().get("proxy")
+    return f"http://{proxy}" if proxy and "://" not in proxy else proxy
+
+
 def pip_sources() -> Sources:
-    """The indexes and folders pip is configured with, its own index first."""
+    """The indexes and folders that pip is configured with, its main index first."""
     from unearth import PackageFinder
 
     options = pip_options()

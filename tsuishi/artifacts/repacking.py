@@ -1,4 +1,4 @@
-"""Archives of images that others made: what they say, typed, and archives written anew from their parts."""
+"""Archives of images that others made: their JSON texts as typed objects, and new archives of their parts."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml
 from tsuishi.base.errors import UserError
 
-# Engines take no image of more layers.
+# Engines load no image with more layers.
 MOST_LAYERS = 127
 _CHUNK = 1 << 20
 
@@ -25,22 +25,22 @@ Text = Annotated[str, Field(max_length=1 << 16)]
 
 
 class Received(BaseModel):
-    """Base of what archives say: typed, and what is of no use here is left alone."""
+    """Base of the objects in archives. Fields that a model does not name are ignored."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
 
 @dataclass(frozen=True)
 class Part(image_archive.Blob):
-    """One in an archive, from that byte on."""
+    """A blob in an archive, from byte `offset` on."""
 
     offset: int
 
 
 def typed(name: str, text: bytes, model: type[M]) -> M:
-    """A JSON text in an archive as a model. Raises Damaged where it is none, or says anything twice."""
+    """A JSON text in an archive as a model. Raises Damaged where it does not fit the model, or has a key twice."""
     try:
-        return model.model_validate(json.loads(text, object_pairs_hook=_once))
+        return model.model_validate(json.loads(text, object_pairs_hook=_object))
     except ValidationError as error:
         raise Damaged(f"{name}: {toml.explain(error, model)}") from error
     except (ValueError, RecursionError) as error:
@@ -48,27 +48,27 @@ def typed(name: str, text: bytes, model: type[M]) -> M:
 
 
 def packed(texts: Mapping[str, bytes], parts: Iterable[Part], file: IO[bytes]) -> Iterator[bytes]:
-    """A tar archive of texts by their names, and of parts of a file, each once.
+    """A tar archive of texts by their names, and of parts of a file, each part once.
 
-    Raises UserError, and does not end what it gives, where a part is not what it was.
+    Raises UserError before its end where a part has changed since it was checked.
     """
     for name, text in texts.items():
         yield from _entry(name, len(text), [text])
     for part in {part.digest: part for part in parts}.values():
         file.seek(part.offset)
-        yield from _entry(part.name, part.size, _same(file, part))
+        yield from _entry(part.name, part.size, _content(file, part))
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object whose keys differ in more than their case: engines, being written in Go, take both for one."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object. Raises ValueError where keys differ in case only: engines, written in Go, take them as equal."""
     if len({key.casefold() for key, _ in pairs}) != len(pairs):
         raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)[:60]!r}")
     return dict(pairs)
 
 
-def _same(file: IO[bytes], part: Part) -> Iterator[bytes]:
-    """The bytes of a part. Raises UserError where in the end they are others than were checked."""
+def _content(file: IO[bytes], part: Part) -> Iterator[bytes]:
+    """The bytes of a part. Raises UserError after them where their digest is another than before."""
     digest, left = hashlib.sha256(), part.size
     while left and (chunk := file.read(min(left, _CHUNK))):
         threads.check()

@@ -1,7 +1,7 @@
-"""Tar archives and gzip streams that others made, read strictly: what is not as its format has it is refused.
+"""Strict reading of tar archives and gzip streams that others made: any deviation from the format is refused.
 
-Python's tarfile ends silently at a header it takes for damaged, where other programs read on: then what was checked is
-not what is used. Here every byte is of a header, of a content, or a zero that fills a block or the end.
+Python's tarfile stops silently at a damaged header where other programs continue, so its checks would miss content that
+they use. Here every byte belongs to a header or a content, or is a zero that fills a block or the end.
 """
 
 import re
@@ -15,17 +15,17 @@ from typing import IO
 _BLOCK = tarfile.BLOCKSIZE
 _CHUNK = 1 << 20
 _ZEROS = bytes(_BLOCK)
-# POSIX's own: GNU's has other fields in the same places.
+# The magic of POSIX. Headers of GNU have other fields in the same places.
 _MAGIC = b"ustar\x0000"
 _KINDS = (tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE)
 _PART = r"(?!\.\.?(/|\Z))[A-Za-z0-9._+@:-]+"
 _NAME = re.compile(rf"{_PART}(/{_PART})*")
 _LONGEST_NAME = 255
-# An extended header: what it may say, and of how many bytes it may be.
+# The keys that an extended header may have, and its most bytes.
 _PAX = frozenset({"path", "linkpath", "size", "mtime", "atime", "ctime", "uid", "gid", "uname", "gname"})
 _LONGEST_PAX = 16 << 10
 _RECORD = re.compile(rb"([1-9][0-9]{0,4}) ([^=\n]+)=([^\n]*)\n")
-# What gzip makes of programs is a third of them; of zeros alone, a thousandth.
+# gzip compresses programs to a third and zeros to a thousandth. Of small streams the ratio says nothing.
 _RATIO = 100
 _SPARED = 64 << 20
 # zlib's number for the header and the checksum of gzip.
@@ -33,12 +33,12 @@ _GZIP = 31
 
 
 class Damaged(ValueError):
-    """What is read is not as its format has it, or larger than it may be."""
+    """The data deviate from their format, or are larger than they may be."""
 
 
 @dataclass(frozen=True)
 class ArchiveLimits:
-    """What an archive may hold at most."""
+    """The most entries of an archive, and the most bytes of an entry."""
 
     members: int = 10_000
     member_bytes: int = 64 << 30
@@ -46,20 +46,21 @@ class ArchiveLimits:
 
 @dataclass(frozen=True)
 class Member:
-    """An entry; its content is read before the next entry, if at all."""
+    """An entry of an archive. Its content can be read only before the next entry."""
 
     name: str
     kind: bytes
     link: str
     size: int
-    # Every byte before the content, and where the content begins.
+    # Every byte of its headers.
     header: bytes
+    # The first byte of the content, in the file.
     offset: int
     content: Iterator[bytes]
 
 
 def members(file: IO[bytes], limits: ArchiveLimits = ArchiveLimits()) -> Iterator[Member]:
-    """The entries of a tar archive, read to the end of the file. Raises Damaged where it comes to what is wrong."""
+    """The entries of a tar archive, up to the end of the file. Raises Damaged at the first deviation."""
     return _Reader(file, limits).members()
 
 
@@ -80,7 +81,7 @@ class _Reader:
             yield member
             for _ in member.content:
                 pass
-            self._filled(member.size)
+            self._take_padding(member.size)
         if not self._offset - _BLOCK:
             raise Damaged("nothing is in it")
         rest = self._take(_BLOCK) + self._file.read(tarfile.RECORDSIZE)
@@ -99,7 +100,7 @@ class _Reader:
                 raise Damaged(f"an extended header has {entry.size:,} bytes, and {_LONGEST_PAX:,} are the most")
             text = self._take(entry.size)
             extended = _records(text)
-            self._filled(entry.size)
+            self._take_padding(entry.size)
             block = self._take(_BLOCK)
             header += text + bytes(-len(text) % _BLOCK) + block
             entry = _entry(block)
@@ -119,8 +120,8 @@ class _Reader:
             left -= len(chunk)
             yield chunk
 
-    def _filled(self, size: int) -> None:
-        """Read what fills the last block of so many bytes."""
+    def _take_padding(self, size: int) -> None:
+        """Read the zeros that fill the last block of a content of `size` bytes."""
         if any(self._take(-size % _BLOCK)):
             raise Damaged("something is between its entries")
 
@@ -143,7 +144,7 @@ def _entry(block: bytes) -> tarfile.TarInfo:
 
 
 def _records(text: bytes) -> Mapping[str, str]:
-    """What an extended header says."""
+    """The records of an extended header."""
     records: dict[str, str] = {}
     while text:
         match = _RECORD.match(text)
@@ -158,9 +159,10 @@ def _records(text: bytes) -> Mapping[str, str]:
 
 
 def inflated(packed: Iterable[bytes], most: int) -> Iterator[bytes]:
-    """What was compressed with gzip, a piece at a time.
+    """The content of a gzip stream, in pieces.
 
-    Raises BadGzipFile for what is no gzip, broken off, more than `most` bytes, or a hundred times of what it was.
+    Raises BadGzipFile where the stream is no gzip or incomplete, and where its content has more than `most` bytes, or
+    more than 64 MiB plus a hundred times the bytes of the stream.
     """
     taken = made = 0
     unpacker = zlib.decompressobj(_GZIP)
@@ -170,7 +172,7 @@ def inflated(packed: Iterable[bytes], most: int) -> Iterator[bytes]:
             if unpacker.eof:
                 if not chunk:
                     break
-                unpacker = zlib.decompressobj(_GZIP)  # gzip may come in several parts, one behind the other
+                unpacker = zlib.decompressobj(_GZIP)  # a stream may consist of several parts
             try:
                 piece = unpacker.decompress(chunk, _CHUNK)
             except zlib.error as error:

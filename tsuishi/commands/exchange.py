@@ -152,7 +152,7 @@ def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
         work.build([asked])
 
 
-def _record(work: Session, path: Path, image: intake.ReceivedImage) -> _Record:
+def _record(work: Session, path: Path, image: intake.ArchivedImage) -> _Record:
     """The record in an archive. Raises UserError where it, or a file beside it, is that of another image.
 
     Nothing of it is kept: once it is imported, the engine and the image itself are asked again.
@@ -189,7 +189,7 @@ def _asked_for_here(work: Session, name: str) -> Environment | None:
     return read_environment(spec) if spec else None
 
 
-def _how_to_use(work: Session, path: Path, image: intake.ReceivedImage) -> str:
+def _how_to_use(work: Session, path: Path, image: intake.ArchivedImage) -> str:
     """What to say where this checkout asks for something else than what was imported."""
     brought = {name: text for name, text in image.notes.items() if name != _RECORD}
     here = {name: work.rooms.root / name for name in brought}

@@ -16,7 +16,8 @@ from urllib.parse import unquote, urlsplit
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.artifacts.network import file_of, shown, trusted_certificates
+from tsuishi.artifacts.certificates import trusted_certificates
+from tsuishi.artifacts.network import file_of, public_url
 from tsuishi.artifacts.pip_configuration import Sources, pip_options
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
@@ -60,13 +61,13 @@ def _indexes(environment: Environment, sources: Sources, servers: Servers, say: 
     for index in sources.indexes:
         if problem := servers.why_not(index):
             raise UserError(
-                f"{environment.name}: the package index {shown(index)} is out of reach: {problem}; a lock made without "
-                "it might hold other packages: reach it, or leave it out (tsuishi.indexes)"
+                f"{environment.name}: the package index {public_url(index)} is out of reach: {problem}; a lock made "
+                "without it might hold other packages: reach it, or leave it out (tsuishi.indexes)"
             )
     indexes = list(sources.indexes)
     for index in environment.indexes:
         if problem := servers.why_not(index):
-            say(f"left out: the package index {shown(index)} is out of reach: {problem}")
+            say(f"left out: the package index {public_url(index)} is out of reach: {problem}")
         else:
             indexes.append(index)
     return [servers.place(index) for index in indexes]

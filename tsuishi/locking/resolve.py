@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.artifacts.network import Network, trusted_certificates
+from tsuishi.artifacts.certificates import trusted_certificates
+from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError

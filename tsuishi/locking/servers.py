@@ -11,15 +11,8 @@ from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.artifacts.network import (
-    Network,
-    failures,
-    file_of,
-    http_client,
-    paced,
-    shown,
-    why,
-)
+from tsuishi.artifacts.client import http_client
+from tsuishi.artifacts.network import Network, failures, file_of, paced, public_url, reason
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import temporary_folder
 from tsuishi.base.screen import Say
@@ -56,7 +49,7 @@ class Servers:
             for chunk in paced(response.iter_bytes(), self.network):
                 body += chunk
                 if len(body) > _LONGEST_TEXT:
-                    raise UserError(f"{shown(url)}: it sends more than {_LONGEST_TEXT} bytes")
+                    raise UserError(f"{public_url(url)}: it sends more than {_LONGEST_TEXT} bytes")
         return body
 
     def why_not(self, index: str) -> str:
@@ -68,7 +61,7 @@ class Servers:
             with self._client.stream("GET", page) as response:
                 return f"{response.status_code} {response.reason_phrase}" if response.is_server_error else ""
         except failures() as error:
-            return why(error, page, self.network)
+            return reason(error, page, self.network)
 
     def size(self, url: str) -> int | None:
         """Bytes of a file, as its server states them; None where it does not."""
@@ -106,7 +99,7 @@ class Servers:
                     part.write(chunk)
             part.flush()
             if stated and str(part.tell()) != stated:
-                raise UserError(f"{shown(url)}: it sent {part.tell()} of {stated} bytes")
+                raise UserError(f"{public_url(url)}: it sent {part.tell()} of {stated} bytes")
             return self._cache.keep(Path(part.name), name, digest.hexdigest())
 
     @contextmanager
@@ -116,11 +109,11 @@ class Servers:
             with self._client.stream("GET", place, headers={"Accept-Encoding": "identity"}) as response:
                 yield response.raise_for_status()
         except failures() as error:
-            raise UserError(f"{shown(place)}: {why(error, place, self.network)}") from error
+            raise UserError(f"{public_url(place)}: {reason(error, place, self.network)}") from error
 
     @cached_property
     def _client(self) -> "PyPIClient":
-        return http_client(self.network, self._indexes, unseen=True)
+        return http_client(self.network, self._indexes, unlocked=True)
 
 
 def local(url: str) -> Path | None:
