@@ -63,7 +63,8 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
     run = synthetic_run.SyntheticRun(path, profile="full", arguments={"suite": "", "profile": "full"}, left_out=[])
     run.plan += [
         {"trial": one.name, "case_id": one.case.id, "case": one.case.axes, "environment": one.environment,
-         "accelerator": one.accelerator, "repetition": one.repetition, "workload": "training", "timeout_s": 600.0}
+         "accelerator": one.accelerator, "repetition": one.repetition, "timeout_s": 600.0,
+         "workload": synthetic_run.WORKLOADS[one.case.suite]}
         for one in planned
     ]  # fmt: skip
     directory = run.directory
@@ -71,12 +72,13 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
     environments = {
         one.environment: directory.add_record("environment", _environment(one)) for one in _first_of_each(planned)
     }
+    workloads = {one.case.suite: run.workload_record(one.case.suite) for one in planned}
     cases = {one.case.id: directory.add_record("case", one.case.axes) for one in planned}
     gathered: dict[str, list[str]] = {table: [_line(schema.names(table))] for table in schema.TABLES}
     for one in sorted(planned, key=lambda one: one.name):
         records = {
             "case_record": cases[one.case.id], "environment_record": environments[one.environment],
-            "machine_record": machine, "workload_record": run.workload,
+            "machine_record": machine, "workload_record": workloads[one.case.suite],
         }  # fmt: skip
         ticks = max(2, telemetry_rows // (1 + one.gpus))
         trial = _trial(one, records, ticks * INTERVAL_S)

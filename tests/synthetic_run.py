@@ -2,13 +2,16 @@
 
 import csv
 import gzip
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tsuishi.base.checkout import Rooms
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory, csv_writer
 from tsuishi.specs.case import Case
+from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.trial_id import TrialId
 
 TF, TORCH = "tf1.13-cpu", "torch2-cpu"
@@ -17,6 +20,9 @@ FRAMEWORKS = {TF: "tensorflow 1.13.1", TORCH: "torch 2.13.0"}
 # First runs in s by number of towers, as the constant-folding step makes them.
 FIRST_RUN_S = {1: 2.4, 2: 1.6, 3: 0.9, 4: 0.45, 8: 0.5}
 LATER_RUN_S = {1: 0.36, 2: 0.20, 3: 0.12, 4: 0.0004, 8: 0.0005}
+
+# The workload of each suite of this checkout.
+WORKLOADS = {name: read_suite(path).workload for name, path in known_suites(Rooms().suites).items()}
 
 _CONV2D = {
     "suite": "conv2d", "strategy": "towers", "images": 840, "height": 100, "width": 100, "channels": 1,
@@ -45,10 +51,14 @@ def run_content(run_id: str, **more: Any) -> dict[str, Any]:
 
 
 class SyntheticRun:
-    """A run directory that is filled a trial at a time; `finish` writes the plan and gathers."""
+    """A run directory that is filled a trial at a time; `finish` writes the plan and gathers.
 
-    def __init__(self, path: Path, **run: Any) -> None:
+    `workloads`: of suites that are not of this checkout.
+    """
+
+    def __init__(self, path: Path, workloads: Mapping[str, str] | None = None, **run: Any) -> None:
         self.plan: list[dict[str, Any]] = []
+        self._workloads = {**WORKLOADS, **(workloads or {})}
         self.run = {
             "run_id": path.name,
             "tsuishi_version": "0.1.0",
@@ -64,8 +74,12 @@ class SyntheticRun:
         }
         self.directory = RunDirectory.create(path, self.run)
         self.machine = self.directory.add_record("machine", machine())
-        self.workload = self.directory.add_record("workload", {"files": {"timing.py": "0" * 64}})
         self.environments = {name: self.directory.add_record("environment", environment(name)) for name in FRAMEWORKS}
+
+    def workload_record(self, suite: str) -> str:
+        """The id of the record of a suite's workload; of a suite that nobody knows, it names none."""
+        named = {"workload": self._workloads[suite]} if suite in self._workloads else {}
+        return self.directory.add_record("workload", {**named, "files": {"timing.py": "0" * 64}})
 
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
@@ -98,7 +112,8 @@ class SyntheticRun:
             "trial_id": str(trial_id), "case_id": case.id,
             "case_record": self.directory.add_record("case", case.axes),
             "environment": environment, "environment_record": self.environments[environment],
-            "machine_record": self.machine, "workload_record": self.workload, "framework": FRAMEWORKS[environment],
+            "machine_record": self.machine, "workload_record": self.workload_record(case.suite),
+            "framework": FRAMEWORKS[environment],
             "device": "cpu", "repetition": repetition, "attempt": attempt, "status": "ok", "reason": "",
             "simulated": False, "synthetic": False, "started_at": "2026-11-21T08:00:01Z", "duration_s": 9.5,
             "startup_s": 2.5, "exit_code": 0, "peak_process_memory_mib": 800.5,

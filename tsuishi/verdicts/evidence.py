@@ -10,7 +10,7 @@ from tsuishi.estimates import roofline
 from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import named_rows, outcomes, read_runs
+from tsuishi.results.frames import Results, named_rows, outcomes, read_runs
 from tsuishi.results.reader import Read, recorded
 from tsuishi.specs.quantities import OF_ONE_GPU
 from tsuishi.specs.source import Source, hardware_by_key
@@ -26,6 +26,7 @@ class Evidence:
         self.environments = sorted(set(self.outcomes["column"]))
         self.suites = sorted(set(self.outcomes["suite"]))
         self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
+        self.workloads = _workloads(self.results)
 
         # What follows from it. `fractions` of limits: those too that cannot be told, as no limit was measured.
         timed = trial_estimates(self.results)
@@ -89,3 +90,17 @@ class Evidence:
         """The records of a kind (`environment`, `machine`) that trials name, by id; a lost one is left out."""
         used = sorted(set(self.results.trials[f"{kind}_record"]) - {""})
         return {record: self.results.records[record] for record in used if record in self.results.records}
+
+
+def _workloads(results: Results) -> dict[str, str]:
+    """The workload of every suite, as its trials recorded it or the plan names it; none of a suite that had several."""
+    trials = results.trials[["suite", "workload_record"]].drop_duplicates()
+    records = zip(trials["suite"], trials["workload_record"], strict=True)
+    ran = [(suite, results.records.get(record, {}).get("workload")) for suite, record in records]
+    entries = [entry for run in results.runs.values() for entry in run.get("plan", [])]
+    planned = [(entry["case"]["suite"], entry.get("workload")) for entry in entries]
+    found: dict[str, set[str]] = {}
+    for suite, workload in (*ran, *planned):
+        if workload:
+            found.setdefault(suite, set()).add(str(workload))
+    return {suite: min(names) for suite, names in found.items() if len(names) == 1}

@@ -157,7 +157,8 @@ def test_every_number_on_the_page_is_in_the_csv_files(example: Path) -> None:
 
 def test_the_step_between_three_and_four_towers_is_a_ratio(example: Path) -> None:
     rows = list(csv.DictReader((example / "tables" / "ratios.csv").open(encoding="utf-8")))
-    found = {(row["series"], row["quantity"]): float(row["ratio_3_to_4_devices"]) for row in rows}
+    found = {(row["series"], row["quantity"]): float(row["ratio"]) for row in rows}
+    assert {(row["devices"], row["more_devices"]) for row in rows} == {("3", "4")}
     assert found[TF, "first_run_s"] == pytest.approx(0.9 / 0.45)
     assert found[f"{TF}, graph optimisers none", "first_run_s"] == pytest.approx(1)
     assert found["V100 (published)", "first_run_s"] == pytest.approx(5.645370483 / 0.684230804)

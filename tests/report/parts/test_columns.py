@@ -75,7 +75,7 @@ def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run
 
 def test_a_column_that_is_not_declared_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/parts/columns\.py"):
-        columns.frame(columns.TABLES["parity"], [{"suite": "parity", "colour": "red"}])
+        columns.frame(columns.TABLES["memory"], [{"suite": "parity", "colour": "red"}])
 
 
 def test_what_a_row_lacks_is_empty() -> None:

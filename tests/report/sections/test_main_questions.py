@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tsuishi.base.checkout import Rooms
+from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import read_sources
@@ -23,7 +24,7 @@ def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -
 
 def questions(run: SyntheticRun) -> Questions:
     evidence = Evidence([run.finish()], SOURCES)
-    return Questions(evidence, Verdicts(evidence).judgements)
+    return Questions(evidence, Verdicts(evidence).judgements, Explanations(evidence))
 
 
 def add_steps(run: SyntheticRun, batch_size: int, environment: str, *steps_s: float) -> list[str]:

@@ -4,11 +4,18 @@ from pathlib import Path
 
 from tests.report.compared import compared, tables
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
+from tsuishi.report.explanations.interface import Explanations
+from tsuishi.report.parts.blocks import View
 from tsuishi.report.sections.quantity_tables import measured
 
 
+def view_of(run: SyntheticRun, published: bool = False) -> View:
+    comparison = compared(run, published=published)
+    return measured(comparison, Explanations(comparison.evidence).of(comparison.suite))
+
+
 def shown(run: SyntheticRun, published: bool = False) -> dict[str, list[tuple[str, ...]]]:
-    view = measured(compared(run, published=published))
+    view = view_of(run, published)
     return {title: [tuple(cell.text for cell in row[:2]) for row in one.rows] for title, one in tables(view).items()}
 
 
@@ -21,7 +28,7 @@ def test_the_first_table_has_every_case_and_the_others_those_that_have_something
     found = shown(run)
     assert found["Steps"] == [("batch 16", "0.1000"), ("batch 32", "0.1000"), ("batch 64", "out of memory")]
     assert found["Parts of a step"] == [("batch 16", "0.03000")]
-    parts_table = tables(measured(compared(run)))["Parts of a step"]
+    parts_table = tables(view_of(run))["Parts of a step"]
     assert parts_table.notes[-1] == (
         "Cases without any of these are left out; what became of them is in the first table."
     )

@@ -16,6 +16,7 @@ from tests.synthetic_run import (
     training_case,
     work,
 )
+from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Chart, Section, Text
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.wording import Cell, Table
@@ -28,7 +29,7 @@ MEANS = "Times the reference, on average"
 
 def found(run: SyntheticRun, *more: SyntheticRun) -> tuple[dict[str, Table], Section]:
     evidence = evidence_of(run, *more)
-    made = section(evidence, comparisons(evidence))
+    made = section(evidence, comparisons(evidence), Explanations(evidence))
     return {title: table for view in made.views for title, table in tables(view).items()}, made
 
 
@@ -137,7 +138,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     add_trials(one, training_case(16), TORCH, 0.4)
     add_trials(other, training_case(16), TORCH, 0.1)
     evidence = evidence_of(one, other)
-    made = section(evidence, comparisons(evidence))
+    made = section(evidence, comparisons(evidence), Explanations(evidence))
     (table,) = [table for view in made.views for title, table in tables(view).items() if title == STEPS]
     (row,) = table.rows
     assert {name.removesuffix(", the reference") for name in table.columns[1:]} == {
@@ -148,7 +149,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     said = " ".join(block.text for block in made.blocks if isinstance(block, Text))
     assert "Machine 1: " in said
     assert "RTX 5090" in said
-    suite = suite_section(evidence, "multi_gpu_scaling", comparisons(evidence))
+    suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), comparisons(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite
 

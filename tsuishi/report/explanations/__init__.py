@@ -1,1 +1,1 @@
-"""What explains the numbers of one workload, in words. A folder or a module for each workload."""
+"""Explanations: what is special to the numbers of one workload. An explanation is a module or folder named after it."""

@@ -20,7 +20,7 @@ from tsuishi.report.output.csv_files import CsvFiles
 from tsuishi.report.output.typesetting import as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
-from tsuishi.report.sections.page import estimated, make_page
+from tsuishi.report.sections.page import declared_columns, estimated, make_page
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.reader import Read, recorded, uncollected
 from tsuishi.specs.source import read_sources
@@ -83,7 +83,7 @@ def make_report(
         for name, frame in page.tables.items():
             if name not in early:
                 tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
-        _write(fresh / "tables" / "datapackage.json", columns.data_package(evidence))
+        _write(fresh / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
         _write(fresh / "report.json", json_data.report_json(page, evidence))
         _write(fresh / json_data.SCHEMA_FILE, json_data.report_schema())
         _write(fresh / "report.md", as_markdown(page, templates))

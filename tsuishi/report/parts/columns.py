@@ -160,12 +160,6 @@ TABLES: dict[str, Columns] = {
         _DERIVED,
         Column("bound", "string", "of a fraction_of_limit: arithmetic or memory"),
     ),
-    "ratios": (
-        *_axes("suite", "protocol"),
-        _SERIES,
-        _QUANTITY,
-        Column("ratio_3_to_4_devices", "number", "how many times longer three devices take than four"),
-    ),
     "memory": (
         *_axes(*(axis for axis in AXES if axis != "batch_size")),
         _SERIES,
@@ -198,11 +192,6 @@ TABLES: dict[str, Columns] = {
         Column("speedup", "number", "images/s over those of one device"),
         Column("efficiency", "number", "speed-up over devices"),
         _SIMULATED,
-    ),
-    "parity": (
-        *_axes(*AXES),
-        Column("environments", "integer", "that have a loss"),
-        Column("largest_loss_difference", "number", "between two of them, over the largest"),
     ),
     "load": (
         *_axes(*AXES),
@@ -292,16 +281,19 @@ TABLES: dict[str, Columns] = {
 }
 
 
-def tables(evidence: Evidence) -> dict[str, Columns]:
-    """The columns of every table of a report; cases have one more of each published hardware, by Number.key."""
+def tables(evidence: Evidence, explained: Mapping[str, Columns]) -> dict[str, Columns]:
+    """The columns of every table of a report; cases have one more of each published hardware, by Number.key.
+
+    `explained`: the tables of explanations.
+    """
     titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
     published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
-    return {**TABLES, "cases": (*TABLES["cases"], *published)}
+    return {**TABLES, **explained, "cases": (*TABLES["cases"], *published)}
 
 
-def data_package(evidence: Evidence) -> str:
-    """The text of tables/datapackage.json."""
-    package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", tables(evidence))}
+def data_package(declared: Mapping[str, Columns]) -> str:
+    """The text of tables/datapackage.json, from the columns of every table."""
+    package = {"description": _DESCRIPTION, **schema.data_package("tsuishi-report", declared)}
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
-from tsuishi.report.explanations.conv2d.diagnosis import diagnose
+from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.ratio_words import short
 from tsuishi.report.parts.wording import Table, case_text, status_text, text_cell
@@ -26,10 +26,10 @@ _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answer
 class Questions:
     """The answers of a report's runs, and what more time would bring them."""
 
-    def __init__(self, evidence: Evidence, judgements: Sequence[Judgement]) -> None:
+    def __init__(self, evidence: Evidence, judgements: Sequence[Judgement], explanations: Explanations) -> None:
         self._evidence = evidence
+        self._explanations = explanations
         self.answers = answers(evidence, judgements)
-        self._explained: dict[str, dict[str, str]] = {}
 
     def views(self) -> Iterator[View]:
         """The main questions, then those that came later; what more time would bring."""
@@ -141,12 +141,9 @@ class Questions:
         return case_text(of, differ), case_text(to, differ)
 
     def _explanation(self, answer: Answer) -> str:
-        """The first paragraph of what the report finds out about a suite in an environment."""
-        suite = answer.asked.suite
-        if suite not in self._explained:
-            found = diagnose(self._evidence, suite)
-            self._explained[suite] = {column: paragraphs[0].text for column, paragraphs in found.items() if paragraphs}
-        return self._explained[suite].get(answer.columns[0]) or t("nothing was measured yet")
+        """The first paragraph of what explains a suite in an environment."""
+        paragraphs = self._explanations.of(answer.asked.suite).paragraphs().get(answer.columns[0])
+        return paragraphs[0].text if paragraphs else t("nothing was measured yet")
 
     def _row(self, answer: Answer) -> dict[str, Any]:
         ratio = as_ratio(answer.ratio) if answer.ratio else None

@@ -8,6 +8,7 @@ import pandas as pd
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import unit_of
+from tsuishi.report.explanations.interface import Explanations, declared_tables
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import Page, Rows, Section
 from tsuishi.report.parts.comparison import comparisons
@@ -24,8 +25,9 @@ from tsuishi.verdicts.evidence import Evidence
 def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     """The page; `begin` gets each section as soon as it is made, before the next one is."""
     sections = []
-    questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements)
-    for section in _sections(evidence, verdicts, questions):
+    explanations = Explanations(evidence)
+    questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements, explanations)
+    for section in _sections(evidence, verdicts, questions, explanations):
         begin(section)
         sections.append(section)
     return Page(
@@ -37,15 +39,22 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     )
 
 
-def _sections(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[Section]:
+def _sections(
+    evidence: Evidence, verdicts: Verdicts, questions: Questions, explanations: Explanations
+) -> Iterator[Section]:
     yield Section("summary", t("Summary"), tuple(summary.views(evidence, verdicts, questions)))
     every = comparisons(evidence)
-    yield side_by_side.section(evidence, every)
+    yield side_by_side.section(evidence, every, explanations)
     for suite in evidence.suites:
-        yield suite_section(evidence, suite, [one for one in every if one.suite == suite])
+        yield suite_section(explanations.of(suite), [one for one in every if one.suite == suite])
     yield fits.published_section(evidence)
     yield load.telemetry_section(evidence)
     yield Section("again", t("Run it again"), tuple(replication.views(evidence)))
+
+
+def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
+    """The columns of every table of a report."""
+    return columns.tables(evidence, declared_tables())
 
 
 def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
@@ -55,13 +64,13 @@ def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
 
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
     """What the views show, and what they were made from; columns.py says what is in each."""
-    rows: Rows = {name: [] for name in columns.TABLES}
+    declared = declared_columns(evidence)
+    rows: Rows = {name: [] for name in declared}
     for view in (view for section in sections for view in section.views):
         for name, more in view.rows.items():
             rows[name] += more
     rows["limits"] += roofline.rows(evidence.limits)
     rows["published"] += _published(evidence.sources)
-    declared = columns.tables(evidence)
     return {name: columns.frame(declared[name], some) for name, some in rows.items()}
 
 

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tsuishi.estimates.intervals import Contrast, Term, Terms, ratio
 from tsuishi.estimates.ratios import certain_best, mean_ratio
 from tsuishi.estimates.samples import unit_of
+from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
-# What cases are compared by: a case by all of the first of these of which it has any.
+# What cases are compared by, where no explanation says it: a case by all of the first of these of which it has any.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
-_QUANTITIES_OF = {"device_limits": (("flops_per_s",), ("bytes_per_s",), ("step_s",))}
 _RATES = ("FLOP/s", "B/s", "images/s")
 
 
@@ -53,23 +53,25 @@ class Matchup:
         return [name for name in self.comparison.environments if name != self.reference]
 
 
-def matchups(evidence: Evidence, comparisons: Iterable[Comparison]) -> Iterator[Matchup]:
+def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
     """Every suite and protocol, quantity by quantity."""
     known: dict[str, set[str]] = {}
     for case_id, _, quantity in evidence.terms:
         known.setdefault(case_id, set()).add(quantity)
     for comparison in comparisons:
-        by_quantity = _cases_by_quantity(comparison, known)
+        groups = explanations.of(comparison.suite).compared_by or _QUANTITIES
+        by_quantity = _cases_by_quantity(comparison, known, groups)
         for quantity, case_ids in by_quantity.items():
             yield Matchup(comparison, quantity, case_ids, evidence.terms)
 
 
-def _cases_by_quantity(comparison: Comparison, known: Mapping[str, set[str]]) -> dict[str, list[str]]:
+def _cases_by_quantity(
+    comparison: Comparison, known: Mapping[str, set[str]], groups: Sequence[tuple[str, ...]]
+) -> dict[str, list[str]]:
     """The cases to compare by each quantity. A case that has none is with those by which most are compared.
 
     known: the quantities of every case that has any.
     """
-    groups = _QUANTITIES_OF.get(comparison.suite, _QUANTITIES)
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []
     for case_id in comparison.case_ids:

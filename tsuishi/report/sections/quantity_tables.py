@@ -3,9 +3,8 @@
 from collections import Counter
 
 from tsuishi.base.language import mark, t
-from tsuishi.estimates import parity
 from tsuishi.report.charts.sweeps import FIRST_AND_LATER
-from tsuishi.report.explanations.conv2d.towers import RUN_TIMES
+from tsuishi.report.explanations.interface import Explanation
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.wording import (
@@ -19,15 +18,13 @@ from tsuishi.report.parts.wording import (
 from tsuishi.report.sections import limit_words
 from tsuishi.specs.quantities import OF_ONE_GPU, QUANTITIES
 
-_PARITY = mark("Parity")
-# Quantities that are read together; what is in none of them comes last, under "Other measurements".
+# Quantities that are read together, besides those that an explanation names; all others come last.
 _TOGETHER = {
-    FIRST_AND_LATER: RUN_TIMES,
+    FIRST_AND_LATER: ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
     mark("Steps"): ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
     mark("Epochs of 50,000 images"): ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
-    _PARITY: parity.QUANTITIES,
     mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
     mark("Energy"): ("energy_per_image_j",),
     mark("GPUs while it was measured"): tuple(name for name in QUANTITIES if "gpu" in name and name not in OF_ONE_GPU),
@@ -35,21 +32,29 @@ _TOGETHER = {
 _OTHER = mark("Other measurements")
 
 
-def measured(comparison: Comparison) -> View:
+def measured(comparison: Comparison, explanation: Explanation) -> View:
     """A table for all quantities that are read together; where nothing was measured, what became of the cases."""
+    covered = explanation.covered(comparison)
     # What each single GPU did is in the section on telemetry.
     found = comparison.quantities - OF_ONE_GPU
-    together = {title: [name for name in names if name in found] for title, names in _TOGETHER.items()}
-    if "loss" not in found:
-        # Replicas alone, which training on several devices counts, say nothing about parity.
-        together[_PARITY] = []
+    groups = {**explanation.read_together, **_TOGETHER}
+    together = {title: [name for name in names if name in found] for title, names in groups.items()}
     together[_OTHER] = sorted(found - {name for names in together.values() for name in names})
     shown = {title: quantities for title, quantities in together.items() if quantities} or {mark("Outcome"): []}
-    tables = [_table(comparison, *one, every_case=number == 0) for number, one in enumerate(shown.items())]
+    tables = [
+        _table(
+            comparison,
+            title,
+            quantities,
+            every_case=number == 0,
+            folded=title == _OTHER or (bool(quantities) and covered >= {*quantities}),
+        )
+        for number, (title, quantities) in enumerate(shown.items())
+    ]
     return View(tuple(tables), {"cases": list(comparison.rows())})
 
 
-def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool) -> Table:
+def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
     """Cases by environments: every case, or those that have something. Without quantities: statuses."""
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
     pairs = {pair for numbers in numbers_of.values() for pair in numbers}
@@ -70,8 +75,6 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
             row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
         row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
         rows.append(row)
-    # Where there are several towers, first and later runs are read by their number: see towers.py.
-    folded = title == _OTHER or (title == FIRST_AND_LATER and "devices" in comparison.varying)
     notes = _notes(comparison, quantities)
     if len(case_ids) < len(comparison.case_ids):
         notes.append(t("Cases without any of these are left out; what became of them is in the first table."))

@@ -11,6 +11,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.samples import unit_of
 from tsuishi.report.charts import figures
+from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.ratio_words import ratio_cell
@@ -29,13 +30,13 @@ from tsuishi.specs.case import AXES
 from tsuishi.verdicts.evidence import Evidence
 
 
-def section(evidence: Evidence, comparisons: Sequence[Comparison]) -> Section:
+def section(evidence: Evidence, comparisons: Sequence[Comparison], explanations: Explanations) -> Section:
     """The means over all cases first; then every suite whose cases take a time, case by case."""
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
-    found = list(matchups(evidence, comparisons))
+    found = list(matchups(evidence, comparisons, explanations))
     # Where there are several suites, means come first and cases on demand.
     views = (_view(one, folded=len(found) > 1) for one in found)
     return Section("side-by-side", title, (_means(evidence, found), *views))

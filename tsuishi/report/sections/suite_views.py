@@ -1,32 +1,48 @@
 """The section of a suite: under each protocol the same views in reading order, then what explains them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
-from tsuishi.report.explanations.conv2d.diagnosis import diagnose
-from tsuishi.report.explanations.conv2d.towers import by_towers
+from tsuishi.report.explanations.interface import Explanation
 from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.sections.fits import fitted_lines
-from tsuishi.report.sections.loss_distance import parities
 from tsuishi.report.sections.memory import memory
 from tsuishi.report.sections.quantity_tables import measured
 from tsuishi.report.sections.side_by_side import machines
 from tsuishi.report.sections.speed_up import scalings
-from tsuishi.verdicts.evidence import Evidence
 
 _PROTOCOLS = {
     "literal": mark("As the source did it, with its pitfalls."),
     "steady": mark("Warm, synchronised, repeated."),
 }
+# What follows the tables of a protocol, in reading order; a view that has nothing to show is empty.
+_AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
+    step_parts,
+    memory,
+    fitted_lines,
+    scalings,
+    limit_fractions,
+    energies,
+)
 
 
-def suite_section(evidence: Evidence, suite: str, comparisons: Iterable[Comparison]) -> Section:
-    """The section of a suite that ran, from its comparisons under each protocol."""
-    views = [view(comparison) for comparison in comparisons for view in VIEWS]
-    return Section(f"suite-{suite}", suite, (*views, explanation(evidence, suite)))
+def suite_section(explanation: Explanation, comparisons: Iterable[Comparison]) -> Section:
+    """The section of a suite that ran, from its explanation and its comparisons under each protocol."""
+    views = [view for comparison in comparisons for view in _protocol(explanation, comparison)]
+    return Section(f"suite-{explanation.suite}", explanation.suite, (*views, _explained(explanation)))
+
+
+def _protocol(explanation: Explanation, comparison: Comparison) -> Iterator[View]:
+    yield opening(comparison)
+    yield curves(comparison)
+    yield from explanation.opening_views(comparison)
+    yield measured(comparison, explanation)
+    for view in _AFTER_THE_TABLES:
+        yield view(comparison)
+    yield from explanation.closing_views(comparison)
 
 
 def opening(comparison: Comparison) -> View:
@@ -37,34 +53,18 @@ def opening(comparison: Comparison) -> View:
     return View((heading, Text(t(_PROTOCOLS[comparison.protocol])), *(Text(note, "note") for note in notes)))
 
 
-def explanation(evidence: Evidence, suite: str) -> View:
-    """What a suite's cases together say, by environment, for a suite that has something to explain."""
-    found = diagnose(evidence, suite)
-    if not found:
+def _explained(explanation: Explanation) -> View:
+    """What a suite's cases together say, by environment; nothing where its workload has no such explanation."""
+    paragraphs = explanation.paragraphs()
+    if not paragraphs:
         return View()
     text = t("Drawn from the cases above, each environment from its own; nothing that was not measured is in it.")
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
-    for environment, paragraphs in found.items():
-        blocks += [Heading(environment, 4), *(Text(one.text, topic=one.topic) for one in paragraphs)]
+    for environment, several in paragraphs.items():
+        blocks += [Heading(environment, 4), *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several)]
     rows = [
-        {"suite": suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
-        for environment, paragraphs in found.items()
-        for paragraph in paragraphs
+        {"suite": explanation.suite, "environment": environment, "topic": paragraph.topic, "text": paragraph.text}
+        for environment, several in paragraphs.items()
+        for paragraph in several
     ]
     return View(tuple(blocks), {"diagnosis": rows})
-
-
-# Of a suite under one protocol, in reading order; one that has nothing to show is empty.
-VIEWS: tuple[Callable[[Comparison], View], ...] = (
-    opening,
-    curves,
-    by_towers,
-    measured,
-    step_parts,
-    memory,
-    fitted_lines,
-    scalings,
-    limit_fractions,
-    energies,
-    parities,
-)

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.report.compared import evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
 from tsuishi.report.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
-from tsuishi.verdicts.evidence import Evidence
 
 # Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
 Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]
@@ -63,7 +63,7 @@ def add(run: SyntheticRun, environment: str, truth: Truth, counts: tuple[int, ..
 
 def told(run: SyntheticRun, environment: str = TF) -> dict[str, str]:
     """The paragraphs by topic."""
-    found = diagnose(Evidence([run.finish()], ()), "conv2d")
+    found = diagnose(evidence_of(run, published=True), "conv2d")
     return {paragraph.topic: paragraph.text.removesuffix(f" {ONE_TRIAL}") for paragraph in found[environment]}
 
 
@@ -185,7 +185,7 @@ def test_one_trial_a_case_is_marked_and_two_are_not(tmp_path: Path) -> None:
     for repetition, marked in ((1, True), (2, False)):
         for count in (3, 4):
             run.add(conv2d_case(devices=count), TF, [("first_run", 0, 1, 840, 1.0 / count)], repetition)
-        found = diagnose(Evidence([run.finish()], ()), "conv2d")[TF][0]
+        found = diagnose(evidence_of(run, published=True), "conv2d")[TF][0]
         assert (found.topic, found.text.endswith(ONE_TRIAL)) == ("In short", marked)
 
 
@@ -327,9 +327,3 @@ def test_on_a_gpu_it_says_what_a_gpu_adds_and_on_a_cpu_that_none_was_there(tmp_p
     assert text["Guess: GPU memory is too small for 1 to 3 GPUs"] == (
         "One GPU held it all (input and output are 64 MiB together) and convolved it in 0.01000 s: nothing was swapped."
     )
-
-
-def test_only_conv2d_is_diagnosed(tmp_path: Path) -> None:
-    run = SyntheticRun(tmp_path / "run")
-    add(run, TF, folding_makes_it, (3, 4), {})
-    assert diagnose(Evidence([run.finish()], ()), "multi_gpu_scaling") == {}

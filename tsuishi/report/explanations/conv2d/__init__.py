@@ -1,1 +1,30 @@
-"""Why the towers of workload conv2d were slow and then fast."""
+"""Workload conv2d: why towers are slow up to some number of them, and fast from there on."""
+
+from collections.abc import Iterator
+from functools import cached_property
+
+from tsuishi.report.explanations.conv2d.diagnosis import diagnose
+from tsuishi.report.explanations.conv2d.towers import RATIOS, RUN_TIMES, by_towers
+from tsuishi.report.explanations.interface import Explanation, Paragraph
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison
+
+
+class SlowAndFastTowers(Explanation):
+    """The diagnosis, and a table of all runs by the number of towers."""
+
+    tables = {"ratios": RATIOS}
+
+    def paragraphs(self) -> dict[str, list[Paragraph]]:
+        return self._diagnosis
+
+    def opening_views(self, comparison: Comparison) -> Iterator[View]:
+        yield by_towers(comparison)
+
+    def covered(self, comparison: Comparison) -> frozenset[str]:
+        """Where there are several towers, first and later runs are read by their number."""
+        return frozenset(RUN_TIMES if "devices" in comparison.varying else ())
+
+    @cached_property
+    def _diagnosis(self) -> dict[str, list[Paragraph]]:
+        return diagnose(self.evidence, self.suite)

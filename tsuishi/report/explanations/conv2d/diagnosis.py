@@ -1,19 +1,15 @@
-"""Diagnosis of suite conv2d: why the source's towers were slow and then fast, in words.
+"""Diagnosis: why towers are slow up to some number of them and fast from there on, in words.
 
 Every sentence follows from cases that were measured, in the environment it is about; where they are missing it says so.
 What is known beforehand about any framework is in none of them.
 """
 
-from dataclasses import dataclass
-
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d import guesses, interventions
 from tsuishi.report.explanations.conv2d.observations import (
     SAME,
-    SOURCE_CASE,
-    SUITE,
-    Measured,
     NotTested,
+    Observations,
     amounts,
     per_cent,
     towers,
@@ -27,6 +23,7 @@ from tsuishi.report.explanations.conv2d.steps import (
     gone_without_folding,
     the_step,
 )
+from tsuishi.report.explanations.interface import Paragraph
 from tsuishi.verdicts.evidence import Evidence
 
 # Of the edge that the search finds, as its metrics begin.
@@ -38,20 +35,14 @@ _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side 
 _AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as slow")
 
 
-@dataclass(frozen=True)
-class Paragraph:
-    topic: str
-    text: str
-
-
 def diagnose(evidence: Evidence, suite: str) -> dict[str, list[Paragraph]]:
-    """Paragraphs by environment, for those in which anything was measured; none for any suite but conv2d."""
-    columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"]) if suite == SUITE else set()
-    every = {name: Measured(evidence, name) for name in evidence.environments if name in columns}
+    """Paragraphs by environment, for those in which anything of the suite was measured."""
+    columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"])
+    every = {name: Observations(evidence, suite, name) for name in evidence.environments if name in columns}
     return {name: paragraphs(measured, every) for name, measured in every.items()}
 
 
-def paragraphs(measured: Measured, every: dict[str, Measured]) -> list[Paragraph]:
+def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[Paragraph]:
     """The diagnosis of one environment; `every`: all of them, itself included, by name."""
     step = the_step(measured)
     texts = {
@@ -72,28 +63,32 @@ def paragraphs(measured: Measured, every: dict[str, Measured]) -> list[Paragraph
     return [*told, Paragraph(t("Not tested here"), prose(missing))] if missing else told
 
 
-def in_short(measured: Measured, step: Step | None) -> str:
+def in_short(measured: Observations, step: Step | None) -> str:
     if len(measured.by_towers("first_run_s")) < 2:
-        return t(
-            "Fewer than two numbers of towers were measured as the source ran them: there is nothing to explain yet."
-        )
+        if measured.published:
+            return t(
+                "Fewer than two numbers of towers were measured as the source ran them: there is nothing to explain "
+                "yet."
+            )
+        return t("Fewer than two numbers of towers were measured with constants: there is nothing to explain yet.")
     if step is None:
         return _without_step(measured)
     return prose([_where(measured, step), _why(measured, step)])
 
 
-def _where(measured: Measured, step: Step) -> str:
+def _where(measured: Observations, step: Step) -> str:
     if step.quantity == "first_run_s":
         return t("First runs step {step}.", step=step)
     first = [measured.value("first_run_s", devices=count) for count in (step.below, step.above)]
-    return t(
-        "Later runs step {step} (first runs, all that the source timed: {seconds}).",
-        step=step,
-        seconds=amounts(filter(None, first), "first_run_s"),
-    )
+    seconds = amounts(filter(None, first), "first_run_s")
+    if measured.published:
+        return t(
+            "Later runs step {step} (first runs, all that the source timed: {seconds}).", step=step, seconds=seconds
+        )
+    return t("Later runs step {step} (first runs: {seconds}).", step=step, seconds=seconds)
 
 
-def _why(measured: Measured, step: Step) -> str:
+def _why(measured: Observations, step: Step) -> str:
     """Whether the step is constant folding, by the two things that have to hold if it is."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
@@ -114,7 +109,7 @@ def _why(measured: Measured, step: Step) -> str:
     return t("Why is open: it was not tested whether {reasons}.", reasons=missing)
 
 
-def _in_vain(measured: Measured) -> str:
+def _in_vain(measured: Observations) -> str:
     """What folding adds to first runs where the graph was not folded in the end; empty where that is nothing."""
     on, off = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", graph_optimizers="no_folding")
     added = {
@@ -131,7 +126,7 @@ def _in_vain(measured: Measured) -> str:
     )
 
 
-def _without_step(measured: Measured) -> str:
+def _without_step(measured: Observations) -> str:
     known = folded(measured)
     if not known:
         return t("There is no step here to explain: no graph was reported in which anything could have been folded.")
@@ -151,7 +146,7 @@ def _without_step(measured: Measured) -> str:
     )
 
 
-def about_step(measured: Measured) -> str:
+def about_step(measured: Observations) -> str:
     first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
     if not first:
         return measured.why_not()
@@ -167,7 +162,7 @@ def about_step(measured: Measured) -> str:
     return told if len(first) < 2 else prose([told, *_steps(measured, first)])
 
 
-def _steps(measured: Measured, first: dict[int, float]) -> list[str]:
+def _steps(measured: Observations, first: dict[int, float]) -> list[str]:
     """A sentence for each step there is, and one for what has none."""
     of_first, of_later = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
     told = [t("First runs step {step}.", step=of_first)] if of_first else []
@@ -189,7 +184,7 @@ def _steps(measured: Measured, first: dict[int, float]) -> list[str]:
     return told
 
 
-def about_graph(measured: Measured) -> str:
+def about_graph(measured: Observations) -> str:
     """Convolutions asked for and left, by what became of them."""
     asked = measured.by_towers("convolutions_in_graph")
     left = measured.by_towers("convolutions_left_in_graph")
@@ -219,23 +214,32 @@ def about_graph(measured: Measured) -> str:
     return prose(told)
 
 
-def about_first_run(measured: Measured) -> str:
+def about_first_run(measured: Observations) -> str:
     """The part of a first run that a later one does not repeat."""
     first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
     counts = [count for count in first if count in later]
     if not counts:
         return ""
     shares = [max(0.0, 1 - later[count] / first[count]) for count in counts]
+    once = {
+        "shares": in_words(map(per_cent, shares)),
+        "seconds": amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
+        "towers": towers(counts),
+    }
+    if measured.published:
+        return t(
+            "Of the first run, which is all the source timed, {shares} ({seconds}) with {towers} is not repeated by a "
+            "later run: preparing the graph and whatever else is done once.",
+            **once,
+        )
     return t(
-        "Of the first run, which is all the source timed, {shares} ({seconds}) with {towers} is not repeated by a "
-        "later run: preparing the graph and whatever else is done once.",
-        shares=in_words(map(per_cent, shares)),
-        seconds=amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
-        towers=towers(counts),
+        "Of the first run {shares} ({seconds}) with {towers} is not repeated by a later run: preparing the graph and "
+        "whatever else is done once.",
+        **once,
     )
 
 
-def about_edge(measured: Measured, step: Step | None) -> str:
+def about_edge(measured: Observations, step: Step | None) -> str:
     """The search's result, and whether the step is where it would put it."""
     folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
     if folded_images is None and unfolded_images is None:
@@ -243,19 +247,19 @@ def about_edge(measured: Measured, step: Step | None) -> str:
     folded_size, unfolded_size = (amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES)
     if unfolded_images is None:
         return t(
-            "One tower is folded with {images:.0f} images ({size}), the most that was tried.",
+            "One tower is folded with {images:,.0f} images ({size}), the most that was tried.",
             images=folded_images,
             size=folded_size,
         )
     if folded_images is None:
         return t(
-            "One tower is not folded with {images:.0f} images ({size}), and not with fewer.",
+            "One tower is not folded with {images:,.0f} images ({size}), and not with fewer.",
             images=unfolded_images,
             size=unfolded_size,
         )
     folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
     edge = t(
-        "One tower is not folded with {unfolded:.0f} images ({unfolded_size}) and is with {folded:.0f} "
+        "One tower is not folded with {unfolded:,.0f} images ({unfolded_size}) and is with {folded:,.0f} "
         "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
         unfolded=unfolded_images,
         unfolded_size=unfolded_size,
@@ -264,14 +268,14 @@ def about_edge(measured: Measured, step: Step | None) -> str:
         folded_time=folded_s,
         unfolded_time=unfolded_s,
     )
-    return prose([edge, _edge_and_step(folded_images, step)])
+    return prose([edge, _edge_and_step(measured, folded_images, step)])
 
 
-def _edge_and_step(folded_images: float, step: Step | None) -> str:
-    """The fewest towers that share the source's images so that each has few enough to be folded."""
-    total = SOURCE_CASE["images"]
+def _edge_and_step(measured: Observations, folded_images: float, step: Step | None) -> str:
+    """The fewest towers that share all images so that each has few enough to be folded."""
+    total = measured.base["images"]
     least = next(count for count in range(1, total + 1) if total / count <= folded_images)
-    there = {"images": total, "towers": towers([least])}
+    there = {"images": f"{total:,}", "towers": towers([least])}
     if step is None:
         return t("{images} images are that few a tower from {towers} on.", **there)
     if step.above == least:
@@ -279,7 +283,7 @@ def _edge_and_step(folded_images: float, step: Step | None) -> str:
     return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)
 
 
-def about_the_rest(measured: Measured) -> str:
+def about_the_rest(measured: Observations) -> str:
     if measured.on_gpu:
         return t(
             "On a GPU a first run also starts the device, loads kernels and allocates memory: what remains of it with "
@@ -289,8 +293,13 @@ def about_the_rest(measured: Measured) -> str:
         nothing = t("Nothing about GPUs was measured: the towers are simulated: all are the CPU.")
     else:
         nothing = t("Nothing about GPUs was measured: all is done by the CPU.")
-    unexplained = t(
-        "What starting a GPU, copies to it and its memory add to a first run, and so how the published times of a GPU "
-        "come about in full, is not explained by these cases."
-    )
+    if measured.published:
+        unexplained = t(
+            "What starting a GPU, copies to it and its memory add to a first run, and so how the published times of a "
+            "GPU come about in full, is not explained by these cases."
+        )
+    else:
+        unexplained = t(
+            "What starting a GPU, copies to it and its memory add to a first run is not explained by these cases."
+        )
     return prose([nothing, unexplained])

@@ -1,5 +1,6 @@
-"""The source's guesses about conv2d, each answered by what was measured, or not; and the comparisons they rest on."""
+"""The source's guesses, each answered by what was measured, or not; and the comparisons that they rest on."""
 
+import math
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
@@ -7,10 +8,9 @@ from tsuishi.report.explanations.conv2d.observations import (
     SAME,
     SCIPY,
     SCIPY_ALL_CORES,
-    SOURCE_CASE,
     STEADY,
-    Measured,
     NotTested,
+    Observations,
     amounts,
     per_cent,
     times,
@@ -19,39 +19,46 @@ from tsuishi.report.explanations.conv2d.observations import (
 from tsuishi.specs.quantities import QUANTITIES
 
 COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
-_IMAGES, _PIXELS = SOURCE_CASE["images"], SOURCE_CASE["height"] * SOURCE_CASE["width"]
-_IMAGE_BYTES = 4 * _PIXELS
+_FLOAT32_BYTES = 4
 
 
 class Change(NamedTuple):
-    """Larger cases, by the axes in which they differ, and what there is to say of them."""
+    """What a guess is about: the axis of which larger cases are compared, and what there is to say of them."""
 
-    variants: tuple[dict[str, int], ...]
+    larger: str
+    # Other axes in which these cases may differ too: there are fewer images where SciPy would take long.
+    also: frozenset[str]
     same: str
     for_scipy: str
     for_framework: str
 
 
-# Few images where SciPy would take long.
 LARGER_FILTER = Change(
-    ({"filter_size": 10},),
+    "filter_size",
+    frozenset({"images"}),
     mark("a larger filter makes no difference"),
     mark("a larger filter favours SciPy"),
     mark("a larger filter favours the framework"),
 )
 MORE_CHANNELS = Change(
-    ({"channels": 10, "images": 84}, {"channels": 10, "filter_size": 10, "images": 12}),
+    "channels",
+    frozenset({"images", "filter_size"}),
     mark("more channels make no difference"),
     mark("more channels favour SciPy"),
     mark("more channels favour the framework"),
 )
 
 
-def texts(measured: Measured, every: dict[str, Measured]) -> dict[str, str]:
-    """By topic. `every`: all environments by name, for the guess about other frameworks."""
-    return {
+def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, str]:
+    """By topic; guesses only of a suite of which a source published something. `every`: all environments by name."""
+    compared = {
         t("Transfer and compute"): about_copies(measured),
         t("SciPy on equal terms"): about_scipy(measured),
+    }
+    if not measured.published:
+        return compared
+    return {
+        **compared,
         t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
         t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),
         t("Guess: a larger filter favours the GPU"): about_size(measured, LARGER_FILTER),
@@ -61,7 +68,15 @@ def texts(measured: Measured, every: dict[str, Measured]) -> dict[str, str]:
     }
 
 
-def about_copies(measured: Measured) -> str:
+def _image_bytes(measured: Observations) -> int:
+    return math.prod((_FLOAT32_BYTES, *(int(measured.base[axis]) for axis in ("height", "width", "channels"))))
+
+
+def _input_bytes(measured: Observations) -> int:
+    return int(measured.base["images"]) * _image_bytes(measured)
+
+
+def about_copies(measured: Observations) -> str:
     """Shares of the three steady phases, by number of towers."""
     counts = list(measured.by_towers("compute_s", **STEADY))
     if not counts:
@@ -85,32 +100,43 @@ def _label(quantity: str) -> str:
     return t(QUANTITIES[quantity].label)
 
 
-def _least_towers(measured: Measured) -> dict[str, Any]:
+def _least_towers(measured: Observations) -> dict[str, Any]:
     """The steady case on the fewest towers that it was measured with."""
     return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}
 
 
-def _copies(measured: Measured, **axes: Any) -> dict[str, float]:
+def _copies(measured: Observations, **axes: Any) -> dict[str, float]:
     values = {name: measured.value(name, **STEADY, **axes) for name in COPY_AND_COMPUTE}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def about_scipy(measured: Measured) -> str:
+def about_scipy(measured: Observations) -> str:
     one, every = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
     if one is None:
         return measured.why_not(**SCIPY)
-    loop = t(
-        "The source's SciPy loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; the "
-        "towers read {read_mb:.1f} MB and write as much.",
-        size_kb=_IMAGE_BYTES / 1e3,
-        images=_IMAGES,
-        seconds=amounts([one], "later_run_s"),
-        read_mb=_IMAGES * _IMAGE_BYTES / 1e6,
-    )
+    images = f"{measured.base['images']:,}"
+    work = {
+        "size_kb": _image_bytes(measured) / 1e3,
+        "images": images,
+        "seconds": amounts([one], "later_run_s"),
+        "read_mb": _input_bytes(measured) / 1e6,
+    }
+    if measured.published:
+        loop = t(
+            "The source's SciPy loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; "
+            "the towers read {read_mb:.1f} MB and write as much.",
+            **work,
+        )
+    else:
+        loop = t(
+            "SciPy's loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; the towers "
+            "read {read_mb:.1f} MB and write as much.",
+            **work,
+        )
     if every is None:
         why = measured.why_not(**SCIPY_ALL_CORES)
         return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
-    on_all = {"images": _IMAGES, "scipy": amounts([every], "later_run_s")}
+    on_all = {"images": images, "scipy": amounts([every], "later_run_s")}
     fed = measured.value("later_run_s", feed="fed")
     if fed is None:
         alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
@@ -134,8 +160,8 @@ def _compared(ours: float, theirs: float, us: str, them: str) -> str:
     return t("{slower} takes {times} as long as {faster}", slower=slower, times=ratio, faster=faster)
 
 
-def about_memory(measured: Measured) -> str:
-    held_mib = 2 * _IMAGES * _IMAGE_BYTES / 2**20
+def about_memory(measured: Observations) -> str:
+    held_mib = 2 * _input_bytes(measured) / 2**20
     compute = measured.value("compute_s", **STEADY)
     if not measured.on_gpu:
         return NotTested(t("there was no GPU (input and output are {held_mib:.0f} MiB together)", held_mib=held_mib))
@@ -149,7 +175,7 @@ def about_memory(measured: Measured) -> str:
     )
 
 
-def about_frameworks(measured: Measured, every: dict[str, Measured]) -> str:
+def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
     """Computing alone, in every environment that measured it on as many towers."""
     case = _least_towers(measured)
     found = {name: value for name, one in every.items() if (value := one.value("compute_s", **case)) is not None}
@@ -170,17 +196,18 @@ def about_frameworks(measured: Measured, every: dict[str, Measured]) -> str:
     )
 
 
-def about_size(measured: Measured, change: Change) -> str:
+def about_size(measured: Observations, change: Change) -> str:
     """How many times as long SciPy on all cores takes as the framework computes, and whether that grows."""
     base = _advantage(measured, {})
-    found = {_size(axes): value for axes in change.variants if (value := _advantage(measured, axes)) is not None}
+    larger = [axes for axes in measured.other_sizes if _is_larger(measured, change, axes)]
+    found = {_size(measured, axes): value for axes in larger if (value := _advantage(measured, axes)) is not None}
     if base is None or not found:
         return NotTested(t("it takes the steady case and SciPy on all cores, of both sizes"))
     grown = next(iter(found.values())) / base
     verdict = change.same if 1 / SAME <= grown <= SAME else change.for_scipy if grown < 1 else change.for_framework
     told = {
         "times": times(base),
-        "size": _size({}),
+        "size": _size(measured, {}),
         "others": in_words(t("{times} {size}", times=times(value), size=size) for size, value in found.items()),
         "verdict": t(verdict),
     }
@@ -193,20 +220,26 @@ def about_size(measured: Measured, change: Change) -> str:
     )
 
 
-def _advantage(measured: Measured, axes: dict[str, int]) -> float | None:
+def _advantage(measured: Observations, axes: dict[str, int]) -> float | None:
     scipy = measured.value("later_run_s", **{**SCIPY_ALL_CORES, **axes})
     compute = measured.value("compute_s", **{**STEADY, **axes})
     return None if scipy is None or compute is None else scipy / compute
 
 
-def _size(axes: dict[str, int]) -> str:
-    of = {**SOURCE_CASE, **axes}
+def _is_larger(measured: Observations, change: Change, axes: dict[str, int]) -> bool:
+    """Whether sizes that differ from the base case's in `axes` are among those that a guess is about."""
+    grows = axes.get(change.larger, 0) > measured.base[change.larger]
+    return grows and {*axes} <= {change.larger, *change.also}
+
+
+def _size(measured: Observations, axes: dict[str, int]) -> str:
+    of = {**measured.base, **axes}
     if of["channels"] == 1:
         return t("with {filter}×{filter} and 1 channel", filter=of["filter_size"])
     return t("with {filter}×{filter} and {channels} channels", filter=of["filter_size"], channels=of["channels"])
 
 
-def about_results(measured: Measured) -> str:
+def about_results(measured: Observations) -> str:
     count = _least_towers(measured)["devices"]
     found = _copies(measured, devices=count)
     if len(found) < len(COPY_AND_COMPUTE):
@@ -225,13 +258,13 @@ def about_results(measured: Measured) -> str:
     return prose([answer, one])
 
 
-def about_staying(measured: Measured) -> str:
+def about_staying(measured: Observations) -> str:
     case = _least_towers(measured)
     compute, first = measured.value("compute_s", **case), measured.value("first_run_s", devices=case["devices"])
     if compute is None:
         return measured.why_not(**STEADY)
     computing = {
-        "images": _IMAGES,
+        "images": f"{measured.base['images']:,}",
         "towers": towers([case["devices"]]),
         "compute": amounts([compute], "compute_s"),
     }

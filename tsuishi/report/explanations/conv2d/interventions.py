@@ -1,13 +1,13 @@
-"""Interventions of suite conv2d, each a change to what the source ran: what it does to the runs, and to their step."""
+"""Interventions: cases that change one thing of the base case, and what that does to the runs and to their step."""
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.observations import Measured, amounts, times, towers
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
 from tsuishi.report.explanations.conv2d.steps import STEP, Step, folded
 
 _RUNS = {"first_run_s": mark("first runs"), "later_run_s": mark("later runs")}
 
 
-def folding_off(measured: Measured, step: Step | None) -> str:
+def folding_off(measured: Observations, step: Step | None) -> str:
     axes = {"graph_optimizers": "no_folding"}
     if not measured.by_towers("later_run_s", **axes):
         return measured.why_not(**axes)
@@ -22,7 +22,7 @@ def folding_off(measured: Measured, step: Step | None) -> str:
     )
 
 
-def no_optimisers(measured: Measured, step: Step | None) -> str:
+def no_optimisers(measured: Observations, step: Step | None) -> str:
     axes = {"graph_optimizers": "none"}
     first, later = measured.by_towers("first_run_s", **axes), measured.by_towers("later_run_s", **axes)
     if not first:
@@ -38,7 +38,7 @@ def no_optimisers(measured: Measured, step: Step | None) -> str:
     return prose([*told, _what_becomes(measured, step, axes)])
 
 
-def random_data(measured: Measured) -> str:
+def random_data(measured: Observations) -> str:
     """Whether identical towers were merged: fewer convolutions left with ones than with random data."""
     random, ones = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
     if not measured.by_towers("later_run_s", data="random"):
@@ -56,7 +56,7 @@ def random_data(measured: Measured) -> str:
     return prose([told, t("No towers were merged: as many convolutions were left.") if random else ""])
 
 
-def fed_input(measured: Measured) -> str:
+def fed_input(measured: Observations) -> str:
     if not measured.by_towers("later_run_s", feed="fed"):
         return measured.why_not(feed="fed")
     told = [_runs(measured, "later_run_s", feed="fed")]
@@ -66,8 +66,8 @@ def fed_input(measured: Measured) -> str:
     return prose(told)
 
 
-def _runs(measured: Measured, quantity: str, **axes: str) -> str:
-    """What they take, and what they take as the source ran them; empty where they were not measured."""
+def _runs(measured: Observations, quantity: str, **axes: str) -> str:
+    """What they take, and what they take in the base case; empty where they were not measured."""
     values, ordinary = measured.by_towers(quantity, **axes), measured.by_towers(quantity)
     if not values:
         return ""
@@ -82,7 +82,7 @@ def _runs(measured: Measured, quantity: str, **axes: str) -> str:
     return t("With {towers} {runs} take {seconds}.", **taken)
 
 
-def _what_becomes(measured: Measured, step: Step | None, axes: dict[str, str]) -> str:
+def _what_becomes(measured: Observations, step: Step | None, axes: dict[str, str]) -> str:
     """Of the step, under an intervention, by the two numbers of towers on either side of it."""
     if step is None:
         return ""

@@ -1,6 +1,6 @@
-"""What one environment measured of suite conv2d, asked for by how a case differs from what the source ran."""
+"""What one environment measured of a suite, asked for by how a case differs from the suite's base case."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_words, t
@@ -9,30 +9,46 @@ from tsuishi.report.parts.wording import digits, status_text
 from tsuishi.results.frames import named_rows
 from tsuishi.verdicts.evidence import Evidence
 
-SUITE = "conv2d"
 # Medians within a fifth of each other are called the same: trials on a busy machine scatter by that much.
 SAME = 1.2
 
-# What the source ran, on 1 to 8 devices.
-SOURCE_CASE: dict[str, Any] = {
-    "suite": SUITE,
+# One session run of a graph of constants: what the experiment is about, whatever its sizes.
+PLAIN: dict[str, Any] = {
     "protocol": "literal",
     "implementation": "framework",
     "strategy": "towers",
-    "devices": 1,
-    "images": 840,
-    "height": 100,
-    "width": 100,
-    "channels": 1,
-    "filter_size": 3,
-    "data": "ones",
     "feed": "constant",
     "graph_optimizers": "default",
 }
-# How other cases differ from it; None: an axis they do not have.
+# What an image, its filter, and the number of images are.
+SIZES = ("images", "height", "width", "channels", "filter_size")
+# How other cases differ from the base case; None: an axis they do not have.
 STEADY: dict[str, Any] = {"protocol": "steady", "data": "random", "feed": "resident"}
 SCIPY: dict[str, Any] = {"implementation": "scipy", "strategy": None, "feed": None, "graph_optimizers": None}
 SCIPY_ALL_CORES: dict[str, Any] = {**SCIPY, "implementation": "scipy_all_cores"}
+_ONES = "ones"
+
+
+def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """The axes of the case that all others of a suite are compared with, on one device.
+
+    It is plain, of the sizes of most numbers of devices; of sizes that have as many, those with the fewest channels,
+    the smallest filter and the most images. Its images are full of ones where any are, so that towers are alike.
+    """
+    every = [axes for axes in cases if "search" not in axes]
+    plain = [axes for axes in every if PLAIN.items() <= axes.items()]
+    devices: dict[tuple[Any, ...], set[int]] = {}
+    for axes in plain or every:
+        devices.setdefault(tuple(axes.get(axis, 0) for axis in SIZES), set()).add(axes.get("devices", 1))
+
+    def order(sizes: tuple[Any, ...]) -> tuple[int, ...]:
+        of = dict(zip(SIZES, sizes, strict=True))
+        return -len(devices[sizes]), of["channels"], of["filter_size"], -of["images"]
+
+    sizes = min(devices, key=order, default=(0,) * len(SIZES))
+    data = {axes.get("data", _ONES) for axes in plain}
+    first = _ONES if _ONES in data or not data else min(data)
+    return {**PLAIN, "data": first, "devices": 1, **dict(zip(SIZES, sizes, strict=True))}
 
 
 class NotTested(str):
@@ -41,32 +57,43 @@ class NotTested(str):
     __slots__ = ()
 
 
-class Measured:
-    """Estimates of conv2d in one environment. Axes given to its methods are differences from SOURCE_CASE."""
+class Observations:
+    """Estimates of one suite in one environment. Axes given to its methods are differences from the base case."""
 
-    def __init__(self, evidence: Evidence, environment: str) -> None:
+    def __init__(self, evidence: Evidence, suite: str, environment: str) -> None:
         self.environment = environment
-        cases = evidence.cases[(evidence.cases["suite"] == SUITE) & (evidence.cases["column"] == environment)]
+        self.base = base_case(axes for axes in evidence.axes.values() if axes["suite"] == suite)
+        # Whether a source published numbers of this suite: only then there is something that a source did.
+        self.published = any(number.axes["suite"] == suite for number in evidence.numbers)
+        cases, outcomes, trials = (
+            frame[(frame["suite"] == suite) & (frame["column"] == environment)]
+            for frame in (evidence.cases, evidence.outcomes, evidence.results.trials)
+        )
         self._rows = {(_key(evidence.axes[row.case_id]), row.quantity): row for row in named_rows(cases)}
         self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
-        outcomes = evidence.outcomes
-        self._outcomes = outcomes[(outcomes["suite"] == SUITE) & (outcomes["column"] == environment)]
-        trials = evidence.results.trials
-        mine = trials[(trials["suite"] == SUITE) & (trials["column"] == environment) & (trials["status"] == "ok")]
+        self._outcomes = outcomes
         # SciPy's trials ran on the CPU whatever the others did.
-        framework = mine[mine["implementation"] == "framework"]
+        framework = trials[(trials["status"] == "ok") & (trials["implementation"] == PLAIN["implementation"])]
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
+        self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in outcomes["case_id"])
+
+    def _other_sizes(self, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
+        """Sizes of other cases, as differences from the base case; fewest channels first, then smallest filter."""
+        found = [{axis: axes.get(axis, 0) for axis in SIZES} for axes in cases if "search" not in axes]
+        found.sort(key=lambda sizes: (sizes["channels"], sizes["filter_size"], -sizes["images"]))
+        changes = [{axis: size for axis, size in sizes.items() if size != self.base[axis]} for sizes in found]
+        return [change for number, change in enumerate(changes) if change and change not in changes[:number]]
 
     def value(self, quantity: str, **axes: Any) -> float | None:
         """The estimate of a case, in the quantity's unit; None where it was not measured."""
-        row = self._rows.get((_key({**SOURCE_CASE, **axes}), quantity))
+        row = self._rows.get((_key({**self.base, **axes}), quantity))
         return None if row is None else float(row.estimate)
 
     def spread(self, quantity: str, **axes: Any) -> tuple[float, float] | None:
         """Smallest and largest trial, or the quartiles of the only one; None for a single number or none."""
-        row = self._rows.get((_key({**SOURCE_CASE, **axes}), quantity))
+        row = self._rows.get((_key({**self.base, **axes}), quantity))
         return (float(row.low), float(row.high)) if row is not None and row.spread_kind else None
 
     def by_towers(self, quantity: str, **axes: Any) -> dict[int, float]:
@@ -75,30 +102,31 @@ class Measured:
         return {count: value for count, value in found.items() if value is not None}
 
     def search(self, quantity: str) -> float | None:
-        """What the search for the folding edge found, with the most images if there were several."""
+        """The result of the search for the folding edge, on images as the base case's; of several, with the most."""
+        image = {axis: self.base[axis] for axis in SIZES if axis != "images"}
         found = [
-            (dict(key)["images"], float(row.estimate))
+            (axes["images"], float(row.estimate))
             for (key, name), row in self._rows.items()
-            if name == quantity and dict(key).get("search") == "folding_edge"
+            if name == quantity
+            and (axes := dict(key)).get("search") == "folding_edge"
+            and image.items() <= axes.items()
         ]
         return max(found)[1] if found else None
 
     def why_not(self, **axes: Any) -> "NotTested":
         """What became of the cases with these differences, whatever their number of devices and images."""
-        wanted = {**SOURCE_CASE, "search": None, **axes}
+        wanted = {**self.base, "search": None, **axes}
+        compared = [axis for axis in wanted if axis not in ("devices", "images")]
         reasons = {
             f"{status_text(row.status)}: {t(row.reason)}".removesuffix(": ").replace("Unsupported: ", "")
             for row in named_rows(self._outcomes)
-            if row.status != "ok" and all(row.axes.get(axis) == wanted[axis] for axis in _BUT_SIZE)
+            if row.status != "ok" and all(row.axes.get(axis) == wanted[axis] for axis in compared)
         }
         return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
 
 
-_BUT_SIZE = [axis for axis in (*SOURCE_CASE, "search") if axis not in ("devices", "images")]
-
-
 def _key(axes: dict[str, Any]) -> frozenset[tuple[str, Any]]:
-    return frozenset((axis, value) for axis, value in axes.items() if value is not None)
+    return frozenset((axis, value) for axis, value in axes.items() if value is not None and axis != "suite")
 
 
 def towers(counts: Iterable[int]) -> str:

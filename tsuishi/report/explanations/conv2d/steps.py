@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tsuishi.base.language import t
-from tsuishi.report.explanations.conv2d.observations import Measured, amounts, times
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times
 
 # A step from n to m towers saves at least so many times what sharing the same work over m instead of n would save.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.
@@ -38,7 +38,7 @@ class Step:
         )
 
 
-def find_step(measured: Measured, quantity: str, **axes: str) -> Step | None:
+def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None:
     """The largest step that is one, see STEP. It parts two levels: no run below it is as fast as any above.
 
     Nor may the quartiles (or trials) of its two sides meet.
@@ -55,18 +55,18 @@ def find_step(measured: Measured, quantity: str, **axes: str) -> Step | None:
     return max(found, key=lambda step: step.excess, default=None)
 
 
-def the_step(measured: Measured) -> Step | None:
+def the_step(measured: Observations) -> Step | None:
     """Of later runs, where it is sharpest; else of first runs, which is what the source timed."""
     return find_step(measured, "later_run_s") or find_step(measured, "first_run_s")
 
 
-def folded(measured: Measured, **axes: str) -> dict[int, bool]:
+def folded(measured: Observations, **axes: str) -> dict[int, bool]:
     """By number of towers, whether no convolution was left in the graph that ran."""
     left = measured.by_towers("convolutions_left_in_graph", **axes)
     return {count: value == 0 for count, value in left.items()}
 
 
-def folded_only_above(measured: Measured, step: Step) -> bool | None:
+def folded_only_above(measured: Observations, step: Step) -> bool | None:
     """Whether the graph that ran was folded on the fast side of the step and not on the slow one; None: not known."""
     known = folded(measured)
     if step.below not in known or step.above not in known:
@@ -74,7 +74,7 @@ def folded_only_above(measured: Measured, step: Step) -> bool | None:
     return known[step.above] and not known[step.below]
 
 
-def gone_without_folding(measured: Measured, step: Step) -> bool | None:
+def gone_without_folding(measured: Observations, step: Step) -> bool | None:
     """Whether with folding off the fast side is as slow as the slow one, but for sharing the work; None: not known."""
     slow = measured.value(step.quantity, devices=step.above, graph_optimizers="no_folding")
     return None if slow is None else Step(step.quantity, step.below, step.above, step.slow, slow).excess < STEP

@@ -1,13 +1,16 @@
-"""Towers: first and later runs against the number of devices, and the step from three towers to four.
+"""Towers: first and later runs against the number of devices, and how much longer they take before the step.
 
 A line is one environment (or published hardware) and quantity, with a cell for every number of devices.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.explanations.conv2d.observations import towers
+from tsuishi.report.explanations.conv2d.steps import STEP
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.wording import (
@@ -22,8 +25,17 @@ from tsuishi.report.parts.wording import (
     status_cell,
     text_cell,
 )
+from tsuishi.results.schema import TRIALS, Column
 
 RUN_TIMES = ("first_run_s", "later_run_s")
+RATIOS = (
+    *(column for column in TRIALS if column.name in ("suite", "protocol")),
+    Column("series", "string", "environment, or published hardware"),
+    Column("quantity", "string", "what it is a number of"),
+    Column("devices", "integer", "before the step"),
+    Column("more_devices", "integer", "after it"),
+    Column("ratio", "number", "how many times longer the first of these take than the second"),
+)
 
 _SCIPY = {"scipy": "SciPy", "scipy_all_cores": mark("SciPy on all cores")}
 _NOT_TELLING = ("devices", "implementation")
@@ -55,17 +67,22 @@ class Towers:
         cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
         own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
         self.own, self.others = self._lines(own), {}
+        self._step: tuple[int, int] | None = None
         if not any(len(line) > 1 for line in self.own.values()):
             self.own = {}
             return
         self.others = self._lines([case_id for case_id in cases if case_id not in own], besides=own)
+        published: Lines = {}
         for number in self._numbers:
             if number.quantity in self._quantities:
                 series = published_name(comparison.evidence.hardware[number.key].title)
                 self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
                 # SciPy's own row of a source has no devices: one CPU.
                 devices = int(number.axes.get("devices", 1))
-                self.own.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
+                published.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
+        # The source's step is the one to look for; where there is none, ours.
+        self._step = _sharpest(published.values()) or _sharpest(self.own.values())
+        self.own |= published
 
     def tables(self) -> list[Table]:
         """What the source ran; and folded away, as there are many of them, all other cases."""
@@ -80,22 +97,29 @@ class Towers:
         rows = []
         for (series, quantity), line in lines.items():
             absent = status_cell(self._absent.get(series, NOT_PLANNED))
-            ratio = _ratio(line)
             row = [
                 text_cell(series),
                 text_cell(header(quantity), "label"),
                 *[line.get(count, absent) for count in counts],
             ]
-            rows.append([*row, number_cell(ratio) if ratio else status_cell(NOTHING)])
-        columns = ["", "", *[towers([count]) for count in counts], t("3 ÷ 4 towers")]
+            if self._step:
+                ratio = _ratio(line, *self._step)
+                row.append(number_cell(ratio) if ratio else status_cell(NOTHING))
+            rows.append(row)
+        columns = ["", "", *[towers([count]) for count in counts]]
+        if self._step:
+            columns.append(t("{below} ÷ {above} towers", below=self._step[0], above=self._step[1]))
         return Table(columns, rows, title, folded=folded)
 
     def ratios(self) -> list[dict[str, Any]]:
-        """For ratios.csv: every line that has three devices and four."""
+        """For ratios.csv: every line that has both numbers of devices of the step."""
+        if self._step is None:
+            return []
+        step = dict(zip(("devices", "more_devices"), self._step, strict=True))
         return [
-            {**self._comparison.where, "series": series, "quantity": quantity, "ratio_3_to_4_devices": ratio}
+            {**self._comparison.where, "series": series, "quantity": quantity, **step, "ratio": ratio}
             for (series, quantity), line in {**self.own, **self.others}.items()
-            if (ratio := _ratio(line))
+            if (ratio := _ratio(line, *self._step))
         ]
 
     def _ran_by_source(self, axes: dict[str, Any]) -> bool:
@@ -132,7 +156,19 @@ def _has_towers(axes: dict[str, Any]) -> bool:
     return "devices" in axes and "search" not in axes
 
 
-def _ratio(line: dict[int, Cell]) -> float | None:
-    """How many times longer 3 devices take than 4."""
-    three, four = (line[count].value if count in line else None for count in (3, 4))
-    return three / four if three and four else None
+def _ratio(line: dict[int, Cell], below: int, above: int) -> float | None:
+    """How many times longer the smaller number of devices takes than the larger one."""
+    fewer, more = (line[count].value if count in line else None for count in (below, above))
+    return fewer / more if fewer and more else None
+
+
+def _sharpest(lines: Iterable[dict[int, Cell]]) -> tuple[int, int] | None:
+    """The two numbers of devices between which some line steps most, see steps.STEP; None where there is no step."""
+    excesses = [
+        (ratio / (above / below), (below, above))
+        for line in lines
+        for below, above in pairwise(sorted(count for count, cell in line.items() if cell.value))
+        if (ratio := _ratio(line, below, above))
+    ]
+    excess, step = max(excesses, default=(0.0, None))
+    return step if excess >= STEP else None

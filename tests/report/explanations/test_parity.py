@@ -6,9 +6,8 @@ import pytest
 
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun
-from tsuishi.estimates import parity
+from tsuishi.report.explanations.parity import largest_difference, loss_distances
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.sections.loss_distance import parities
 from tsuishi.specs.case import Case
 
 CASE = Case.model_validate(
@@ -17,16 +16,16 @@ CASE = Case.model_validate(
 
 
 def test_the_largest_difference_of_a_loss_is_relative_to_the_largest() -> None:
-    assert parity.largest_difference({"a": 2.0, "b": 1.9, "c": 1.95}) == pytest.approx(0.05)
-    assert parity.largest_difference({"a": 0.0, "b": 0.0}) == 0.0
-    assert parity.largest_difference({"a": 2.0}) is None
+    assert largest_difference({"a": 2.0, "b": 1.9, "c": 1.95}) == pytest.approx(0.05)
+    assert largest_difference({"a": 0.0, "b": 0.0}) == 0.0
+    assert largest_difference({"a": 2.0}) is None
 
 
 def test_losses_are_compared_between_environments(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for environment, loss in ((TF, 2.5), (TORCH, 2.4)):
         run.add(CASE, environment, [], metrics=[("loss", loss, "1")])
-    view = parities(compared(run, suite="parity"))
+    view = loss_distances(compared(run, suite="parity"))
     assert texts(tables(view)["The loss, between environments"]) == [["the one case", "2", "0.04000"]]
     assert [(row["model"], row["largest_loss_difference"]) for row in view.rows["parity"]] == [
         ("cnn10", pytest.approx(0.04))
@@ -36,4 +35,4 @@ def test_losses_are_compared_between_environments(tmp_path: Path) -> None:
 def test_a_loss_in_one_environment_is_compared_with_nothing(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(CASE, TF, [], metrics=[("loss", 2.5, "1")])
-    assert parities(compared(run, suite="parity")) == View((), {"parity": []})
+    assert loss_distances(compared(run, suite="parity")) == View((), {"parity": []})

@@ -1,0 +1,66 @@
+"""Workload parity: how far apart the losses of environments are that started from the same weights and batch."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from tsuishi.base.language import mark, t
+from tsuishi.report.explanations.interface import Explanation
+from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.wording import Table, number_cell, text_cell
+from tsuishi.results.schema import TRIALS, Column
+from tsuishi.specs.case import AXES
+
+
+class LossDistances(Explanation):
+    """The largest difference between environments, of every case with a loss in two of them or more."""
+
+    tables = {
+        "parity": (
+            *(column for column in TRIALS if column.name in AXES),
+            Column("environments", "integer", "that have a loss"),
+            Column("largest_loss_difference", "number", "between two of them, over the largest"),
+        )
+    }
+    # Against a float64 computation in NumPy; the replicas that really ran; and the loss itself.
+    read_together = {
+        mark("Parity"): (
+            "logits_relative_error",
+            "loss_relative_error",
+            "step_relative_error",
+            "replicas",
+            "loss",
+        )
+    }
+
+    def closing_views(self, comparison: Comparison) -> Iterator[View]:
+        yield loss_distances(comparison)
+
+
+def loss_distances(comparison: Comparison) -> View:
+    """A row for every case with a loss in two environments or more."""
+    losses: dict[str, dict[str, float]] = defaultdict(dict)
+    for known in comparison.ours():
+        if known.case_id and "loss" in known.values:
+            losses[known.case_id][known.series] = known.values["loss"]
+    cells, rows = [], []
+    for case_id in comparison.case_ids:
+        difference = largest_difference(losses[case_id])
+        if difference is not None:
+            count = len(losses[case_id])
+            cells.append([text_cell(comparison.name(case_id)), text_cell(count), number_cell(difference)])
+            rows.append({**comparison.axes[case_id], "environments": count, "largest_loss_difference": difference})
+    columns = [t("case"), t("environments"), t("largest relative difference")]
+    return View((Table(columns, cells, t("The loss, between environments")),) if cells else (), {"parity": rows})
+
+
+def largest_difference(losses: Mapping[str, float]) -> float | None:
+    """The largest relative difference between two environments' losses: (max - min) / largest magnitude.
+
+    losses: by environment. None for fewer than two.
+    """
+    values = list(losses.values())
+    if len(values) < 2:
+        return None
+    largest = max(map(abs, values))
+    return (max(values) - min(values)) / largest if largest else 0.0
