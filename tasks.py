@@ -1,10 +1,13 @@
 """The tasks: `invoke build run-suite report` is the main job, `invoke --list` shows the rest."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from invoke import Collection, Context, task
+from invoke import Collection, task
 
 from tsuishi.commands.command_line import read_chains
+
+if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list` stays instant
+    from tsuishi.commands.chain import ChainContext
 
 ENV = "environments, separated by commas; without it every default one this machine can make (see `invoke list`)"
 SUITE = "suites, separated by commas; without it all"
@@ -21,12 +24,6 @@ COMMON = {
 }
 
 
-def _session(ctx: Context) -> Any:
-    from tsuishi.commands import tasks
-
-    return tasks.session(ctx.config)
-
-
 @task(
     auto_shortflags=False,
     help={
@@ -37,7 +34,7 @@ def _session(ctx: Context) -> Any:
     },
 )
 def build(
-    ctx: Context,
+    ctx: "ChainContext",
     env: str = "",
     engine: str = "",
     jobs: str = "",
@@ -52,9 +49,9 @@ def build(
     Several are built at the same time. What is built already is left alone. Options given to any task of a chain hold
     for all of it.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import build
 
-    tasks.build(_session(ctx), locked_only)
+    build.build(ctx.chain, locked_only)
 
 
 @task(
@@ -65,14 +62,14 @@ def build(
         "plan": "show the difference, and write nothing",
     },
 )
-def lock(ctx: Context, env: str = "", mirrors: str = "", plan: bool = False) -> None:
+def lock(ctx: "ChainContext", env: str = "", mirrors: str = "", plan: bool = False) -> None:
     """Resolve locks anew and show what changed: versions, hashes, files, Debian packages, the digest of the base.
 
     It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import build
 
-    tasks.lock(_session(ctx))
+    build.lock(ctx.chain)
 
 
 @task(
@@ -82,42 +79,42 @@ def lock(ctx: Context, env: str = "", mirrors: str = "", plan: bool = False) -> 
         "jobs": "how many are fetched at the same time",
     },
 )
-def fetch(ctx: Context, env: str = "", engine: str = "", jobs: str = "", mirrors: str = "") -> None:
+def fetch(ctx: "ChainContext", env: str = "", engine: str = "", jobs: str = "", mirrors: str = "") -> None:
     """Fill the cache with all that environments are built from: packages, and base images where there is an engine.
 
     Carried to a machine without a network, it is what `invoke build --offline` needs.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import fetch
 
-    tasks.fetch(_session(ctx))
+    fetch.fetch(ctx.chain.session)
 
 
 @task(
     auto_shortflags=False,
     help={"verify": "read every file of virtual environments and compare it with what was built; exit code 1: altered"},
 )
-def images(ctx: Context, verify: bool = False) -> None:
+def images(ctx: "ChainContext", verify: bool = False) -> None:
     """Show what was built: size, base, lock, age, whether it keeps its promises, and what is left of older specs.
 
     Without --verify, sizes and times of files tell whether a virtual environment is as it was built.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import inventory
 
-    tasks.images(_session(ctx), verify)
+    inventory.show(ctx.chain.session, verify)
 
 
 @task(
     auto_shortflags=False,
     help={"env": "environments, separated by commas", "to": "folder to write to; exports/ without it"},
 )
-def export(ctx: Context, env: str = "", to: str = "") -> None:
+def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
     """Write built environments as OCI archives, with checksums, for machines without network or for later.
 
     They hold software of others: docs/redistribution.md says what of it may be passed on.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import exchange
 
-    tasks.export(_session(ctx))
+    exchange.export(ctx.chain.session, to)
 
 
 @task(
@@ -125,11 +122,11 @@ def export(ctx: Context, env: str = "", to: str = "") -> None:
     auto_shortflags=False,
     help={"archive": "files that `invoke export` wrote, separated by commas"},
 )
-def import_(ctx: Context, archive: str = "") -> None:
+def import_(ctx: "ChainContext", archive: str = "") -> None:
     """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
-    from tsuishi.commands import tasks
+    from tsuishi.commands import exchange
 
-    tasks.import_(_session(ctx))
+    exchange.import_archives(ctx.chain.session, ctx.chain.options.names("archive"))
 
 
 @task(
@@ -137,14 +134,14 @@ def import_(ctx: Context, archive: str = "") -> None:
     auto_shortflags=False,
     help={"url": "fetch it from there; without it from tsuishi.data_urls, else from where it was published"},
 )
-def fetch_data(ctx: Context, url: str = "") -> None:
+def fetch_data(ctx: "ChainContext", url: str = "") -> None:
     """Fetch CIFAR-10 (170 MB) into the cache, verify it, and print where it is; goes on where it was interrupted.
 
     Without it training runs on made-up images of the same shape, and says so in every row.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import fetch
 
-    tasks.fetch_data(_session(ctx))
+    fetch.fetch_data(ctx.chain.session, url)
 
 
 @task(
@@ -170,7 +167,7 @@ def fetch_data(ctx: Context, url: str = "") -> None:
     },
 )
 def run_suite(
-    ctx: Context,
+    ctx: "ChainContext",
     env: str = "",
     suite: str = "",
     profile: str = "",
@@ -196,9 +193,9 @@ def run_suite(
     Each trial is a fresh process or container, in a shuffled and recorded order. Out of memory, unsupported, timeouts
     and failures are rows with reasons. Ctrl-C keeps what was measured; --resume goes on. Exit code 3: a trial failed.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import run_suite
 
-    tasks.run_suite(_session(ctx))
+    run_suite.run_suite(ctx.chain)
 
 
 @task(
@@ -211,14 +208,16 @@ def run_suite(
         "plan": COMMON["plan"],
     },
 )
-def report(ctx: Context, run: str = "", out: str = "", lang: str = "", fail_on: str = "", plan: bool = False) -> None:
+def report(
+    ctx: "ChainContext", run: str = "", out: str = "", lang: str = "", fail_on: str = "", plan: bool = False
+) -> None:
     """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
 
     Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names.
     """
-    from tsuishi.commands import tasks
+    from tsuishi.commands import report_runs
 
-    tasks.report(_session(ctx))
+    report_runs.report(ctx.chain)
 
 
 @task(
@@ -226,19 +225,22 @@ def report(ctx: Context, run: str = "", out: str = "", lang: str = "", fail_on: 
     auto_shortflags=False,
     help={"sources": "show the published sources instead, with their claims"},
 )
-def list_(ctx: Context, sources: bool = False) -> None:
+def list_(ctx: "ChainContext", sources: bool = False) -> None:
     """Show environments, suites and runs, and what this machine can run or why it cannot."""
-    from tsuishi.commands import tasks
+    from tsuishi.commands import listing
 
-    tasks.list_everything(_session(ctx), sources=sources)
+    if sources:
+        listing.show_sources(ctx.chain.session)
+    else:
+        listing.show(ctx.chain.session)
 
 
 @task(auto_shortflags=False)
-def doctor(ctx: Context) -> None:
+def doctor(ctx: "ChainContext") -> None:
     """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy."""
-    from tsuishi.commands import tasks
+    from tsuishi.commands import doctor
 
-    tasks.doctor(_session(ctx))
+    doctor.examine(ctx.chain.session)
 
 
 @task(
@@ -249,19 +251,19 @@ def doctor(ctx: Context) -> None:
         "results": "remove runs and reports (asked for by name only)",
     },
 )
-def clean(ctx: Context, images: bool = False, cache: bool = False, results: bool = False) -> None:
+def clean(ctx: "ChainContext", images: bool = False, cache: bool = False, results: bool = False) -> None:
     """Remove what tsuishi made, and only that; without options, what can be made again at no cost."""
-    from tsuishi.commands import tasks
+    from tsuishi.commands import clean
 
-    tasks.clean(_session(ctx), images=images, cache=cache, results=results)
+    clean.clean(ctx.chain.session, images=images, cache=cache, results=results)
 
 
 @task(auto_shortflags=False)
-def lint(ctx: Context) -> None:
+def lint(ctx: "ChainContext") -> None:
     """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint)."""
     from tsuishi.commands import development
 
-    development.lint()
+    development.lint(ctx.chain.variables)
 
 
 @task(
@@ -271,11 +273,11 @@ def lint(ctx: Context) -> None:
         "all": "also the tests that need an engine, a browser, old Pythons or root",
     },
 )
-def test(ctx: Context, select: str = "", all: bool = False) -> None:
+def test(ctx: "ChainContext", select: str = "", all: bool = False) -> None:
     """Run the tests; what they need beside is installed into .venv first, from requirements-test.lock."""
     from tsuishi.commands import development
 
-    development.test(select=select, everything=all)
+    development.test(ctx.chain.variables, select=select, everything=all)
 
 
 namespace = Collection(

@@ -40,7 +40,8 @@ from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 
 FAULTS = ("lost", "repeated", "unreadable", "left over")
 _CHANGES = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.link", "os.symlink", "os.truncate"}
@@ -135,11 +136,11 @@ class Run(Scenario):
     def act(self, folder: Path) -> None:
         """A new run, or the one that is there resumed."""
         settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
-        measuring = Measuring(Session(settings, Choice(environments=("host",)), Screen(), self.rooms))
+        session = Session(settings, Choice(environments=("host",)), Screen(), self.rooms)
         if directory.known_runs(folder / "results"):
-            measuring.resume("")
+            resume(session)
         else:
-            measuring.run_suite("")
+            run_suite(session)
 
     def faults(self, killed: Path, again: Path) -> Iterator[str]:
         read_runs([RunDirectory(path) for path in directory.known_runs(killed / "results").values()])

@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import psutil
 
@@ -47,14 +47,18 @@ from tests.synthetic_run import (
 from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.base.screen import Screen
 from tsuishi.commands import listing
+from tsuishi.environments.builder import Ready
+from tsuishi.plan.planning import plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.report.output.folder import make_report
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.rounds import Findings
+from tsuishi.specs.environment import Environment
 
 ENTRIES = ("list", "report", "resume")
 LIMIT_S = 60.0
@@ -109,13 +113,20 @@ class NoDrawings:
         return dict.fromkeys(self._names, "<svg></svg>")
 
 
-class OnlyReading(Measuring):
-    """A resume up to the first trial that it would start."""
+class InReady(Session):
+    """A session in which all is built already."""
 
-    def _measure(self, run: RunDirectory, *_: object) -> None:
-        Findings(run)
-        list(run.left_behind())
-        run.gather()
+    ready: ClassVar[dict[str, Ready]] = {}
+
+    def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
+        return self.ready
+
+
+def only_read(measuring: Measuring, *_: object) -> None:
+    """What is read of a run before its first trial is started."""
+    Findings(measuring.run)
+    list(measuring.run.left_behind())
+    measuring.run.gather()
 
 
 def main() -> int:
@@ -137,14 +148,13 @@ def prepared(folder: Path) -> Session:
     """A checkout of its own and a session in it, whose environment is ready."""
     make_rooms(folder / "checkout", "ok", "unsupported")
     work = session(folder / "checkout")
-    work.screen = Screen(work.screen.console)
     work.screen.console.quiet = True
     return work
 
 
 def measured(work: Session) -> Path:
     """A run of two trials that were measured."""
-    return Measuring(work).run_suite("").path
+    return run_suite(work).path
 
 
 def made_up(path: Path) -> Path:
@@ -187,8 +197,7 @@ def tried(
     work: Session, some: Sequence[Mutation], folder: Path, tell: Callable[[Mutation, Answer], object]
 ) -> tuple[Counter[tuple[str, str]], float]:
     """How often each entry did what, and the most memory (MiB). Tells of what is neither read nor refused."""
-    ready = work.build(work.plan(with_trials=False))
-    work.build = lambda environments: ready  # type: ignore[method-assign]
+    InReady.ready = work.build(plan_builds_only(work).environments)
     gc.freeze()
     counts: Counter[tuple[str, str]] = Counter()
     peak_mib = 0.0
@@ -275,8 +284,9 @@ def _enter(entry: str, work: Session, run: Path, out: Path) -> str:
     if entry == "report":
         make_report([RunDirectory(run)], work.rooms.published, Rooms().templates, out, NoDrawings())  # type: ignore[arg-type]
         return ""
-    work.settings = work.settings.model_copy(update={"results": run.parent})
-    OnlyReading(work).resume(run.name)
+    settings = work.settings.model_copy(update={"results": run.parent})
+    Measuring._measure = only_read  # type: ignore[assignment]  # in this process, which is the mutation's own
+    resume(InReady(settings, work.choice, work.screen, work.rooms, work.data_set), run.name)
     return ""
 
 

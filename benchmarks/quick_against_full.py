@@ -28,7 +28,7 @@ from tsuishi.estimates.samples import EPOCHS
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
 from tsuishi.specs.suite import Profile
 
 ROUNDS = 1
@@ -130,7 +130,7 @@ def run(rooms: Rooms, subject: Subject, profile: Profile) -> Trial:
     choice = Choice(environments=(subject.environment,), suites=(subject.suite,), profile=profile)
     settings = Settings(engine="venv", results=rooms.root / "results")
     name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
-    directory = Measuring(Session(settings, choice, Screen(), rooms)).run_suite(name)
+    directory = run_suite(Session(settings, choice, Screen(), rooms), name)
     ((path, trial),) = directory.finished()
     if trial["status"] != "ok":
         raise SystemExit(f"{path.name}: {trial['status']}: {trial['reason']}")

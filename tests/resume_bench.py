@@ -8,13 +8,13 @@ from pathlib import Path
 
 from tests.run.test_runner import session
 from tsuishi.base.errors import UserError
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.resume import resume
 
 if __name__ == "__main__":
     print("ready", file=sys.stderr)
     for _ in sys.stdin:
         try:
-            Measuring(session(Path(sys.argv[1]), cache=Path(sys.argv[2]))).resume("")
+            resume(session(Path(sys.argv[1]), cache=Path(sys.argv[2])))
             print("resumed", file=sys.stderr)
         except UserError as error:
             print(error, file=sys.stderr)

@@ -5,10 +5,10 @@ from pathlib import Path
 
 from tests.run.test_runner import session
 from tsuishi.base.errors import EXIT_INTERRUPTED
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
 
 if __name__ == "__main__":
     try:
-        Measuring(session(Path(sys.argv[1]))).run_suite("")
+        run_suite(session(Path(sys.argv[1])))
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

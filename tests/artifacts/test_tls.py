@@ -37,9 +37,12 @@ from tsuishi.artifacts.pip_configuration import Sources, pip_options
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import read_settings
+from tsuishi.commands.fetch import fetch_data
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.servers import Servers
-from tsuishi.run.measuring import Measuring
+from tsuishi.results.run_files import check_run
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume, resumed_session
 
 TOKEN = "s3cr3t-t0ken"
 _OURS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC")
@@ -401,13 +404,13 @@ def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_ta
     make_rooms(tmp_path, "ok")
     secret = f"https://ada:{TOKEN}@packages.example"
     urls, bases = {"https://a.example": secret}, {"docker.io": "registry.lan"}
-    run = Measuring(session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,))).run_suite("")
+    run = run_suite(session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,)))
     assert run.run()["arguments"]["mirrors"] == "docker.io=registry.lan"
     written = [path for path in run.path.rglob("*") if path.is_file()]
     assert len(written) > 5
     assert not [path.name for path in written if TOKEN.encode() in path.read_bytes()]
-    resumed = session(tmp_path, mirrors=urls)
-    Measuring(resumed).resume("")
+    resume(session(tmp_path, mirrors=urls))
+    resumed = resumed_session(session(tmp_path, mirrors=urls), run, check_run(run.path, run.run()))
     assert resumed.settings.mirrors == urls
 
 
@@ -415,7 +418,7 @@ def test_offline_the_data_set_is_the_one_in_the_cache_or_refused(tmp_path: Path)
     make_rooms(tmp_path, "ok")
     work = session(tmp_path, offline=True, data_urls=("http://127.0.0.1:9/",))
     with pytest.raises(UserError) as caught:
-        work.fetch_data("")
+        fetch_data(work)
     assert str(caught.value) == (
         f"offline, and small.tar.gz is not in the cache: carry {tmp_path}/cache/data over from where "
         "`invoke fetch-data` got it, or give --data"
@@ -423,7 +426,7 @@ def test_offline_the_data_set_is_the_one_in_the_cache_or_refused(tmp_path: Path)
     path = tmp_path / "cache" / "data" / "small.tar.gz"
     path.parent.mkdir(parents=True)
     path.write_bytes(SMALL)
-    assert work.fetch_data("") == path
+    assert fetch_data(work) == path
 
 
 def test_a_wrong_setting_is_told_without_the_credentials_in_it() -> None:

@@ -16,7 +16,7 @@ from tests.conftest import missing
 from tests.run.test_runner import runner_process, samples_written, session, trials, wait_for
 from tsuishi.base import exclusion
 from tsuishi.base.errors import UserError
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
 
 ROOT = Path(__file__).parents[2]
 NOBODY = 65534
@@ -135,7 +135,7 @@ def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refus
     try:
         wait_for(lambda: samples_written(tmp_path / "one"))
         with pytest.raises(UserError) as caught:
-            Measuring(session(tmp_path / "other")).run_suite("")
+            run_suite(session(tmp_path / "other"))
         who = f"another tsuishi (process {child.pid} of "
         assert str(caught.value).startswith(who)
         assert str(caught.value).endswith(f") is measuring on {os.environ['INVOKE_TSUISHI_EXCLUSIVE_ON']}; wait for it")
@@ -151,7 +151,7 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
 ) -> None:
     """On two machines that share the folder, say: nothing but the run itself keeps them apart."""
     make_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 1.0")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     both = []
     for machine in ("one", "other"):
         monkeypatch.setenv("INVOKE_TSUISHI_EXCLUSIVE_ON", f"{machine} {tmp_path.name} {os.getpid()}")

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
@@ -127,7 +128,7 @@ def test_the_cache_has_its_whole_path_since_interpreters_in_it_are_started_from_
     monkeypatch.setenv("HOME", "/home/somebody")
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     assert read_settings({}, {}, {}).cache == Path("/home/somebody/.cache/tsuishi")
-    assert read_settings({"cache": "here"}, {}, {}).cache == tmp_path / "here"
+    assert read_settings({}, {}, {"cache": "here"}).cache == tmp_path / "here"
     assert read_settings({"cache": "~/c", "results": "~/r"}, {}, {}).cache == Path("/home/somebody/c")
     assert read_settings({"cache": "~/c", "results": "~/r"}, {}, {}).results == Path("/home/somebody/r")
 
@@ -190,7 +191,7 @@ def test_offline_is_read_from_words(said: str, offline: bool) -> None:
 
 def test_a_bundle_of_certificates_has_its_whole_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert read_settings({"ca_bundle": "site.pem"}, {}, {}).ca_bundle == tmp_path / "site.pem"
+    assert read_settings({}, {}, {"ca_bundle": "site.pem"}).ca_bundle == tmp_path / "site.pem"
     assert read_settings({}, {}, {}).ca_bundle is None
 
 
@@ -210,3 +211,47 @@ def test_how_long_the_main_job_may_take_is_ten_minutes_where_a_site_says_nothing
     assert read_settings({"within": "1h"}, {"INVOKE_TSUISHI_WITHIN": "none"}, {}).within == "none"
     with pytest.raises(UserError, match=r"^--within takes a duration such as 90s, 10m or 2h, or none; given: soon$"):
         read_settings({"within": "soon"}, {}, {})
+
+
+def test_paths_of_the_file_and_of_variables_begin_at_the_root_and_those_of_flags_where_they_were_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "suites").mkdir()
+    monkeypatch.chdir(tmp_path / "suites")
+    settings = read_settings(
+        {"cache": "cache", "ca_bundle": "site.pem", "pythons": ["pythons", "/opt/3.6"], "host_python": "python3"},
+        {"INVOKE_TSUISHI_DATA": "data", "INVOKE_TSUISHI_FIND_LINKS": "wheels,https://a.example/wheels,~/w"},
+        {},
+        Rooms(tmp_path),
+    )
+    assert settings.cache == tmp_path / "cache"
+    assert settings.ca_bundle == tmp_path / "site.pem"
+    assert settings.data == tmp_path / "data"
+    assert settings.pythons == (str(tmp_path / "pythons"), "/opt/3.6")
+    assert settings.find_links == (str(tmp_path / "wheels"), "https://a.example/wheels", "~/w")
+    assert settings.host_python == "python3"
+    typed = read_settings({"data": "there"}, {}, {"data": "here", "host_python": "bin/python"}, Rooms(tmp_path))
+    assert typed.data == tmp_path / "suites" / "here"
+    assert typed.host_python == "bin/python"
+    assert read_settings({"host_python": "bin/python"}, {}, {}, Rooms(tmp_path)).host_python == f"{tmp_path}/bin/python"
+
+
+@pytest.mark.parametrize(
+    ("folder", "results", "reports", "elsewhere"),
+    [
+        (".", "results", "reports/out", "../runs"),
+        ("suites/workloads", "../../results", "../../reports/out", "../../../runs"),
+    ],
+)
+def test_what_a_user_is_shown_can_be_used_in_the_folder_where_it_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, results: str, reports: str, elsewhere: str
+) -> None:
+    root = tmp_path / "checkout"
+    (root / "suites" / "workloads").mkdir(parents=True)
+    monkeypatch.chdir(root / folder)
+    settings = read_settings({}, {}, {}, Rooms(root))
+    assert (str(settings.results), str(settings.reports)) == (results, reports)
+    assert str(read_settings({"results": "../runs"}, {}, {}, Rooms(root)).results) == elsewhere
+    assert str(read_settings({}, {"INVOKE_TSUISHI_RESULTS": "/runs"}, {}, Rooms(root)).results) == "/runs"
+    monkeypatch.chdir(tmp_path)
+    assert read_settings({}, {}, {}, Rooms(root)).results == root / "results"

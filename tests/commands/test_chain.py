@@ -12,18 +12,17 @@ ROOT = Path(__file__).parents[2]
 TASKS = """
 import os, signal
 from invoke import task
-from tsuishi.commands.chain import ChainExecutor
 from tsuishi.commands.command_line import read_chains
 from tsuishi.base.errors import BuildError, UserError
 
 read_chains()
 
-def say(name):
-    print(name, ChainExecutor.tasks, sorted(ChainExecutor.options.items()), ChainExecutor.run_id, flush=True)
+def say(name, chain):
+    print(name, chain.tasks, sorted(chain.options.given.items()), chain.run_id, flush=True)
 
 @task(help={"env": "environments to build"})
 def build(ctx, env="", engine="", host_python="", plan=False, broken=False, stopped=False, locked_only=True):
-    say("build")
+    say("build", ctx.chain)
     if not locked_only:
         print("locks first")
     if broken:
@@ -33,9 +32,10 @@ def build(ctx, env="", engine="", host_python="", plan=False, broken=False, stop
 
 @task(name="run-suite")
 def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, terminated=False, bug=False):
-    say("run-suite")
-    ChainExecutor.run_id = "the-run"
-    ChainExecutor.exit_code = 3 if fails else 0
+    say("run-suite", ctx.chain)
+    ctx.chain.run_id = "the-run"
+    if fails:
+        ctx.chain.end_with(3)
     if interrupted:
         raise KeyboardInterrupt
     if terminated:
@@ -45,16 +45,16 @@ def run_suite(ctx, env="", repetitions="", fails=False, interrupted=False, termi
 
 @task
 def report(ctx, run="", fail_on=""):
-    say("report")
+    say("report", ctx.chain)
 
 @task
 def lock(ctx, env=""):
-    say("lock")
+    say("lock", ctx.chain)
 
 @task
 def settings(ctx):
     from tsuishi.base.settings import read_settings
-    found = read_settings(dict(ctx.config.tsuishi), ChainExecutor.variables, {})
+    found = read_settings(dict(ctx.config.tsuishi), ctx.chain.variables, {})
     print(found.indexes, found.telemetry_interval, found.engine)
 """
 

@@ -27,6 +27,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.commands import inventory
+from tsuishi.commands.fetch import fetch
 from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -199,7 +200,7 @@ def test_with_a_cache_that_was_fetched_a_build_needs_no_network(
 ) -> None:
     rooms = tiny_rooms(tmp_path)
     work, said = session(rooms, given)
-    work.fetch()
+    fetch(work)
     assert re.search(r"^tiny +2 +2 MB +1\d\d MB +2 MB", said.getvalue(), re.MULTILINE)
     base = engine.images.get(stand_in(given))
     engine.images.remove(stand_in(given))
@@ -217,7 +218,7 @@ def test_without_a_network_everything_that_is_missing_is_named_at_once(
     rooms = tiny_rooms(tmp_path)
     second = another(rooms, "second")
     work, _ = session(rooms, given)
-    work.fetch()
+    fetch(work)
     pip, other = (f"{pin.name}=={pin.version}" for pin in tiny(rooms).pins)
     shutil.rmtree(given.cache / "artifacts" / tiny(rooms).pins[0].sha256[0])
     for tar in (given.cache / "bases").glob("*.tar"):
@@ -240,7 +241,7 @@ def test_a_base_that_was_damaged_on_its_way_is_not_built_on(
 ) -> None:
     rooms = tiny_rooms(tmp_path)
     work, _ = session(rooms, given)
-    work.fetch()
+    fetch(work)
     (tar,) = (given.cache / "bases").glob("*.tar")
     content = bytearray(tar.read_bytes())
     with tarfile.open(tar) as members:
@@ -276,7 +277,7 @@ def test_a_base_is_pulled_by_its_digest_from_the_first_registry_that_has_it(
     base = f'base = {{ reference = "127.0.0.1:1/python:3.11", digest = "{digest}", copies = {copies} }}'
     spec.write_text(re.sub(r"base = .*", base, spec.read_text()))
     work, said = session(rooms, given)
-    work.fetch()
+    fetch(work)
     assert f"tiny: cannot pull 127.0.0.1:1/python@{digest}: " in said.getvalue()
     assert f"tiny: cannot pull {registry}/none/python@{digest}: " in said.getvalue()
     assert f"tiny: pulling {registry}/copy/python@{digest}" in said.getvalue()
@@ -313,7 +314,7 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
 
     base(digest)
     work, said = session(rooms, mapped)
-    work.fetch()
+    fetch(work)
     ready = work.build([tiny(rooms)])["tiny"]
     assert f"tiny: pulling {copy}@{digest}" in said.getvalue()
     assert f"pulling {copy}:3.11" not in said.getvalue()
@@ -341,7 +342,7 @@ def test_an_image_of_this_machine_that_stands_in_is_used_without_asking_a_regist
     spec = rooms.images / "tiny.toml"
     spec.write_text(re.sub(r"(base = .*) }", rf'\1, digest = "sha256:{"0" * 64}" }}', spec.read_text()))
     work, said = session(rooms, given)
-    work.fetch()
+    fetch(work)
     ready = work.build([tiny(rooms)])["tiny"]
     assert "pull" not in said.getvalue()
     assert ready.record["base"]["used"] == stand_in(given)

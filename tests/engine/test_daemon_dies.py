@@ -15,7 +15,8 @@ from tests.engine.test_docker import session
 from tests.run.test_runner import samples_written, trials, wait_for
 from tsuishi.base.settings import Settings
 from tsuishi.results import directory
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.runner import RunStopped
 
 pytestmark = pytest.mark.engine
@@ -47,7 +48,7 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     killer.start()
     told = r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
     with pytest.raises(RunStopped, match=told):
-        Measuring(session(rooms, settings)).run_suite("")
+        run_suite(session(rooms, settings))
     killer.join()
     run = directory.open_run(tmp_path / "results")
     before = {name: trial["status"] for name, trial in trials(run).items()}
@@ -55,7 +56,7 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     assert trials(run)["sleeps"]["reason"].startswith("docker stopped answering: ")
     local_bases.engine(daemon, f"{daemon}/docker.sock")
     work = session(rooms, settings)
-    Measuring(work).resume("")
+    resume(work)
     after = trials(run)
     assert after["ok"]["status"] == "ok"
     assert after["ok"]["attempt"] == 1

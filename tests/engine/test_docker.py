@@ -39,7 +39,8 @@ from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.specs.environment import read_environment
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ def metrics(run: directory.RunDirectory, trial: dict[str, Any]) -> dict[str, flo
 
 
 def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: Path, settings: Settings) -> None:
-    run = Measuring(session(tiny_rooms(tmp_path, "escapes"), settings)).run_suite("")
+    run = run_suite(session(tiny_rooms(tmp_path, "escapes"), settings))
     trial = trials(run)["escapes"]
     assert trial["status"] == "ok", trial["reason"]
     measured = metrics(run, trial)
@@ -104,7 +105,7 @@ def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_tol
     file.parent.mkdir()
     file.write_bytes(SMALL)
     given = Settings(**{**settings.model_dump(), "results": tmp_path / "results", "data": file})
-    run = Measuring(Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET)).run_suite("")
+    run = run_suite(Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET))
     trial = trials(run)["tells_what_was_asked"]
     assert trial["status"] == "ok", trial["reason"]
     assert metrics(run, trial)["data_bytes"] == len(SMALL)
@@ -166,7 +167,7 @@ def test_inspect_shows_the_hardening(
 
 def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
     rooms = tiny_rooms(tmp_path, "takes_memory", "ok")
-    run = Measuring(session(rooms, settings, memory_gib=0.25)).run_suite("")
+    run = run_suite(session(rooms, settings, memory_gib=0.25))
     trial = trials(run)["takes_memory"]
     assert trial["status"] == "out_of_memory"
     assert trial["reason"] == "the kernel ended it at its memory limit of 0.2 GiB"
@@ -178,12 +179,12 @@ def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path
     """The workload says nothing for 8 s."""
     rooms = tiny_rooms(tmp_path, "silent_for_long")
     session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
-    run = Measuring(session(rooms, settings, engine_timeout_s=5.0)).run_suite("")
+    run = run_suite(session(rooms, settings, engine_timeout_s=5.0))
     assert trials(run)["silent_for_long"]["status"] == "ok"
 
 
 def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
-    run = Measuring(session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings)).run_suite("")
+    run = run_suite(session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings))
     found = trials(run)
     assert {name: trial["status"] for name, trial in found.items()} == {
         "garbage": "ok",
@@ -205,7 +206,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
     monkeypatch.setattr("tsuishi.engines.docker.engine.hardening", with_a_device)
-    run = Measuring(session(tiny_rooms(tmp_path, "ok"), settings)).run_suite("")
+    run = run_suite(session(tiny_rooms(tmp_path, "ok"), settings))
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("the engine refused: ")
@@ -224,7 +225,7 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
     child.wait()
     ((orphan, status),) = containers(client, tmp_path)
     assert status == "running"
-    run = Measuring(session(rooms, settings)).resume("")
+    run = resume(session(rooms, settings))
     assert orphan.id not in [container.id for container in client.containers.list(all=True, ignore_removed=True)]
     assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
     assert trials(run)["sleeps"]["attempt"] == 2
@@ -340,11 +341,12 @@ import sys
 from pathlib import Path
 from tests.engine.test_docker import session
 from tsuishi.base.checkout import Rooms
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.base.settings import Settings
 try:
     work = session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r}))
-    Measuring(work).run_suite("")
+    run_suite(work)
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -419,7 +421,7 @@ def test_what_a_killed_runner_left_burning_is_gone_before_a_run_of_another_cache
     child.kill()  # nobody has asked yet how it ended
     before, begun = cpu_s(container), time.time()
     wait_for(lambda: cpu_s(container) > before + 0.3)
-    run = Measuring(session(other, settings, cache=elsewhere)).run_suite("")
+    run = run_suite(session(other, settings, cache=elsewhere))
     assert trials(run)["ok"]["status"] == "ok"
     assert container.id not in ids(client)
     child.wait()

@@ -8,6 +8,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from tsuishi.commands import exchange
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.plan.choice import Choice
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
 from tsuishi.specs.environment import read_environment
 
 pytestmark = pytest.mark.engine
@@ -52,7 +53,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tu
     """The tiny environment as an archive, and a run in it."""
     root = tmp_path_factory.mktemp("here")
     work = session(tiny_rooms(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
-    run = Measuring(work).run_suite("")
+    run = run_suite(work)
     (path,) = exchange.export(work, root / "exports")
     return path, run
 
@@ -90,7 +91,7 @@ def test_an_imported_environment_is_the_same_environment(
     exchange.import_archives(work, [path])
     before = environment_of(run)
     assert f"tiny: imported as {before['image']['tag']}, image {before['realised_id']}\n" in capsys.readouterr().out
-    again = Measuring(work).run_suite("")
+    again = run_suite(work)
     assert trials(again)["ok"]["status"] == "ok"
     assert environment_of(again) == before
     assert "tiny: built already, nothing to do" in capsys.readouterr().out
@@ -150,7 +151,7 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     ) in capsys.readouterr().out
     assert work.builder.find(read_environment(spec)) is None
     spec.write_text(asked)
-    again = Measuring(session(rooms, bare(tmp_path, settings))).run_suite("")
+    again = run_suite(session(rooms, bare(tmp_path, settings)))
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
 
 
@@ -284,8 +285,7 @@ def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings:
     with pytest.raises(UserError) as caught:
         exchange.export(session(rooms, settings), tmp_path / "exports")
     assert str(caught.value) == ("tiny is not built as it is asked for now: build it first: invoke build --env tiny")
-    host = session(rooms, settings)
-    host.choice = Choice(environments=("host",))
+    host = replace(session(rooms, settings), choice=Choice(environments=("host",)))
     with pytest.raises(UserError) as caught:
         exchange.export(host, tmp_path / "exports")
     assert str(caught.value) == "host is an interpreter of this machine, and no image: it cannot be exported"
@@ -303,7 +303,7 @@ def test_podman_imports_what_docker_exported(
     monkeypatch.setenv("DOCKER_HOST", podman)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
     exchange.import_archives(work, [path])
-    again = Measuring(work).run_suite("")
+    again = run_suite(work)
     assert trials(again)["ok"]["status"] == "ok"
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
     assert environment_of(run)["spec_id"] in [kept.spec_id for kept in work.builder.engines["docker"].kept()]

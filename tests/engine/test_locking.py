@@ -17,7 +17,8 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands import tasks
+from tsuishi.commands.build import build
+from tsuishi.commands.chain import Chain
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.resolve import Locked
 from tsuishi.plan.choice import Choice
@@ -257,10 +258,12 @@ def test_building_locks_first_where_it_is_asked_to(tmp_path: Path, settings: Set
     lock = rooms.images / "tiny.lock"
     lock.write_text("".join(f"{one} --hash=sha256:open\n" for one in REQUIRES))
 
-    def session() -> Session:
-        return Session(settings, Choice(environments=("tiny",)), Screen(), rooms)
+    def chain() -> Chain:
+        made = Chain(("build",))
+        made.session = Session(settings, Choice(environments=("tiny",)), Screen(), rooms)
+        return made
 
     with pytest.raises(UserError, match="not known yet: pip"):
-        tasks.build(session(), locked_only=True)
-    tasks.build(session(), locked_only=False)
-    assert session().builder.find(read_environment(rooms.images / "tiny.toml"))
+        build(chain(), locked_only=True)
+    build(chain(), locked_only=False)
+    assert chain().session.builder.find(read_environment(rooms.images / "tiny.toml"))

@@ -15,7 +15,8 @@ from tsuishi.environments.builder import Builder, Ready
 from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
-from tsuishi.run.measuring import Measuring
+from tsuishi.run import new_run
+from tsuishi.run.new_run import run_suite
 from tsuishi.specs.environment import Environment, read_environment
 
 pytestmark = pytest.mark.long
@@ -82,7 +83,7 @@ def test_what_was_altered_is_built_again_before_a_run(made: Made, capsys: pytest
     before = made.kept()
     (made.folder / EVIL).write_text(SETS_A_VERSION)
     assert made.find() is None
-    run = Measuring(made.session()).run_suite("")
+    run = run_suite(made.session())
     ((_, trial),) = run.finished()
     assert (trial["status"], trial["reported"]["versions"]) == ("ok", {"tiny": "1.0"})
     said = f"tiny: altered since it was built ({EVIL}: not there when it was built): it is built again"
@@ -96,8 +97,8 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
 ) -> None:
     """The environment is altered when it has been looked at already."""
     evil = made.folder / EVIL
-    monkeypatch.setattr(Measuring, "_await_gpus", lambda *given: evil.write_text(SETS_A_VERSION))
-    run = Measuring(made.session()).run_suite("")
+    monkeypatch.setattr(new_run, "await_gpus", lambda *given: evil.write_text(SETS_A_VERSION))
+    run = run_suite(made.session())
     evil.unlink()
     ((_, trial),) = run.finished()
     assert (trial["status"], trial["reason"]) == (

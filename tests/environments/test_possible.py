@@ -20,12 +20,13 @@ from tsuishi.environments import possible
 from tsuishi.environments.builder import Ready
 from tsuishi.environments.possible import Question
 from tsuishi.plan import trials
+from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import check_run
 from tsuishi.run import runner
-from tsuishi.run.replan import Places, planned_again
+from tsuishi.run.replan import planned_again
 from tsuishi.run.runner import Runner
 from tsuishi.specs.case import Case
 
@@ -66,7 +67,7 @@ class Bench:
         (root / "suites" / "picky.toml").write_text(SUITE)
         (root / "suites" / "workloads" / "experiments" / "picky.py").write_text(WORKLOAD)
         self.work: Session = session(root)
-        self.ready: dict[str, Ready] = self.work.build(self.work.plan(with_trials=False))
+        self.ready: dict[str, Ready] = self.work.build(plan_builds_only(self.work).environments)
         self.started: list[str] = []
         self.said: list[str] = []
         engine = self.ready["host"].engine
@@ -87,7 +88,7 @@ class Bench:
     def planned(self, asked: bool) -> list[PlannedTrial]:
         """Every trial, with the reasons of the environment where it is `asked`."""
         environments = [one.environment for one in self.ready.values()]
-        return trials.plan_trials(self.work.matrix(environments, self.ready if asked else {}), 0)
+        return trials.plan_trials(measurable(self.work, environments, self.ready if asked else {}), 0)
 
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
@@ -222,7 +223,6 @@ def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
     run = bench.run(planned, "run")
     recorded = check_run(run.path, run.run())
     environments = {"host": bench.ready["host"].environment}
-    here = Places(bench.work.rooms, bench.work.nvml, bench.work.history, None)
-    again = planned_again(run.path, recorded, environments, bench.work.choice, here)
+    again = planned_again(bench.work, run.path, recorded, environments)
     assert [trial.unsupported for trial in again] == [trial.unsupported for trial in planned]
     assert runner.unfinished(run, again) == []

@@ -21,10 +21,13 @@ from tsuishi.base.screen import Screen
 from tsuishi.machine import busy
 from tsuishi.machine.busy import await_idle, shared_with, used_by_others
 from tsuishi.machine.gpus import Nvml
+from tsuishi.plan.planning import measurable
 from tsuishi.plan.trials import plan_trials
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.measuring import Measuring
+from tsuishi.results.run_files import check_run
+from tsuishi.run.new_run import run_suite
 from tsuishi.run.progress import running
+from tsuishi.run.resume import resume, resumed_session
 from tsuishi.run.runner import Runner, RunStopped
 from tsuishi.specs.environment import read_environment
 
@@ -146,7 +149,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     work = session(tmp_path, busy_gpu="refuse")
     environment = read_environment(rooms.images / "host.toml")
     ready = work.build([environment])
-    planned = [replace(trial, accelerator="cuda") for trial in plan_trials(work.matrix([environment], {}), 0)]
+    planned = [replace(trial, accelerator="cuda") for trial in plan_trials(measurable(work, [environment], {}), 0)]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", {"run_id": "r"})
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
@@ -161,8 +164,8 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
 def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make_rooms(tmp_path, "ok")
     with_gpus(monkeypatch, {}, {})
-    run = Measuring(session(tmp_path, gpus="device=1")).run_suite("")
+    run = run_suite(session(tmp_path, gpus="device=1"))
     assert run.run()["arguments"]["gpus"] == "device=1"
-    again = session(tmp_path)
-    Measuring(again).resume("")
+    again = resumed_session(session(tmp_path), run, check_run(run.path, run.run()))
     assert [gpu.index for gpu in again.nvml.gpus] == [1]
+    assert resume(session(tmp_path)).run()["arguments"]["gpus"] == "device=1"

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.machine.test_compatibility import KNOWN, Machine
+from tests.sessions import seeing
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -17,7 +18,8 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.run import measuring
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.measuring import check_forced
+from tsuishi.run.resume import refuse_other_gpus
 from tsuishi.specs.case import Case
 from tsuishi.specs.trial_id import TrialId
 
@@ -33,9 +35,7 @@ class Two(Machine):
 
 
 def session(tmp_path: Path, nvml: Machine) -> Session:
-    work = Session(Settings(cache=tmp_path, engine="venv"), Choice(), Screen())
-    work.nvml = nvml
-    return work
+    return seeing(Session(Settings(cache=tmp_path, engine="venv"), Choice(), Screen()), nvml=nvml)
 
 
 def ready(tmp_path: Path) -> dict[str, Ready]:
@@ -49,11 +49,11 @@ def trial(devices: int = 1, forced: str = "") -> PlannedTrial:
 
 
 def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path) -> None:
-    Measuring(session(tmp_path, Machine("Tesla V100")))._refuse_other_gpus(ready(tmp_path), [trial()])
+    refuse_other_gpus(session(tmp_path, Machine("Tesla V100")), ready(tmp_path), [trial()])
     swapped = session(tmp_path, Machine("GeForce RTX 4090"))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here any more: NVIDIA GeForce RTX 4090 is"):
-        Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial()])
-    Measuring(swapped)._refuse_other_gpus(ready(tmp_path), [trial(forced="it was")])
+        refuse_other_gpus(swapped, ready(tmp_path), [trial()])
+    refuse_other_gpus(swapped, ready(tmp_path), [trial(forced="it was")])
 
 
 def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,6 +65,6 @@ def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(measuring, "self_check", note)
     work = session(tmp_path, Two("GeForce RTX 2080 Ti", "GeForce RTX 4090"))
-    assert Measuring(work)._self_check(ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
+    assert check_forced(work, ready(tmp_path), [trial(1, "too new"), trial(2, "too new")]) == {NAME: {}}
     assert checked == [(Gpu(0, "GPU-old"), Gpu(1, "GPU-new"))]
-    assert Measuring(work)._self_check(ready(tmp_path), [trial(1)]) == {}
+    assert check_forced(work, ready(tmp_path), [trial(1)]) == {}

@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 
 from tests.pinned import environment as pinned
 from tests.run.test_sampler import NoGpus
+from tests.sessions import seeing
 from tests.synthetic_run import run_content
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments.build_plan import disk_needed, plan_builds
 from tsuishi.environments.builder import Builder
@@ -27,9 +29,10 @@ from tsuishi.machine.history import _CAUTION as CAUTION
 from tsuishi.machine.history import History
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice, choose
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
 from tsuishi.results.run_files import check_run
-from tsuishi.run.replan import Places, planned_again
+from tsuishi.run.replan import planned_again
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.specs.lock import Pin
@@ -69,10 +72,11 @@ def environment(name: str = "env", **more: Any) -> Environment:
 def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
     """These trials, as a plan that is read back from a run.json."""
     recorded = json.loads(json.dumps(run_content("run", plan=plan.describe_plan(trials))))
-    here = Places(rooms, nvml or NoGpus(), history(rooms), None)
+    session = Session(Settings(cache=rooms.root), Choice(**choice), Screen(), rooms, data_set=None)
+    here = seeing(session, nvml=nvml or NoGpus(), history=history(rooms))
     environments = {name: environment(name) for name in ("a", "b")}
     path = Path("run")
-    return planned_again(path, check_run(path, recorded), environments, Choice(**choice), here)
+    return planned_again(here, path, check_run(path, recorded), environments)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from benchmarks import mutations
+from dataclasses import replace
 from tests.bench import make_rooms
 from tests.run.test_runner import session
 from tsuishi.base import toml
@@ -18,7 +19,8 @@ from tsuishi.base.screen import Screen
 from tsuishi.commands import listing
 from tsuishi.results.directory import RunDirectory, known_runs, open_run
 from tsuishi.results.reader import recorded
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.rounds import Findings
 
 PAYLOAD = """
@@ -32,7 +34,7 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with a run of one trial that was made there."""
     root = tmp_path_factory.mktemp("original") / "checkout"
     make_rooms(root, "ok")
-    Measuring(session(root)).run_suite("")
+    run_suite(session(root))
     return root
 
 
@@ -68,7 +70,7 @@ Write = Callable[[RunDirectory, dict[str, Any]], None]
 def refused(root: Path) -> str:
     """The one line in which the run is not resumed."""
     with pytest.raises(UserError) as caught:
-        Measuring(session(root)).resume("")
+        resume(session(root))
     assert len(str(caught.value).splitlines()) == 1
     return str(caught.value)
 
@@ -82,7 +84,7 @@ def empty(run: RunDirectory) -> None:
 def test_our_own_run_is_resumed(root: Path) -> None:
     run = run_of(root)
     empty(run)
-    Measuring(session(root)).resume("")
+    resume(session(root))
     assert [trial["status"] for _, trial in run.finished()] == ["ok"]
     assert run.is_ours(run.run())
 
@@ -167,7 +169,7 @@ def test_a_time_out_is_that_of_the_suites_here(root: Path, planned: Any) -> None
     value = content(run)
     value["plan"][0]["timeout_s"] = planned
     write_ours(run, value)
-    Measuring(session(root)).resume("")
+    resume(session(root))
     ((_, trial),) = run.finished()
     assert trial["timeout_s"] == 600.0
 
@@ -179,7 +181,7 @@ def test_mirrors_are_this_machines_settings_and_never_a_runs(root: Path) -> None
     value["arguments"]["mirrors"] = "docker.io=evil.example"
     write_ours(run, value)
     work = session(root)
-    Measuring(work).resume("")
+    resume(work)
     assert work.settings.mirrors == {}
 
 
@@ -311,9 +313,7 @@ def test_a_bad_run_is_listed_with_its_reason_beside_the_good_ones(
     bad = RunDirectory(run.path.with_name("20000101-000000-bad"))
     path = bad.path / file if file == "run.json" else bad.finished_folders()[0] / file
     damage(path)
-    work = session(root)
-    work.screen = Screen()
-    listing.show(work)
+    listing.show(replace(session(root), screen=Screen()))
     said = capsys.readouterr().out
     rows = {line.split()[0]: line.rstrip() for line in said.splitlines() if line[:2] in ("20", "29")}
     assert "quick" in rows[run.id]

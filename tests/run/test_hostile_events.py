@@ -20,12 +20,14 @@ from tests.synthetic_run import run_content
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Ready
+from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, plan_trials
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.run import runner, trial_files
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.runner import Runner
 from tsuishi.stream.events import MOST_EVENTS, Event
 
@@ -53,7 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     whole: dict[str, dict[str, Any]] = {"environment": {}, "sample": sample, "failed": failed}
     other_rank = event("finished", rank=1)
     say(root, b"".join(event(kind, **{**whole[kind], **change}) for kind, change in WRONG_EVENTS) + other_rank)
-    return Measuring(session(root)).run_suite("")
+    return run_suite(session(root))
 
 
 def test_events_of_wrong_types_are_counted_and_logged_and_the_trial_goes_on(run: RunDirectory) -> None:
@@ -117,10 +119,10 @@ def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
 ) -> None:
     monkeypatch.setattr(runner, "MOST_ATTEMPTS", 2)
     make_rooms(tmp_path, "leaves")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     for _ in range(2):
         assert "left alone" not in capsys.readouterr().out
-        Measuring(session(tmp_path)).resume("")
+        resume(session(tmp_path))
     assert [trial["attempt"] for _, trial in run.finished()] == [1, 2]
     assert "host.r1: left alone: no finding in 2 attempts; see their logs" in capsys.readouterr().out.replace("\n", " ")
 
@@ -139,7 +141,7 @@ def test_events_without_end_end_the_trial(
     monkeypatch.setitem(MOST_EVENTS, kind, 300)
     make_rooms(tmp_path, behaviour)
     others = set(psutil.Process().children())
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     trial = trials(run)[behaviour]
     why = f"more than 300 {kind} events, the most that are taken from a trial"
     assert (trial["status"], trial["reason"]) == ("failed", why)
@@ -199,8 +201,8 @@ def at_work(tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, dict[str
     root = tmp_path_factory.mktemp("fuzz")
     make_rooms(root, "says_a_file", profile="settings = {}")
     work = session(root)
-    ready = work.build(work.plan(with_trials=False))
-    return work, ready, plan_trials(work.matrix([one.environment for one in ready.values()], {}), 0)
+    ready = work.build(plan_builds_only(work).environments)
+    return work, ready, plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.too_slow])

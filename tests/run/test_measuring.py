@@ -21,6 +21,8 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 
 SUITE = """
 title = "SciPy on one core and on all"
@@ -60,7 +62,7 @@ def rooms(tmp_path: Path) -> Rooms:
 def session(rooms: Rooms, within_s: float | None) -> Session:
     places: dict[str, Any] = {name: rooms.root / name for name in ("cache", "results")}
     settings = Settings(host_python=sys.executable, **places)
-    choice = Choice(environments=("host",), within_s=within_s)
+    choice = Choice(environments=("host",))
     work = Session(settings, choice, Screen(), rooms, clock=Clock(within_s))
     work.history.learn("report", 1.0)
     work.history.slowness = 0.2  # a trial is expected to take a second, however busy this machine is
@@ -76,22 +78,24 @@ def trials(run: RunDirectory) -> Counter[str]:
     return found
 
 
-def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms) -> None:
+def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[dict[str, Any]] = []
 
-    class Watching(Measuring):
-        def _deepen(self, run: RunDirectory, *arguments: Any) -> None:
-            seen.append(run.run())
-            super()._deepen(run, *arguments)
+    deepen = Measuring.deepen
 
-    Watching(session(rooms, 60.0)).run_suite("")
+    def watched(measuring: Measuring, *arguments: Any) -> None:
+        seen.append(measuring.run.run())
+        deepen(measuring, *arguments)
+
+    monkeypatch.setattr(Measuring, "deepen", watched)
+    run_suite(session(rooms, 60.0))
     (recorded,) = seen
     assert [(one["id"], one["main"]) for one in recorded["questions"]] == [("cores/cores/host", True)]
     assert recorded["plan"] == []
 
 
 def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(rooms: Rooms) -> None:
-    run = Measuring(session(rooms, 600.0)).run_suite("")
+    run = run_suite(session(rooms, 600.0))
     counts = trials(run)
     assert set(counts) == {"scipy", "scipy_all_cores"}
     assert len(set(counts.values())) == 1
@@ -104,29 +108,29 @@ def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned
 
 def test_a_time_that_is_too_short_says_what_would_do(rooms: Rooms) -> None:
     with pytest.raises(UserError) as caught:
-        Measuring(session(rooms, 4.1)).run_suite("")
+        run_suite(session(rooms, 4.1))
     assert str(caught.value).startswith("4 s are too short: the shortest question (SciPy: one core against all of them")
     assert "give --within 2m" in str(caught.value)
     assert not list(rooms.root.glob("results/*"))
 
 
 def test_a_run_is_deepened_by_more_time_and_finished_without(rooms: Rooms) -> None:
-    run = Measuring(session(rooms, 600.0)).run_suite("")
+    run = run_suite(session(rooms, 600.0))
     first = trials(run)
     lost = sorted(run.trials.iterdir())[0]
     for file in lost.iterdir():
         file.unlink()
     lost.rmdir()
-    finished = Measuring(session(rooms, None)).resume("")
+    finished = resume(session(rooms, None))
     assert trials(finished) == first
-    deeper = Measuring(session(rooms, 60.0)).resume("")
+    deeper = resume(session(rooms, 60.0))
     counts = trials(deeper)
     assert all(counts[name] >= first[name] for name in first)
     assert [one["within_s"] for one in deeper.run()["sessions"]] == [600.0, None, 60.0]
 
 
 def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(rooms: Rooms) -> None:
-    run = Measuring(session(rooms, None)).run_suite("")
+    run = run_suite(session(rooms, None))
     assert trials(run) == {"scipy": 1, "scipy_all_cores": 1}
     assert [one["id"] for one in run.run()["questions"]] == ["cores/cores/host"]
 
@@ -138,8 +142,10 @@ def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(rooms: Rooms, afte
 from pathlib import Path
 from tests.run.test_measuring import session
 from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.base.checkout import Rooms
-Measuring(session(Rooms(Path({str(rooms.root)!r})), 120.0)).run_suite("")
+run_suite(session(Rooms(Path({str(rooms.root)!r})), 120.0))
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
     assert process.stdout
@@ -154,7 +160,7 @@ Measuring(session(Rooms(Path({str(rooms.root)!r})), 120.0)).run_suite("")
     assert statuses["ok"] >= after
     assert set(statuses) <= {"ok", "interrupted"}
     assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["questions"]
-    again = Measuring(session(rooms, None)).resume("")
+    again = resume(session(rooms, None))
     planned = {entry["trial"] for entry in again.run()["plan"]}
     done = {trial["trial_id"].rpartition(".a")[0] for _, trial in again.finished() if trial["status"] == "ok"}
     assert planned == done

@@ -25,11 +25,13 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
+from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, plan_trials
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
 from tsuishi.run.runner import Runner, RunStopped
 from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
 
@@ -60,7 +62,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     root = tmp_path_factory.mktemp("run")
     ends = ("ok", "unsupported", "skipped", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event")
     make_rooms(root, *ends, "binary")
-    return Measuring(session(root)).run_suite("")
+    return run_suite(session(root))
 
 
 def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> None:
@@ -101,10 +103,10 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
     make_rooms(tmp_path, "ok")
     work = session(tmp_path)
     why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
-    ready = work.build(work.plan(with_trials=False))
+    ready = work.build(plan_builds_only(work).environments)
     planned = [
         replace(trial, forced=why)
-        for trial in plan_trials(work.matrix([one.environment for one in ready.values()], {}), 0)
+        for trial in plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
     run = RunDirectory.create(tmp_path / "results" / "1", {})
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
@@ -164,7 +166,7 @@ def test_a_result_names_neither_this_machine_nor_its_user(run: RunDirectory) -> 
 
 def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Path) -> None:
     make_rooms(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     trial = trials(run)["sleeps"]
     assert (trial["status"], trial["reason"]) == ("timeout", "stopped after 2 s; allow more with --timeout")
     assert trial["phases"][0]["end_s"] is None
@@ -225,7 +227,7 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     assert not alive, "an orphan would disturb every later trial"
     run = directory.open_run(tmp_path / "results")
     finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
-    resumed = Measuring(session(tmp_path)).resume("")
+    resumed = resume(session(tmp_path))
     assert resumed.id == run.id
     after = {trial["trial_id"]: trial for _, trial in resumed.finished()}
     for trial_id, changed in finished_before.items():
@@ -252,7 +254,7 @@ def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: 
     make_rooms(tmp_path, "tells_its_variables")
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "SSH_AUTH_SOCK", "HTTPS_PROXY"):
         monkeypatch.setenv(name, SECRET)
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     (trial,) = trials(run).values()
     log = log_of(run, trial).decode()
     assert "variable HOME /tmp" in log
@@ -261,7 +263,7 @@ def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: 
 
 def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
     make_rooms(tmp_path, "leaks")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     (trial,) = trials(run).values()
     assert trial["reason"] == (
         "ValueError: https://proxy.example:3128 refused AWS_SECRET_ACCESS_KEY=[redacted], "
@@ -284,7 +286,7 @@ def daemons(root: Path) -> list[psutil.Process]:
 
 def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
     make_rooms(tmp_path, "leaves_a_daemon")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     assert [trial["status"] for trial in trials(run).values()] == ["ok"]
     assert not daemons(tmp_path)
 
@@ -303,14 +305,14 @@ KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME = """
 import os, signal, sys
 from pathlib import Path
 from tests.run.test_runner import session
-from tsuishi.run.measuring import Measuring
+from tsuishi.run.new_run import run_suite
 rename = Path.rename
 def killed(self, target):
     if self.name.startswith(".partial-"):
         os.kill(os.getpid(), signal.SIGKILL)
     return rename(self, target)
 Path.rename = killed
-Measuring(session(Path(sys.argv[1]))).run_suite("")
+run_suite(session(Path(sys.argv[1])))
 """
 
 
@@ -320,7 +322,7 @@ def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_aga
     assert subprocess.run(command, check=False, cwd=Path(__file__).parents[2]).returncode == -signal.SIGKILL
     (whole,) = tmp_path.glob("results/*/trials/.partial-*/trial.json")
     before = {path.name: path.read_bytes() for path in whole.parent.iterdir()}
-    run = Measuring(session(tmp_path)).resume("")
+    run = resume(session(tmp_path))
     final = whole.parent.with_name(whole.parent.name.removeprefix(".partial-"))
     assert {path.name: path.read_bytes() for path in final.iterdir()} == before
     assert [trial["attempt"] for _, trial in run.finished()] == [1, 1]
@@ -330,15 +332,15 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
     failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in directory.UNFINISHED}
     count = len(list(run.finished()))
-    Measuring(session(root)).resume(run.id)
+    resume(session(root), run.id)
     assert len(list(run.finished())) == count + len(failed)
 
 
 def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     make_rooms(tmp_path, "ok", "raises", "unsupported", "leaves")
-    Measuring(session(tmp_path)).run_suite("")
+    run_suite(session(tmp_path))
     capsys.readouterr()
-    Measuring(session(tmp_path)).resume("")
+    resume(session(tmp_path))
     printed = capsys.readouterr().out
     assert [line.partition("]")[0] for line in printed.splitlines() if line.startswith("[")] == ["[3/4", "[4/4"]
     assert ": 2 trials, about " in printed
@@ -351,7 +353,7 @@ def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
 
 def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path) -> None:
     make_rooms(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     trial = trials(run)["tells_what_was_asked"]
     assert metrics(run, trial) == {"budget_s": 77, "data_bytes": -1}
     assert trial["data"] is None
@@ -362,7 +364,7 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
     data = tmp_path / "of-ada" / "mine.tgz"
     data.parent.mkdir()
     data.write_bytes(SMALL)
-    run = Measuring(session(tmp_path, data=data)).run_suite("")
+    run = run_suite(session(tmp_path, data=data))
     trial = trials(run)["tells_what_was_asked"]
     assert metrics(run, trial)["data_bytes"] == len(SMALL)
     recorded = {"file": "small.tar.gz", "sha256": DATA_SET.sha256}
@@ -373,19 +375,19 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
         assert "of-ada" not in path.read_text(), path
     told = rf"^run {run.id} began with small.tar.gz \(sha256 {DATA_SET.sha256[:12]}…\), which is not at hand: get it"
     with pytest.raises(UserError, match=told):
-        Measuring(session(tmp_path)).resume("")
-    again = Measuring(session(tmp_path, data=data)).resume("")
+        resume(session(tmp_path))
+    again = resume(session(tmp_path, data=data))
     assert trials(again)["raises"]["attempt"] == 2
 
 
 def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
     make_rooms(tmp_path, "tells_what_was_asked", "raises")
-    without = Measuring(session(tmp_path)).run_suite("")
+    without = run_suite(session(tmp_path))
     (tmp_path / "cache" / "data").mkdir()
     (tmp_path / "cache" / "data" / DATA_SET.file).write_bytes(SMALL)
-    Measuring(session(tmp_path)).resume(without.id)
+    resume(session(tmp_path), without.id)
     assert trials(without)["raises"]["data"] is None
-    run = Measuring(session(tmp_path)).run_suite("with")
+    run = run_suite(session(tmp_path), "with")
     assert metrics(run, trials(run)["tells_what_was_asked"])["data_bytes"] == len(SMALL)
     assert run.run()["arguments"]["data"] == ""
 
@@ -394,30 +396,29 @@ def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None
     make_rooms(tmp_path, "ok")
     (tmp_path / DATA_SET.file).write_bytes(b"altered")
     with pytest.raises(UserError, match=r"is not a small set: its sha256 is .*; give another --data$"):
-        Measuring(session(tmp_path, data=tmp_path)).run_suite("")
+        run_suite(session(tmp_path, data=tmp_path))
     assert not (tmp_path / "results").exists()
 
 
 def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
     make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
-    first = Measuring(session(tmp_path)).run_suite("")
+    first = run_suite(session(tmp_path))
     assert trials(first)["short_sleep"]["status"] == "timeout"
-    longer = session(tmp_path)
-    longer.choice = Choice(timeout_s=30)
-    again = Measuring(longer).resume("")
+    longer = replace(session(tmp_path), choice=Choice(timeout_s=30))
+    again = resume(longer)
     assert (trials(again)["short_sleep"]["status"], trials(again)["short_sleep"]["attempt"]) == ("ok", 2)
 
 
 def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
     make_rooms(tmp_path, "raises")
-    run = Measuring(session(tmp_path)).run_suite("")
+    run = run_suite(session(tmp_path))
     probe = tmp_path / "suites" / "workloads" / "experiments" / "probe.py"
     probe.write_text(
         probe.read_text().replace("emitter.environment(", 'emitter.environment(packages={"new": "1"}, ', 1)
     )
     told = rf"host is not what run {run.id} began with \(host:\w+, then host:\w+\): give the same"
     with pytest.raises(UserError, match=told):
-        Measuring(session(tmp_path)).resume("")
+        resume(session(tmp_path))
 
 
 def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
@@ -448,12 +449,12 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         with pytest.raises(
             RunStopped, match="No space left on device: free some room, then go on with `invoke run-suite --resume "
         ):
-            Measuring(session(tmp_path)).run_suite("")
+            run_suite(session(tmp_path))
         run = directory.open_run(results)
         kept = [trial["status"] for _, trial in run.finished()]
         assert kept.count("ok") == len(kept)
         subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
-        Measuring(session(tmp_path)).resume("")
+        resume(session(tmp_path))
         assert {name: trial["status"] for name, trial in trials(run).items()} == {
             "ok": "ok",
             "binary": "ok",

@@ -34,7 +34,7 @@ def seconds(given: str) -> float | None:
 class Clock:
     """Counts the time of a run. `within_s` is the limit in seconds; None means that there is no limit."""
 
-    def __init__(self, within_s: float | None, began: float | None = None) -> None:
+    def __init__(self, within_s: float | None = None, began: float | None = None) -> None:
         self.within_s = within_s
         self._began = time.monotonic() - _since_typed() if began is None else began
         self._apart_s = 0.0

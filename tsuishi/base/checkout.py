@@ -1,5 +1,6 @@
 """The folders of a checkout, and its state in git."""
 
+import os
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -36,6 +37,16 @@ class Rooms:
     @property
     def dockerfile(self) -> Path:
         return self.templates / "Dockerfile.j2"
+
+    def from_here(self, path: str | Path) -> Path:
+        """A path that begins at the root, as it is written in the current folder, where that lies in the checkout.
+
+        So it can be read and used where the user is: `reports/out` in the root, `../reports/out` in suites/.
+        """
+        whole = self.root / Path(path).expanduser()
+        here = Path.cwd()
+        inside = here.is_relative_to(self.root) and not Path(path).expanduser().is_absolute()
+        return Path(os.path.relpath(whole, here)) if inside else whole
 
 
 @cache

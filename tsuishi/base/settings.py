@@ -13,9 +13,14 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tsuishi.base import budget, toml
+from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError, unknown
 
 PREFIX = "INVOKE_TSUISHI_"
+# Paths: those that a user is shown, those that may be used from any folder, and lists of folders.
+_SHOWN = ("results", "reports")
+_PATHS = ("cache", "ca_bundle", "data")
+_FOLDERS = ("pythons", "find_links")
 BusyGpu = Literal["wait", "refuse", "use"]
 
 
@@ -115,8 +120,14 @@ class Settings(toml.Spec):
         return {asked: used for asked, used in self.mirrors.items() if "://" not in asked}
 
 
-def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any]) -> Settings:
-    """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known ones."""
+def read_settings(
+    configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any], checkout: Rooms | None = None
+) -> Settings:
+    """Merge the four levels. Raises UserError naming the variable, flag or key that is wrong and what is known.
+
+    A relative path begins at the checkout's root in invoke.yaml and in a variable, which hold for every folder; in a
+    flag it begins at the current folder, in which it was typed.
+    """
     known = set(Settings.model_fields)
     from_environ = {
         name.removeprefix(PREFIX).lower(): value for name, value in environ.items() if name.startswith(PREFIX)
@@ -127,12 +138,33 @@ def read_settings(configured: Mapping[str, Any], environ: Mapping[str, str], fla
     for name in configured:
         if name not in known:
             raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
-    levels = (configured, from_environ, flags)
+    rooms = checkout or Rooms()
+    defaults = {name: Settings.model_fields[name].default for name in _SHOWN}
+    levels = (*(_placed(level, rooms) for level in (defaults, configured, from_environ)), flags)
     given = {name: value for level in levels for name, value in level.items() if value not in (None, "")}
     try:
         return Settings.model_validate(given)
     except ValidationError as error:
         raise UserError(f"settings: {toml.explain(error, Settings)}") from error
+
+
+def _placed(level: Mapping[str, Any], checkout: Rooms) -> dict[str, Any]:
+    """The settings of a level, with paths that begin at the checkout's root."""
+
+    def whole(path: Any) -> Any:
+        """A name without a folder is looked for in PATH, and a URL is no path."""
+        relative = isinstance(path, str) and path and "://" not in path and not path.startswith(("/", "~"))
+        return str(checkout.root / path) if relative else path
+
+    placed = dict(level)
+    for name, value in level.items():
+        if name in _SHOWN and isinstance(value, str | Path) and str(value):
+            placed[name] = checkout.from_here(value)
+        elif name in _PATHS or (name == "host_python" and "/" in str(value)):
+            placed[name] = whole(value)
+        elif name in _FOLDERS and isinstance(folders := _list(value), tuple):
+            placed[name] = tuple(whole(folder) for folder in folders)
+    return placed
 
 
 def mirrored(reference: str, mirrors: Mapping[str, str]) -> str:

@@ -6,12 +6,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tsuishi.base import budget
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.commands.chain import ChainExecutor
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import known_suites, read_suite
 
@@ -23,11 +23,11 @@ _ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and
 _SLOWEST = 10
 
 
-def lint() -> None:
+def lint(variables: Mapping[str, str]) -> None:
     """Specs, then ruff (rules and format), mypy, vermin and hadolint. Raises UserError where one of them complains."""
     rooms = Rooms()
     check_specs(rooms)
-    _install_test_tools(rooms.root)
+    _install_test_tools(rooms.root, variables)
     with tempfile.TemporaryDirectory() as folder:
         commands = (
             ["ruff", "check"],
@@ -36,8 +36,8 @@ def lint() -> None:
             ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
             [*HADOLINT, *map(str, write_dockerfiles(rooms, Path(folder)))],
         )
-        bin_folder = Path(sys.executable).parent
-        failed = [command[0] for command in commands if _run(rooms.root, [str(bin_folder / command[0]), *command[1:]])]
+        tools = Path(sys.executable).parent
+        failed = [name for name, *rest in commands if _run(rooms.root, [str(tools / name), *rest], variables)]
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
 
@@ -71,20 +71,20 @@ def check_specs(rooms: Rooms) -> None:
             raise UserError(f"{path}: key 'workload': no suites/workloads/experiments/{suite.workload}.py")
 
 
-def test(select: str, everything: bool) -> None:
+def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
     """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
     root = Rooms().root
-    _install_test_tools(root)
+    _install_test_tools(root, variables)
     # A worker for each core; which tests stay together, and which begin first, says tests/conftest.py.
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
     command += ["--dist=loadfile", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
     command += ["-k", select] if select else []
     command += [] if everything else ["-m", _ON_ANY_MACHINE]
-    if _run(root, command):
+    if _run(root, command, variables):
         raise UserError("test: some failed, see above")
 
 
-def _install_test_tools(root: Path) -> None:
+def _install_test_tools(root: Path, variables: Mapping[str, str]) -> None:
     """Install what tests need into the running virtual environment, once for each version of their lock."""
     lock, installed = root / _TEST_LOCK, Path(sys.prefix) / _TEST_LOCK
     if installed.exists() and filecmp.cmp(lock, installed, shallow=False):
@@ -100,13 +100,13 @@ def _install_test_tools(root: Path) -> None:
         "--require-hashes",
         "--no-deps",
     ]
-    if _run(root, [*pip, "-r", str(lock)]):
+    if _run(root, [*pip, "-r", str(lock)], variables):
         raise UserError(f"{_TEST_LOCK} could not be installed, see above")
     shutil.copyfile(lock, installed)
 
 
-def _run(root: Path, command: list[str]) -> int:
-    """Run one tool with its output to be seen, and with the variables this call was given; its exit code."""
-    environ = {**os.environ, **ChainExecutor.variables}
+def _run(root: Path, command: list[str], variables: Mapping[str, str]) -> int:
+    """Run one tool with its output to be seen, and with the variables INVOKE_TSUISHI_* of this call; its exit code."""
+    environ = {**os.environ, **variables}
     environ.pop(budget.BEGAN, None)  # of this command, and of none that it starts
     return subprocess.run(command, cwd=root, env=environ, check=False).returncode

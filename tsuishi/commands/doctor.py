@@ -26,30 +26,30 @@ class MachineCheck(NamedTuple):
     remedy: str = ""
 
 
-def examine(work: Session) -> None:
+def examine(session: Session) -> None:
     """One line for each thing a run may need, and for each environment where it would compute."""
-    environments = read_environments(work.rooms.images)
-    for finding in (*_tools(work, environments), *_gpus(work), _disk(work)):
+    environments = read_environments(session.rooms.images)
+    for finding in (*_tools(session, environments), *_gpus(session), _disk(session)):
         state = "missing" if finding.remedy else "ok"
-        work.screen.say(f"{state:7} {finding.subject}: {finding.found}{finding.remedy and f'; {finding.remedy}'}")
+        session.screen.say(f"{state:7} {finding.subject}: {finding.found}{finding.remedy and f'; {finding.remedy}'}")
     for environment in environments:
         unknown = open_refusal(environment)
-        refused = gpu_refusal(environment, work.nvml, work.rooms.images, "auto", force=False)
-        on_cpu = why_on_cpu(environment, work.nvml)
+        refused = gpu_refusal(environment, session.nvml, session.rooms.images, "auto", force=False)
+        on_cpu = why_on_cpu(environment, session.nvml)
         where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
         state = "open" if unknown else "refused" if refused else "ok"
         said = "; ".join(filter(None, (unknown, refused))) or where
-        work.screen.say(f"{state:7} environment {environment.name}: {said}")
+        session.screen.say(f"{state:7} environment {environment.name}: {said}")
 
 
-def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
+def _tools(session: Session, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
     """Interpreters and engines."""
     yield MachineCheck("Python for tsuishi", ".".join(str(part) for part in sys.version_info[:3]))
-    docker = work.builder.engines["docker"]
+    docker = session.builder.engines["docker"]
     try:
         answer = docker.availability()
         yield MachineCheck("Docker", answer.version or answer.reason, answer.remedy)
-        if answer.usable and (why_not := docker.why_no_gpus(work.nvml.gpus)):
+        if answer.usable and (why_not := docker.why_no_gpus(session.nvml.gpus)):
             found, _, remedy = why_not.partition(": ")
             yield MachineCheck("GPUs in containers", found, remedy)
     except UserError as error:
@@ -58,7 +58,7 @@ def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[Machi
     remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
     yield MachineCheck("sandbox for trials without a container", walls, remedy)
     for wanted in sorted({one.python for one in environments if one.python}):
-        python = find_python(wanted, work.settings.pythons)
+        python = find_python(wanted, session.settings.pythons)
         if python:
             yield MachineCheck(f"CPython {wanted}", f"{full_version(python)} at {python}")
         else:
@@ -66,23 +66,23 @@ def _tools(work: Session, environments: Sequence[Environment]) -> Iterator[Machi
             yield MachineCheck(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
 
 
-def _gpus(work: Session) -> Iterator[MachineCheck]:
-    gpus = work.nvml.describe()
+def _gpus(session: Session) -> Iterator[MachineCheck]:
+    gpus = session.nvml.describe()
     if not gpus:
         remedy = "everything runs on the CPU; install NVIDIA's driver if there is one"
-        yield MachineCheck("GPU", f"none ({work.nvml.why_not or 'no device'})", remedy)
+        yield MachineCheck("GPU", f"none ({session.nvml.why_not or 'no device'})", remedy)
         return
-    yield MachineCheck("NVIDIA driver", str(work.nvml.driver()))
+    yield MachineCheck("NVIDIA driver", str(session.nvml.driver()))
     for gpu in gpus:
         yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
-    for said in shared_with(work.nvml):
+    for said in shared_with(session.nvml):
         yield MachineCheck("GPU", said)
-    for one in work.nvml.gpus:
-        if used := used_by_others(work.nvml, one):
+    for one in session.nvml.gpus:
+        if used := used_by_others(session.nvml, one):
             yield MachineCheck(f"GPU {one.index}", used, "free it, or choose others with --gpus")
 
 
-def _disk(work: Session) -> MachineCheck:
-    free = free_bytes(work.settings.cache)
+def _disk(session: Session) -> MachineCheck:
+    free = free_bytes(session.settings.cache)
     remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
-    return MachineCheck("disk for the cache", f"{units.megabytes(free)} free at {work.settings.cache}", remedy)
+    return MachineCheck("disk for the cache", f"{units.megabytes(free)} free at {session.settings.cache}", remedy)

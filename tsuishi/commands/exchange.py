@@ -17,17 +17,19 @@ from tsuishi.artifacts.image_archive import OCI
 from tsuishi.artifacts.repacking import Digest, Received, Text
 from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml, units
+from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.builder import Builder, Ready
 from tsuishi.machine import disk
 from tsuishi.plan.session import Session
 from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
 SUFFIX = ".oci.tar"
+_FOLDER = "exports"
 _RECORD = "environment.json"
 # Where a disk is too small.
 _ADVICE = "or choose another disk"
@@ -50,37 +52,40 @@ class _Record(Received):
     image: _Recorded
 
 
-def export(work: Session, folder: Path) -> list[Path]:
+def export(session: Session, to: Path | str = "") -> list[Path]:
     """Write an archive of every environment chosen, with its checksum beside it; nothing where one cannot be.
 
-    Raises UserError for what is not built, and for what is no image.
+    They go to that folder, else to exports/ of the checkout. Raises UserError for what is not built, and for what is
+    no image.
     """
-    names = work.choice.environments
+    names = session.choice.environments
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
-    environments = select_environments(work.rooms.images, names, "cpu")
-    engine = _engine(work, "export")
-    ready = [_ready(work, environment) for environment in environments]
+    environments = select_environments(session.rooms.images, names, "cpu")
+    engine = _engine(session, "export")
+    ready = [_ready(session.builder, environment) for environment in environments]
+    folder = Path(to).expanduser() if to else session.rooms.from_here(_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    return [_export_one(work, engine, one, folder) for one in ready]
+    return [_export(session, engine, environment, folder) for environment in ready]
 
 
-def import_archives(work: Session, paths: Sequence[Path]) -> None:
-    """Bring archives back as the environments they were; raises UserError for one that is not what it says."""
-    if not paths:
+def import_archives(session: Session, files: Sequence[Path | str]) -> None:
+    """Bring archives back as the environments they were; raises UserError for a file that is not what it says."""
+    if not files:
         raise UserError("say which archives to import: --archive FILE,FILE")
+    paths = [Path(file) for file in files]
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
-    engine = _engine(work, "import")
+    engine = _engine(session, "import")
     for path in paths:
-        _import_one(work, engine, path)
+        _import(session, engine, path)
 
 
-def _engine(work: Session, doing: str) -> DockerEngine:
-    if work.settings.engine not in ("auto", DockerEngine.name):
-        raise UserError(f"engine {work.settings.engine}: only images can be {doing}ed: leave --engine out")
-    engine = work.builder.engines[DockerEngine.name]
+def _engine(session: Session, doing: str) -> DockerEngine:
+    if session.settings.engine not in ("auto", DockerEngine.name):
+        raise UserError(f"engine {session.settings.engine}: only images can be {doing}ed: leave --engine out")
+    engine = session.builder.engines[DockerEngine.name]
     assert isinstance(engine, DockerEngine)
     usable = engine.availability()
     if not usable.usable:
@@ -88,71 +93,71 @@ def _engine(work: Session, doing: str) -> DockerEngine:
     return engine
 
 
-def _ready(work: Session, environment: Environment) -> Ready:
+def _ready(builder: Builder, environment: Environment) -> Ready:
     name = environment.name
     if not environment.pinned:
         raise UserError(f"{name} is an interpreter of this machine, and no image: it cannot be exported")
-    ready = work.builder.find(environment)
+    ready = builder.find(environment)
     if ready is None:
         raise UserError(f"{name} is not built as it is asked for now: build it first: invoke build --env {name}")
     return ready
 
 
-def _export_one(work: Session, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+def _export(session: Session, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
     name, built, image = ready.environment.name, ready.built, ready.record["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
     # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
     disk.require([(folder, size), (engine.storage(), size)], _ADVICE)
-    with work.screen.moving(f"exporting {name}", size) as progress:
-        notes = partial(_notes, work, ready)
+    with session.screen.moving(f"exporting {name}", size) as progress:
+        notes = partial(_notes, session.rooms, ready)
         try:
             image_id = image_archive.write_archive(path, engine.save(built), image["tag"], notes, progress)
         except Damaged as error:
             raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
-    work.screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
+    session.screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
     parts = ready.environment.redistribution
-    work.screen.say(
+    session.screen.say(
         f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}"
     )
     return path
 
 
-def _notes(work: Session, ready: Ready, image_id: str) -> dict[str, bytes]:
+def _notes(rooms: Rooms, ready: Ready, image_id: str) -> dict[str, bytes]:
     """What travels with an image: its record, and the files it was asked for with, by their place in a checkout.
 
     In the record it has the id by which most engines know it, whatever this one calls it.
     """
     record = json.dumps({**ready.record, "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
-    files = _files(work, ready.environment.name)
+    files = _files(rooms, ready.environment.name)
     return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 
 
-def _files(work: Session, name: str) -> dict[str, Path]:
+def _files(rooms: Rooms, name: str) -> dict[str, Path]:
     """What an environment is asked for with, there or not, by its place in a checkout."""
-    spec = work.rooms.images / f"{name}.toml"
-    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), work.rooms.dockerfile)
-    return {file.relative_to(work.rooms.root).as_posix(): file for file in files}
+    spec = rooms.images / f"{name}.toml"
+    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), rooms.dockerfile)
+    return {file.relative_to(rooms.root).as_posix(): file for file in files}
 
 
-def _import_one(work: Session, engine: DockerEngine, path: Path) -> None:
+def _import(session: Session, engine: DockerEngine, path: Path) -> None:
     image = intake.read_archive(path)
-    record = _record(work, path, image)
+    record = _record(session.rooms, path, image)
     packed = path.stat().st_size
     disk.require([(engine.storage(), image.unpacked_bytes + packed)], _ADVICE)
-    with work.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
-        image_id = engine.load(_told(image.packed(file), progress), image.tag, image.ids)
-    work.screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
+    with session.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
+        image_id = engine.load(_counted(image.packed(file), progress), image.tag, image.ids)
+    session.screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
     if image_id != record.realised_id:
-        work.screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    asked = _asked_for_here(work, record.name)
-    if asked is None or asked.spec_id(work.rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
-        work.screen.say(f"{record.name}: {_how_to_use(work, path, image)}")
+        session.screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
+    asked = _asked_for_here(session.rooms, record.name)
+    if asked is None or asked.spec_id(session.rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+        session.screen.say(f"{record.name}: {_how_to_use(session.rooms, path, image)}")
     else:
-        work.build([asked])
+        session.build([asked])
 
 
-def _record(work: Session, path: Path, image: intake.ArchivedImage) -> _Record:
+def _record(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> _Record:
     """The record in an archive. Raises UserError where it, or a file beside it, is that of another image.
 
     Nothing of it is kept: once it is imported, the engine and the image itself are asked again.
@@ -171,28 +176,28 @@ def _record(work: Session, path: Path, image: intake.ArchivedImage) -> _Record:
     ):
         if expected != found:
             raise UserError(f"{path}: its image has {what} than its record says: {intake.ALTERED}")
-    for name in image.notes.keys() - {_RECORD, *_files(work, record.name)}:
+    for name in image.notes.keys() - {_RECORD, *_files(rooms, record.name)}:
         raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
     return record
 
 
-def _told(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    """The same pieces, telling of each."""
+def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+    """The same pieces, each told to the progress by its size."""
     for piece in pieces:
         threads.check()
         progress(len(piece))
         yield piece
 
 
-def _asked_for_here(work: Session, name: str) -> Environment | None:
-    spec = known_environments(work.rooms.images).get(name)
+def _asked_for_here(rooms: Rooms, name: str) -> Environment | None:
+    spec = known_environments(rooms.images).get(name)
     return read_environment(spec) if spec else None
 
 
-def _how_to_use(work: Session, path: Path, image: intake.ArchivedImage) -> str:
+def _how_to_use(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> str:
     """What to say where this checkout asks for something else than what was imported."""
     brought = {name: text for name, text in image.notes.items() if name != _RECORD}
-    here = {name: work.rooms.root / name for name in brought}
+    here = {name: rooms.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
     if differing:
         why = f"different: {', '.join(differing)}"

@@ -16,82 +16,82 @@ _HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "pr
 _SHORT = 12
 
 
-def show(work: Session, verify: bool = False) -> None:
+def show(session: Session, verify: bool = False) -> None:
     """A row for every pinned environment and engine that has it, and for what is left of earlier specs.
 
     `verify`: all of their files are read. Raises UserError where one is not as it was built.
     """
-    engines = _engines(work, "listed")
+    engines = _engines(session, "listed")
     kept = [one for engine in engines for one in engine.kept()]
-    altered = {one.name: _altered(work, one, whole=verify) for one in kept}
-    environments = {one.name: one for one in read_environments(work.rooms.images) if one.pinned}
-    rows = [row for environment in environments.values() for row in _rows(work, environment, engines, kept, altered)]
+    altered = {one.name: _altered(session, one, whole=verify) for one in kept}
+    environments = {one.name: one for one in read_environments(session.rooms.images) if one.pinned}
+    rows = [row for environment in environments.values() for row in _rows(session, environment, engines, kept, altered)]
     rows += [
         _row(one, "of an environment that is not in images/", "") for one in kept if one.environment not in environments
     ]
-    work.screen.table("Images", _HEADERS, rows)
-    work.screen.say(f"{units.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
-    work.screen.say(f"what is in each image (CycloneDX): {work.settings.cache}/environments/*.cdx.json")
+    session.screen.table("Images", _HEADERS, rows)
+    session.screen.say(f"{units.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
+    session.screen.say(f"what is in each image (CycloneDX): {session.settings.cache}/environments/*.cdx.json")
     if verify:
-        _tell_altered(work, kept, altered)
+        _tell_altered(session, kept, altered)
 
 
-def remove(work: Session) -> None:
+def remove(session: Session) -> None:
     """Remove all of it, saying each thing; what is in use stays, and what tsuishi did not make."""
-    cache, machine = work.settings.cache, exclusion.machine(work.settings.exclusive_on)
+    cache, machine = session.settings.cache, exclusion.machine(session.settings.exclusive_on)
     left = False
     with machine, exclusion.file(cache / "building.lock", "building environments"):
-        engines = _engines(work, "removed")
+        engines = _engines(session, "removed")
         for engine in engines:
             for kept in engine.kept():
                 try:
                     engine.remove(kept)
                 except UserError as error:
                     left = True
-                    work.screen.say(f"left {kept.name}: {error}")
+                    session.screen.say(f"left {kept.name}: {error}")
                     continue
-                work.builder.forget(kept)
-                work.screen.say(f"removed {kept.name}")
+                session.builder.forget(kept)
+                session.screen.say(f"removed {kept.name}")
             engine.tidy()
         if not left:
             shutil.rmtree(cache / "venvs", ignore_errors=True)
-            if work.builder.engines["docker"] in engines:  # else there may be images, and what they said stays true
+            if session.builder.engines["docker"] in engines:  # else there may be images, and what they said stays true
                 shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
-def _altered(work: Session, kept: Kept, *, whole: bool) -> str:
+def _altered(session: Session, kept: Kept, *, whole: bool) -> str:
     if whole and kept.engine == VenvEngine.name and kept.realised_id:
-        work.screen.say(f"{kept.environment}: reading {units.megabytes(kept.size_bytes)} in {kept.name}")
-    return work.builder.engines[kept.engine].altered(kept, whole=whole)
+        session.screen.say(f"{kept.environment}: reading {units.megabytes(kept.size_bytes)} in {kept.name}")
+    return session.builder.engines[kept.engine].altered(kept, whole=whole)
 
 
-def _tell_altered(work: Session, kept: Sequence[Kept], altered: Mapping[str, str]) -> None:
+def _tell_altered(session: Session, kept: Sequence[Kept], altered: Mapping[str, str]) -> None:
     """Raise UserError where something is altered."""
     told = [f"{one.name}: {altered[one.name]}" for one in kept if altered[one.name]]
     if told:
         raise UserError(f"not as built: {'; '.join(told)}: remove the folder, then `invoke build`")
-    work.screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
+    session.screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
 
 
-def why_not_here(work: Session, environment: Environment) -> str:
+def why_not_here(session: Session, environment: Environment) -> str:
     """Why an environment cannot be made, as a table has room for it; empty where it can."""
     if environment.open:
         return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
-    refusal = work.builder.refusal(environment)
+    refusal = session.builder.refusal(environment)
     return refusal and f"not here: {refusal}"
 
 
-def _engines(work: Session, done: str) -> list[Engine]:
+def _engines(session: Session, done: str) -> list[Engine]:
     """Those that keep something and answer."""
-    docker = work.builder.engines["docker"]
+    docker = session.builder.engines["docker"]
     answer = docker.availability()
     if not answer.usable:
-        work.screen.say(f"images are not {done}: {answer.reason}")
-    return [engine for engine in (docker, work.builder.engines["venv"]) if engine is not docker or answer.usable]
+        session.screen.say(f"images are not {done}: {answer.reason}")
+    return [engine for engine in (docker, session.builder.engines["venv"]) if engine is not docker or answer.usable]
 
 
 def _rows(
-    work: Session,
+    session: Session,
     environment: Environment,
     engines: Sequence[Engine],
     kept: Sequence[Kept],
@@ -103,8 +103,8 @@ def _rows(
     specs = {(one.engine, one.spec_id) for one in built}
     of_it = [one for one in kept if one.environment == environment.name]
     if not present:
-        state = why_not_here(work, environment) or "to build"
-        yield environment.name, work.builder.engine_for(environment).name, state, "", "", "", "", ""
+        state = why_not_here(session, environment) or "to build"
+        yield environment.name, session.builder.engine_for(environment).name, state, "", "", "", "", ""
     for one in sorted(of_it, key=lambda one: (one.engine, one.realised_id) not in present):
         if altered[one.name]:
             state = f"altered: {altered[one.name]}"
@@ -114,7 +114,7 @@ def _rows(
             state = "on another base"
         else:
             state = "of an older spec"
-        reported = work.builder.reported(one)
+        reported = session.builder.reported(one)
         broken = None if reported is None else broken_promises(environment, reported)
         promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
         yield _row(one, state, promises)

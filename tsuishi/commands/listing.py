@@ -15,12 +15,12 @@ from tsuishi.specs.suite import PROFILES, known_suites, read_suite
 from tsuishi.specs.trial_id import TrialId
 
 
-def show(work: Session) -> None:
+def show(session: Session) -> None:
     """Environments, suites and runs in three tables."""
-    rows = [_environment_row(work, environment) for environment in read_environments(work.rooms.images)]
-    work.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
-    suites = [read_suite(path) for path in known_suites(work.rooms.suites).values()]
-    work.screen.table(
+    rows = [_environment_row(session, environment) for environment in read_environments(session.rooms.images)]
+    session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+    suites = [read_suite(path) for path in known_suites(session.rooms.suites).values()]
+    session.screen.table(
         "Suites",
         ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),
         [
@@ -28,20 +28,20 @@ def show(work: Session) -> None:
             for suite in suites
         ],
     )
-    runs = [run_row(path) for path in directory.known_runs(work.settings.results).values()]
-    work.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
+    runs = [run_row(path) for path in directory.known_runs(session.settings.results).values()]
+    session.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
     if not runs:
-        work.screen.say("none yet: invoke build run-suite report")
+        session.screen.say("none yet: invoke build run-suite report")
 
 
-def show_sources(work: Session) -> None:
+def show_sources(session: Session) -> None:
     """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
-    sources = read_sources(work.rooms.published)
+    sources = read_sources(session.rooms.published)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
-    work.screen.table("Sources", headers, [_source_row(source) for source in sources])
+    session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:
         claims = [(claim.id, claim.text["en"], _how_checked(claim)) for claim in source.claims]
-        work.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
+        session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
 
 
 def _source_row(source: Source) -> tuple[object, ...]:
@@ -55,16 +55,16 @@ def _how_checked(claim: Claim) -> str:
     return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
 
 
-def _environment_row(work: Session, environment: Environment) -> tuple[str, ...]:
-    engine = work.builder.engine_for(environment)
-    if why_not := why_not_here(work, environment):
+def _environment_row(session: Session, environment: Environment) -> tuple[str, ...]:
+    engine = session.builder.engine_for(environment)
+    if why_not := why_not_here(session, environment):
         state = why_not
     elif not environment.pinned:
         state = "whatever is installed"
     else:
-        state = "built" if work.builder.find(environment) else "to build"
-    on_cpu = why_on_cpu(environment, work.nvml)
-    refused = gpu_refusal(environment, work.nvml, work.rooms.images, "auto", force=False)
+        state = "built" if session.builder.find(environment) else "to build"
+    on_cpu = why_on_cpu(environment, session.nvml)
+    refused = gpu_refusal(environment, session.nvml, session.rooms.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     return environment.name, environment.title, default, engine.name, state, computes_on

@@ -22,8 +22,6 @@ class Choice:
     timeout_s: float | None = None
     seed: int = 0
     accelerator: str = "auto"
-    # Seconds from the command to the report; None: all that is chosen is run.
-    within_s: float | None = None
     # Use environments on GPUs newer than their code, after a numerical self-check.
     force: bool = False
 

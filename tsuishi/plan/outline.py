@@ -1,5 +1,6 @@
 """The outline of a run: its questions, environments and trials, and what is left out, before anything long starts."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -62,7 +63,7 @@ def outline(
     jobs: int,
     left_s: float,
 ) -> Outline:
-    """What to measure in the seconds that are left for building and measuring; all of it where there is no limit.
+    """What to measure in the seconds that are left for building and measuring; all of it where they are infinite.
 
     possible: every question that could be asked. build_s: of the environments that are not there. Those that the user
     named are made in any case.
@@ -70,7 +71,7 @@ def outline(
     costs = Costs({cell: trial.expected_s + BETWEEN_S for cell, trial in matrix.first.items()}, build_s, jobs)
     # How long a case takes is a main question only where there is no other.
     main = [one for one in possible if one.kind != "measurement"] or possible
-    if choice.within_s is None:
+    if left_s == math.inf:
         asked = tuple(sorted(main, key=lambda one: (-one.worth, one.id))[:MOST_MAIN])
         rest = tuple(one for one in possible if one not in asked)
         return Outline(matrix, _named(asked), rest, tuple(plan.plan_trials(matrix, choice.seed)), costs)

@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tsuishi.base.budget import Clock
 from tsuishi.machine.history import History
 from tsuishi.plan import trials as plan
-from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import with_more_time
 from tsuishi.results import directory
@@ -25,10 +25,10 @@ class Ledger:
         self._trials = {entry["trial"] for entry in self._value["plan"]}
         self._asked = {one["id"] for one in self._value.get("questions", [])}
 
-    def begin(self, work: Session) -> None:
-        """A session begins. A single session is one call that measures."""
+    def begin(self, clock: Clock, expected_s: float) -> None:
+        """A session begins: one call that measures. `expected_s`: seconds of the whole call, as it was planned."""
         began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        session = {"began_at": began, "within_s": work.clock.within_s, "expected_s": round(work.expected_s, 1)}
+        session = {"began_at": began, "within_s": clock.within_s, "expected_s": round(expected_s, 1)}
         self._write(sessions=[*self._value.get("sessions", []), session])
 
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:

@@ -4,7 +4,7 @@ What run.json says of a trial chooses it and is compared; what is run is what th
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -12,13 +12,10 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, ValidationError
 
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.machine.accelerators import misfit
-from tsuishi.machine.gpus import Nvml
-from tsuishi.machine.history import History
 from tsuishi.plan import trials
-from tsuishi.plan.choice import Choice
+from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.run_files import PlanEntry, RunFile
 from tsuishi.specs.environment import Accelerator, Environment
@@ -39,16 +36,6 @@ class Arguments(toml.Spec):
     gpus: str = "all"
 
 
-@dataclass(frozen=True)
-class Places:
-    """What trials are made from."""
-
-    rooms: Rooms
-    nvml: Nvml
-    history: History
-    data: Mapping[str, str] | None
-
-
 def arguments(path: Path, run: RunFile) -> Arguments:
     """Of a run at that path. Raises UserError where they are none that run-suite writes."""
     try:
@@ -58,13 +45,16 @@ def arguments(path: Path, run: RunFile) -> Arguments:
 
 
 def planned_again(
-    path: Path, run: RunFile, environments: Mapping[str, Environment], choice: Choice, here: Places
+    session: Session, path: Path, run: RunFile, environments: Mapping[str, Environment]
 ) -> list[PlannedTrial]:
-    """The trials of a run's plan. Raises UserError for a trial that the suites here do not make."""
+    """The trials of a run's plan, in the environments that it names.
+
+    Raises UserError for a trial that the suites here do not make.
+    """
 
     @cache
     def first(environment: str, accelerator: Accelerator) -> dict[str, PlannedTrial]:
-        return {one.case.id: one for one in _first_trials(environments[environment], accelerator, choice, here)}
+        return {trial.case.id: trial for trial in _first_trials(session, environments[environment], accelerator)}
 
     def made(entry: PlanEntry) -> PlannedTrial:
         environment = environments.get(entry.environment)
@@ -95,13 +85,12 @@ def planned_again(
     return [made(entry) for entry in run.plan]
 
 
-def _first_trials(
-    environment: Environment, accelerator: Accelerator, choice: Choice, here: Places
-) -> Iterator[PlannedTrial]:
+def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
     """The first trial of every case, however many GPUs there are: the plan says which of them it had."""
-    unfit = misfit(environment, here.nvml, here.rooms.images) if accelerator == "cuda" and choice.force else None
-    for suite in select_suites(here.rooms.suites, choice.suites):
-        for trial in trials.first_trials(suite, environment, accelerator, choice, None):
-            name, kinds = trials.history_name(trial, here.data), trials.history_kinds(trial)
-            expected_s = here.history.expected_s(name, trial.guess_s, kinds)
+    forced = accelerator == "cuda" and session.choice.force
+    unfit = misfit(environment, session.nvml, session.rooms.images) if forced else None
+    for suite in select_suites(session.rooms.suites, session.choice.suites):
+        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None):
+            name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
+            expected_s = session.history.expected_s(name, trial.guess_s, kinds)
             yield replace(trial, expected_s=expected_s, forced=unfit.reason if unfit else "")

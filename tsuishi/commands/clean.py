@@ -1,0 +1,25 @@
+"""`invoke clean`: remove what tsuishi made, and only that."""
+
+import shutil
+
+from tsuishi.artifacts import datasets
+from tsuishi.commands import inventory
+from tsuishi.plan.session import Session
+from tsuishi.results import directory
+
+
+def clean(session: Session, images: bool, cache: bool, results: bool) -> None:
+    """Remove what was asked for, saying each thing; never anything tsuishi did not make."""
+    settings = session.settings
+    folders = [path.parent for path in settings.reports.glob("*/report.md") if (path.parent / "index.html").exists()]
+    if images or cache:
+        inventory.remove(session)
+    if cache:
+        kept = ("artifacts", "bases", "report")
+        folders += [*(settings.cache / name for name in kept), datasets.folder(settings.cache)]
+    if results:
+        folders += directory.known_runs(settings.results).values()
+    for folder in folders:
+        if folder.exists():
+            folder.unlink() if folder.is_symlink() else shutil.rmtree(folder)
+            session.screen.say(f"removed {folder}")

@@ -1,0 +1,77 @@
+"""`invoke report`: what was measured, compared with the published numbers, and judged."""
+
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tsuishi.base import units
+from tsuishi.base.errors import EXIT_VERDICT
+from tsuishi.base.language import ENGLISH, speaking
+from tsuishi.commands.chain import Chain
+from tsuishi.machine.history import History
+from tsuishi.plan.session import Session
+from tsuishi.report.output.vega import Drawings
+from tsuishi.results import directory
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.reader import ahead
+
+# A run of more trials is not a run of minutes, and its report takes longer.
+_TRIALS_OF_MINUTES = 300
+
+
+def report(chain: Chain) -> None:
+    """The report of the runs named, of the run just made, or of the latest run."""
+    begun, session, options = time.monotonic(), chain.session, chain.options
+    if chain.only_plans:
+        return
+    names = options.names("run") or (chain.run_id,)
+    runs = [directory.open_run(session.settings.results, name) for name in names]
+    out = _folder(session, runs, options.text("out"))
+    drawings_in_cache = session.settings.cache / "report"
+    # What reads and draws starts before pandas is imported, which takes as long.
+    with ahead(runs) as read, speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
+        from tsuishi.report.output.folder import make_report
+
+        made = make_report(runs, session.rooms.published, session.rooms.templates, out, drawings, read)
+    _learn(session, runs, time.monotonic() - begun)
+    for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
+        session.screen.say(line)
+    wanted = options.names("fail_on")
+    matched = [
+        f"{verdict.verdict}: {verdict.source} ({verdict.claim}) in {verdict.environments or 'no environment'}"
+        for verdict in made.verdicts
+        if verdict.verdict in wanted
+    ]
+    for line in dict.fromkeys(matched):
+        session.screen.say(line)
+    if matched:
+        chain.end_with(EXIT_VERDICT)
+
+
+def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
+    """Where a report goes: under the name given, or that of its runs; with its language, where that is not English."""
+    language = session.settings.lang
+    name = name or "+".join(run.id for run in runs)
+    return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")
+
+
+def _learn(session: Session, runs: Sequence[RunDirectory], took_s: float) -> None:
+    """Remember what a report takes, of a run such as a budget of minutes makes."""
+    if len(runs) == 1 and len(runs[0].finished_folders()) <= _TRIALS_OF_MINUTES:
+        history = History(session.settings.cache, session.machine)  # read anew: a resumed run wrote to it meanwhile
+        history.learn("report", took_s)
+        history.keep()
+
+
+def _time_taken(chain: Chain) -> Iterator[str]:
+    """What the main job took of its time."""
+    clock = chain.session.clock
+    if clock.within_s is not None and "run-suite" in chain.tasks:
+        planned = f"; the plan said {units.duration(chain.plan.expected_s)}" if chain.plan else ""
+        yield f"took {units.duration(clock.spent_s)} of {units.duration(clock.within_s)}{planned}"
+
+
+def _more(lines: Sequence[str]) -> Iterator[str]:
+    """What more time would bring, and how to give it."""
+    if lines:
+        yield f"{'; '.join(lines)}: `invoke run-suite --resume latest --within 30m report`"

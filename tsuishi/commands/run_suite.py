@@ -1,0 +1,42 @@
+"""`invoke run-suite`: a new run, or an earlier run that is resumed."""
+
+from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
+from tsuishi.commands.chain import Chain
+from tsuishi.plan.planning import plan_run
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run import new_run
+from tsuishi.run.measuring import failed
+from tsuishi.run.resume import resume
+from tsuishi.run.runner import RunStopped
+
+# What a run is planned by, and --resume cannot change any more.
+_PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")
+_LATEST = "latest"
+
+
+def run_suite(chain: Chain) -> None:
+    """A new run, or an earlier run resumed; leaves its id to the report, and a failed trial to the exit code."""
+    session, options = chain.session, chain.options
+    changed = [name for name in _PLANNING if options.has(name)]
+    if options.has("resume") and changed:
+        raise UserError(f"--resume goes on with a run as it was planned: leave out --{changed[0]}, or start a new run")
+    if "build" not in chain.tasks and not options.has("resume"):
+        chain.plan = plan_run(session)
+    if chain.only_plans:
+        return
+    try:
+        run = _measured(chain)
+    except RunStopped as stopped:
+        session.screen.say(f"stopped: {stopped}")
+        chain.run_id = stopped.run.id
+        chain.end_with(EXIT_TRIAL_FAILED)
+        return
+    chain.run_id = run.id
+    if failed(run):
+        chain.end_with(EXIT_TRIAL_FAILED)
+
+
+def _measured(chain: Chain) -> RunDirectory:
+    if name := chain.options.text("resume"):
+        return resume(chain.session, "" if name == _LATEST else name)
+    return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan)

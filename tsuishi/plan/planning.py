@@ -1,0 +1,169 @@
+"""The plan of a call: the environments it needs, the questions it asks, what it leaves out, and how long it takes."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tsuishi.base import units
+from tsuishi.base.errors import UserError
+from tsuishi.environments import possible
+from tsuishi.environments.batch import jobs
+from tsuishi.environments.build_plan import PlannedBuild, disk_needed, plan_builds, print_builds
+from tsuishi.environments.builder import Ready
+from tsuishi.machine import disk
+from tsuishi.machine.busy import shared_with
+from tsuishi.plan import lines, trials
+from tsuishi.plan.choice import UsableEnvironments, choose
+from tsuishi.plan.outline import Outline, environments_in, outline
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import Matrix, Refused
+from tsuishi.plan.worth import Costs
+from tsuishi.specs.environment import Environment
+from tsuishi.specs.questions import Asked, candidates
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.suite import select_suites
+
+# What a file system should have left when everything is in place.
+_FREE_DISK_MARGIN = 1.1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a call would do.
+
+    environments: those it needs. expected_s: seconds of the whole, from the command to its end. questions: the ids of
+    its main questions. left_out: why environments are left out, by their names.
+    """
+
+    environments: tuple[Environment, ...]
+    expected_s: float
+    questions: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def plan_builds_only(session: Session) -> Plan:
+    """The plan of a call that builds and does not measure, printed. Raises UserError where nothing can be built."""
+    chosen, builds = _chosen(session, to_run=False)
+    print_builds(session.screen, builds, chosen.left_out)
+    return Plan(chosen.environments, _print_expected(session, builds, 0.0), (), chosen.left_out)
+
+
+def plan_run(session: Session) -> Plan:
+    """The plan of a call that measures, printed. Raises UserError where the time is too short for any question."""
+    chosen, builds = _chosen(session, to_run=True)
+    outlined = outline_run(session, chosen.environments)
+    by_name = session.choice.environments
+    needed = chosen.environments if by_name else environments_in(outlined, chosen.environments)
+    wanted = [build for build in builds if build.environment in needed]
+    why = f"no question that needs it fits {units.duration(session.clock.within_s or 0)}"
+    later = {build.environment.name: why for build in builds if build.environment not in needed}
+    left_out = {**chosen.left_out, **later}
+    print_builds(session.screen, wanted, left_out)
+    lines.print_outline(session.screen, outlined, session.clock)
+    for line in shared_with(session.nvml):
+        session.screen.say(line)
+    session.screen.say(_data_line(session))
+    expected_s = _print_expected(session, wanted, outlined.measuring_s + session.report_s)
+    return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
+
+
+def outline_run(
+    session: Session, environments: Sequence[Environment], ready: Mapping[str, Ready] | None = None
+) -> Outline:
+    """What to measure in these environments in the time left.
+
+    ready: those that are there; without it, those that were built earlier. Raises UserError where the time is too
+    short for any question.
+    """
+    if ready is None:
+        built = {environment.name: session.builder.find(environment) for environment in environments}
+        ready = {name: environment for name, environment in built.items() if environment}
+    cells = measurable(session, environments, ready)
+    builds = plan_builds(session.builder, environments, session.history)
+    build_s = {build.environment.name: 0.0 if build.environment.name in ready else build.expected_s for build in builds}
+    asked = questions(session, cells)
+    left_s = session.left_for_trials_s()
+    outlined = outline(session.choice, cells, asked, build_s, jobs(session.settings), left_s)
+    if not outlined.asked and session.clock.within_s is not None:
+        raise UserError(lines.too_short(outlined, session.clock, session.report_s))
+    return outlined
+
+
+def measurable(session: Session, environments: Sequence[Environment], ready: Mapping[str, Ready]) -> Matrix:
+    """All that could be measured in these environments; those that are `ready` say what they cannot run.
+
+    Raises UserError where there is nothing.
+    """
+
+    def matrix(refused: Refused) -> Matrix:
+        given = (session.nvml, session.history, session.data_record)
+        return trials.matrix(session.choice, session.rooms, environments, *given, refused)
+
+    everything = matrix({})
+    if not everything.first:
+        raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
+    return matrix({name: _unsupported(session, environment, everything) for name, environment in ready.items()})
+
+
+def questions(session: Session, matrix: Matrix) -> list[Asked]:
+    """Every question that can be put to what a matrix holds."""
+    by_suite = {suite.name: suite.questions for suite in select_suites(session.rooms.suites, session.choice.suites)}
+    return candidates(by_suite, read_sources(session.rooms.published), matrix.possible, len(session.nvml))
+
+
+def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:
+    """The environments to be used, and what building them takes."""
+    select_suites(session.rooms.suites, session.choice.suites)  # a wrong name is an error before anything else
+    chosen = choose(session.builder, session.rooms, session.choice, session.nvml, to_run)
+    pinned = any(environment.pinned for environment in chosen.environments)
+    if pinned and (why_not := session.builder.why_no_container_engine()):
+        session.screen.say(f"without containers: {why_not}")
+    return chosen, plan_builds(session.builder, chosen.environments, session.history)
+
+
+def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str, str]:
+    """Why cases cannot run in an environment that is there, by case id."""
+    here = [trial for cell, trial in everything.first.items() if cell.environment == ready.environment.name]
+    if not here:
+        return {}
+    cases = [(trial.workload, trial.case, trial.settings) for trial in here]
+    accelerator = here[0].accelerator
+    gpus = session.nvml.gpus if accelerator == "cuda" else ()
+    where = (session.rooms, session.settings.cache, session.machine, accelerator, gpus)
+    return possible.unsupported(ready, *where, cases, session.screen.say)
+
+
+def _data_line(session: Session) -> str:
+    """Which data training will read, and how to get the real ones."""
+    if session.data:
+        return f"data: {session.data.name}"
+    size = units.megabytes(session.data_set.size_bytes if session.data_set else 0)
+    return f"data: made up; `invoke fetch-data` gets the real ones ({size}), or give --data"
+
+
+def _print_expected(session: Session, builds: Sequence[PlannedBuild], then_s: float) -> float:
+    """Print what the builds and all that comes `then` take; the seconds of the whole.
+
+    Raises UserError where there is not enough disk.
+    """
+    clock, screen = session.clock, session.screen
+    fetch = sum(build.download_bytes for build in builds)
+    unpacked = disk_needed(builds, jobs(session.settings))
+    costs = Costs({}, {build.environment.name: build.expected_s for build in builds}, jobs(session.settings))
+    spent_s = clock.spent_s if clock.within_s is not None else 0.0
+    expected_s = spent_s + costs.building_s(costs.build_s) + then_s
+    of = f" of {units.duration(clock.within_s)}" if clock.within_s is not None and then_s else ""
+    screen.say(
+        f"expected: {units.duration(expected_s)}{of}, {lines.fetching(fetch, session.history)}, "
+        f"{units.megabytes(fetch + unpacked)} of disk"
+    )
+    _require_disk(session, builds, fetch, unpacked)
+    return expected_s
+
+
+def _require_disk(session: Session, builds: Sequence[PlannedBuild], fetch: int, unpacked: int) -> None:
+    """Raise UserError where downloads and builds do not fit, on one file system or on two."""
+    cache = session.settings.cache
+    storages = {session.builder.engine_for(build.environment).storage() for build in builds if not build.built}
+    storage = next((place for place in storages if place), cache)
+    advice = "choose fewer with --env or --jobs, or move the cache (tsuishi.cache)"
+    disk.require([(cache, fetch), (storage, unpacked)], advice, _FREE_DISK_MARGIN)

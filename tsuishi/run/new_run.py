@@ -1,0 +1,98 @@
+"""A new run: built, recorded with its questions and arguments, and measured."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from tsuishi import __version__
+from tsuishi.base.checkout import git_state
+from tsuishi.base.errors import UserError
+from tsuishi.plan.lines import print_questions
+from tsuishi.plan.outline import Outline
+from tsuishi.plan.planning import Plan, outline_run, plan_run
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import describe_plan
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.ledger import recorded
+from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.specs.trial_id import is_name
+
+
+def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> RunDirectory:
+    """A new run with `name` in its id, of the plan given, or of one made now.
+
+    Raises UserError for a name that no run can have.
+    """
+    if name and not is_name(name):
+        raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
+    plan = plan or plan_run(session)
+    ready = session.build(plan.environments)
+    outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
+    if tuple(question.id for question in outlined.asked) != plan.questions:
+        session.screen.say("now that the environments are there and say what they can run:")
+        print_questions(session.screen, outlined)
+    with machine_alone(session):
+        await_gpus(session, outlined.trials)
+        checked = check_forced(session, ready, outlined.trials)
+        run = _create(session, name, plan, outlined, checked)
+        measuring = Measuring(session, run, ready, plan.expected_s)
+        with run.alone():
+            if session.clock.within_s is None:
+                measuring.finish(outlined.trials, outlined.trials)
+            else:
+                measuring.deepen(outlined.matrix, outlined.asked, outlined.others)
+    return run
+
+
+def _create(
+    session: Session, name: str, plan: Plan, outlined: Outline, checked: Mapping[str, Mapping[str, float]]
+) -> RunDirectory:
+    now, choice = time.gmtime(), session.choice
+    run_id = f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or choice.profile}"
+    everything = session.clock.within_s is None
+    return RunDirectory.create(
+        session.settings.results / run_id,
+        {
+            "run_id": run_id,
+            "tsuishi_version": __version__,
+            "git": git_state(),
+            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+            "profile": choice.profile,
+            "seed": choice.seed,
+            "engine": session.settings.engine,
+            "arguments": _arguments(session),
+            "data": session.data_record,
+            # Named before anything is measured.
+            "questions": [recorded(question) for question in outlined.asked],
+            "plan": describe_plan(outlined.trials) if everything else [],
+            "cases_left_out": outlined.left_out,
+            "more": [],
+            "sessions": [],
+            "self_checks": checked,
+            "left_out": [{"environment": name, "reason": reason} for name, reason in plan.left_out.items()],
+        },
+    )
+
+
+def _arguments(session: Session) -> dict[str, Any]:
+    """What was asked for, as the options of run-suite that ask for it again."""
+    choice, settings, within_s = session.choice, session.settings, session.clock.within_s
+    return {
+        "env": ",".join(choice.environments),
+        "suite": ",".join(choice.suites),
+        "within": "none" if within_s is None else f"{within_s:g}s",
+        "profile": choice.profile,
+        "repetitions": choice.repetitions,
+        "timeout": choice.timeout_s,
+        "seed": choice.seed,
+        "accelerator": choice.accelerator,
+        "force": choice.force,
+        "engine": settings.engine,
+        "gpus": settings.gpus,
+        "busy_gpu": settings.busy_gpu,
+        "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),
+        "host_python": Path(settings.host_python).name,
+        "telemetry_interval": settings.telemetry_interval,
+        "data": session.data.name if settings.data and session.data else "",
+    }

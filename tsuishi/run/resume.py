@@ -1,0 +1,143 @@
+"""A run taken up again: in a session with the run's own engine, GPUs and choice, held to what it began with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from pydantic import ValidationError
+
+from tsuishi.base import toml
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.environments.builder import Ready
+from tsuishi.machine.gpus import ALL
+from tsuishi.plan.choice import Choice, why_not_run
+from tsuishi.plan.planning import measurable, questions
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.results import directory, run_files
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_files import RunFile
+from tsuishi.run import runner
+from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.run.replan import arguments, planned_again
+from tsuishi.specs.environment import Environment, named_environments, read_environment
+
+# What trials on GPUs were planned with.
+_ON_GPUS = Choice(accelerator="cuda")
+
+
+def resume(session: Session, name: str = "") -> RunDirectory:
+    """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
+
+    Without a time, the trials that were planned are finished; within a time, the run is deepened: more trials for
+    what is open, then more questions. Engine and GPUs are the run's own where none are given now. Raises UserError
+    where the run is somebody else's or is being measured, its trials are none of the suites here, or an environment
+    is not what it was.
+    """
+    run = directory.open_run(session.settings.results, name)
+    with run.alone():  # from the first look at what is left to measure
+        _go_on(session, run)
+    return run
+
+
+def resumed_session(session: Session, run: RunDirectory, recorded: RunFile) -> Session:
+    """The session in which a run goes on: what decides which environments and questions there are is the run's own.
+
+    Where images and files come from is for this machine's settings alone to say. A run that began without data goes
+    on without. Raises UserError where run.json has settings that no run can have.
+    """
+    then = arguments(run.path, recorded)
+    own: dict[str, str] = {}
+    if session.settings.engine == "auto":
+        own["engine"] = then.engine
+    if session.settings.gpus == ALL:
+        own["gpus"] = then.gpus
+    try:
+        settings = Settings.model_validate({**session.settings.model_dump(), **own})
+    except ValidationError as error:
+        raise UserError(f"{run.path / 'run.json'}: {toml.explain(error, Settings)}; start a new run") from error
+    choice = replace(
+        session.choice,
+        suites=tuple(filter(None, then.suite.split(","))),
+        profile=then.profile,
+        accelerator=then.accelerator,
+        timeout_s=session.choice.timeout_s or then.timeout,
+        force=then.force,
+    )
+    return replace(session, settings=settings, choice=choice, data_set=session.data_set if recorded.data else None)
+
+
+def _go_on(given: Session, run: RunDirectory) -> None:
+    recorded = _own_run(run)
+    session = resumed_session(given, run, recorded)
+    if not recorded.plan:
+        raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
+    _refuse_other_data(session, run, recorded)
+    environments = _environments(session, recorded)
+    planned = planned_again(session, run.path, recorded, environments)
+    run.settle()
+    left = runner.unfinished(run, planned)  # or it is refused before anything is built
+    ready = session.build(list(environments.values()))
+    _refuse_other_environments(run, ready)
+    refuse_other_gpus(session, ready, left or planned)
+    with machine_alone(session):
+        await_gpus(session, left or planned)
+        check_forced(session, ready, left or planned)
+        measuring = Measuring(session, run, ready)
+        if session.clock.within_s is None:
+            measuring.finish(planned, left)
+        else:
+            matrix = measurable(session, [as_built(environment) for environment in ready.values()], ready)
+            known = {question.id for question in recorded.questions}
+            others = [question for question in questions(session, matrix) if question.id not in known]
+            measuring.deepen(matrix, recorded.questions, others, planned, left)
+
+
+def _own_run(run: RunDirectory) -> RunFile:
+    """What run.json says. Raises UserError where this user did not make the run."""
+    content = run.run()
+    if not run.is_ours(content):
+        raise UserError(
+            f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
+            f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
+        )
+    return run_files.check_run(run.path, content)
+
+
+def _environments(session: Session, recorded: RunFile) -> dict[str, Environment]:
+    """The environments of a run's plan, by name. Raises UserError for one that is not here."""
+    names = sorted({entry.environment for entry in recorded.plan})
+    files = named_environments(session.rooms.images, tuple(names))
+    return {name: read_environment(path) for name, path in files.items()}
+
+
+def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunFile) -> None:
+    """Raise UserError where the data that a run began with are not at hand."""
+    then = recorded.data
+    if then and session.data_record != {"file": then.file, "sha256": then.sha256}:
+        raise UserError(
+            f"run {run.id} began with {then.file} (sha256 {then.sha256[:12]}…), which is not at hand: "
+            "get it with `invoke fetch-data`, give --data, or start a new run"
+        )
+
+
+def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
+    """Raise UserError where trials were run in something else than what is at hand now."""
+    for _, trial in run.finished():
+        if trial["environment"] not in ready:
+            raise UserError(f"run {run.id} has trials in {trial['environment']} that it did not plan: start a new run")
+        now = ready[trial["environment"]].built.realised_id
+        then = run.record(trial["environment_record"])["realised_id"]
+        if now != then:
+            raise UserError(
+                f"{trial['environment']} is not what run {run.id} began with ({now}, then {then}): "
+                "give the same --engine and --host-python, or start a new run"
+            )
+
+
+def refuse_other_gpus(session: Session, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
+    """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
+    for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
+        environment = as_built(ready[name])
+        if refusal := why_not_run(session.builder, session.rooms, _ON_GPUS, session.nvml, environment):
+            raise UserError(f"{name} cannot be used here any more: {refusal}")
