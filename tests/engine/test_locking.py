@@ -20,7 +20,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.commands.build import build
 from tsuishi.commands.chain import Chain
 from tsuishi.environments.builder import Builder
-from tsuishi.locking.resolve import Locked
+from tsuishi.locking.resolve import NewLock
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import read_environment
@@ -79,7 +79,7 @@ def rooms_with(root: Path, tools: AptRepository, *, base: str = "", **changes: s
     return rooms
 
 
-def resolve(rooms: Rooms, settings: Settings, said: list[str]) -> Locked:
+def resolve(rooms: Rooms, settings: Settings, said: list[str]) -> NewLock:
     return Builder(settings, rooms).locker(said.append).resolve(rooms.images / "tiny.toml")
 
 

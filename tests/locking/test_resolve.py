@@ -25,7 +25,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.debs import _lines
-from tsuishi.locking.resolve import Locked, Locker
+from tsuishi.locking.resolve import Locker, NewLock
 
 NO_ENGINE = "unix:///nonexistent/docker.sock"
 
@@ -149,7 +149,9 @@ digest = ""  # not known yet: unpinned
         if lock:
             self.lock.write_text(lock)
 
-    def resolve(self, *indexes: str, find_links: tuple[str, ...] = (), mirrors: dict[str, str] | None = None) -> Locked:
+    def resolve(
+        self, *indexes: str, find_links: tuple[str, ...] = (), mirrors: dict[str, str] | None = None
+    ) -> NewLock:
         cache = self.folder / "cache"
         engine = DockerEngine(Rooms().dockerfile, {}, cache)
         sources = Sources(indexes, find_links)

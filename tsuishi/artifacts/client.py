@@ -97,7 +97,7 @@ class IndexReader:
                 body += chunk
                 if len(body) > _LARGEST_PAGE:
                     raise TooLarge(f"its page has more than {_LARGEST_PAGE >> 20} MiB")
-            # iter_bytes has decoded the body.
+            # iter_bytes has decoded the body; with this header Response would do it again.
             decoded_headers = {
                 name: value for name, value in response.headers.items() if not name.startswith("content-enc")
             }

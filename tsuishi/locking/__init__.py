@@ -1,1 +1,1 @@
-"""Locks resolved anew: versions, hashes, places, the digest of the base image."""
+"""Makes locks: versions, hashes and URLs of packages, and the digest of the base image."""

@@ -1,4 +1,4 @@
-"""The base image of a lock: its digest, as the registry has it now."""
+"""The digest of a lock's base image, as its registry states it now."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def resolve_digest(environment: Environment, engine: DockerEngine, mirrors: Mapping[str, str], say: Say) -> str:
-    """The digest to write into [base]: what it was where nobody can be asked, empty where there is none to be had.
+    """The digest to write into [base], from the registry or its mirror.
 
-    A mirror that is a registry answers for the reference it stands for. Raises UserError where there is no digest yet
-    and the registry is out of reach.
+    Without an engine, and for an image that came from no registry, it is the digest of the lock, which may be empty.
+    Raises UserError where the lock has no digest and the registry is out of reach.
     """
     from docker.errors import APIError, NotFound
 
@@ -34,15 +34,15 @@ def resolve_digest(environment: Environment, engine: DockerEngine, mirrors: Mapp
         try:
             digest, problem = str(client.images.get_registry_data(used).id), ""
         except APIError as error:
-            # Podman answers so whatever it is asked for: it reaches registries by pulling.
+            # Podman always answers so: it reaches registries only by a pull.
             digest = _pulled_digest(client, used) if isinstance(error, NotFound) else ""
             problem = str(error.explanation or error).strip()
-        here = _digests_here(client, used) is not None
+        is_here = _digests_here(client, used) is not None
     if digest:
         if used != base.reference:
             say(f"base digest: as {used} has it, the mirror of {base.reference}")
         return digest
-    if here:
+    if is_here:
         say(f"base digest: left as it is ({before}): {used} is an image of this machine that came from no registry")
     elif base.digest:
         say(f"base digest: left as it is ({before}): {used} cannot be asked for ({problem})")
@@ -55,7 +55,7 @@ def resolve_digest(environment: Environment, engine: DockerEngine, mirrors: Mapp
 
 
 def _pulled_digest(client: "DockerClient", reference: str) -> str:
-    """For engines that ask a registry only by pulling (Podman): the digest a pull notes; empty where it fails."""
+    """The digest that an image has after a pull; empty where the pull fails. For engines that cannot ask (Podman)."""
     from docker.errors import APIError
 
     try:
@@ -63,11 +63,11 @@ def _pulled_digest(client: "DockerClient", reference: str) -> str:
     except APIError:
         return ""
     repository = reference.rpartition(":")[0]
-    noted = (one.partition("@") for one in _digests_here(client, reference) or ())
-    return next((digest for name, _, digest in noted if f"/{repository}".endswith(f"/{name}")), "")
+    digests = (text.partition("@") for text in _digests_here(client, reference) or ())
+    return next((digest for name, _, digest in digests if f"/{repository}".endswith(f"/{name}")), "")
 
 
 def _digests_here(client: "DockerClient", reference: str) -> list[str] | None:
-    """`repository@digest` of an image here; none where it came from no registry; None where it is not here."""
+    """`repository@digest` of an image on this machine; empty where it came from no registry; None without the image."""
     image = image_or_none(client, reference)
     return None if image is None else list(image.attrs["RepoDigests"])

@@ -1,7 +1,7 @@
-"""The Debian packages of a lock: resolved by the base image's own apt, in a container of it that has a network.
+"""Resolves the Debian packages of a lock with apt, in a container of the base image that has a network.
 
-So what is locked is what the base lacks, no more; and apt itself checks signatures and indexes. Only the repositories
-of the spec are used, each trusted by the key the spec names.
+So the lock holds only the packages that the base lacks, and apt itself checks signatures and indexes. apt uses only the
+repositories of the spec, and trusts each by the key that the spec names.
 """
 
 import io
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from docker.models.containers import Container
 
 _FOLDER = "/tsuishi"
-# Releases of distributions that are over have expired: what is old is wanted here.
+# Check-Valid-Until is off, because the indexes of old releases have expired.
 _CONFIGURATION = f"""\
 Dir::Etc::SourceList "/dev/null";
 Dir::Etc::SourceParts "{_FOLDER}/sources";
@@ -47,7 +47,7 @@ _INSTALL = (
     "--allow-downgrades",
     "--no-remove",
 )
-# `apt-get update` takes what it cannot fetch or verify for a warning, and ends well.
+# `apt-get update` only warns of an index that it cannot fetch or verify, and its exit code is 0.
 _SUMMARY = ("W: Some index files failed", "E: Some index files failed")
 _FATAL = ("E:", "W: Failed to fetch", "W: GPG error", "W: An error occurred", *_SUMMARY)
 # 'URI' name_version_architecture.deb bytes SHA256:digest; colons of versions are quoted in the name.
@@ -66,10 +66,10 @@ def resolve_debs(
     certificates: bytes,
     say: Say,
 ) -> list[str]:
-    """The lines of <environment>.apt.lock: what is asked for, and all it needs that the base does not have.
+    """The lines of <environment>.apt.lock: the packages of the spec, and their dependencies that the base lacks.
 
-    `place_of` says where a URL is taken from (the mirror map), `download` gets one; `certificates` (PEM) are what
-    servers are checked against. Raises UserError where there is no engine, or a repository or package is not to be had.
+    `place_of` maps a URL to its mirror; `download` returns the content of a URL; `certificates` (PEM) are trusted for
+    servers. Raises UserError without an engine, and where a repository or a package cannot be had.
     """
     apt = environment.apt
     assert apt is not None
@@ -95,16 +95,16 @@ def resolve_debs(
             name: _update(environment.name, container, name, apt.repositories[name], place_of)
             for name in apt.repositories
         }
-        code, printed, complained = _run(container, *_INSTALL, *apt.packages)
+        code, output, complaints = _run(container, *_INSTALL, *apt.packages)
     if code:
-        raise UserError(f"{environment.name}: apt finds no way to install what is asked for: {_complaint(complained)}")
-    return sorted(_lines(environment.name, printed, uris))
+        raise UserError(f"{environment.name}: apt finds no way to install what is asked for: {_complaint(complaints)}")
+    return sorted(_lines(environment.name, output, uris))
 
 
 def _certificate(
     environment: str, name: str, repository: Repository, place_of: Callable[[str], str], download: Download
 ) -> bytes:
-    """The OpenPGP certificate of a repository, alone and as text, from the first URL that has it."""
+    """The OpenPGP certificate of a repository, as text, from the first URL that has it."""
     from pysequoia import Cert
 
     problems = []
@@ -114,7 +114,7 @@ def _certificate(
         except UserError as error:
             problems.append(str(error))
             continue
-        except RuntimeError:  # sequoia's one kind of error
+        except RuntimeError:  # sequoia raises no other error
             problems.append(f"{url} gave no OpenPGP key")
             continue
         for certificate in certificates:
@@ -129,29 +129,29 @@ def _certificate(
 
 
 def _put(container: "Container", files: Mapping[str, bytes]) -> None:
-    """Write files below the folder, readable by the user apt downloads as."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as tar:
+    """Write files below _FOLDER, readable for the user that apt uses for downloads."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in files.items():
             entry = tarfile.TarInfo(f"{_FOLDER}/{name}".lstrip("/"))
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, io.BytesIO(content))
-    container.put_archive("/", packed.getvalue())
+    container.put_archive("/", archive.getvalue())
 
 
 def _run(container: "Container", *command: str) -> tuple[int, str, str]:
-    """Exit code, output and complaints of a command."""
+    """Exit code, standard output and standard error of a command."""
     environment = {"LC_ALL": "C", "DEBIAN_FRONTEND": "noninteractive", "APT_CONFIG": f"{_FOLDER}/apt.conf"}
     environment |= {f"{scheme}_proxy": proxy for scheme, proxy in getproxies().items()}
-    done: Any = container.exec_run(list(command), environment=environment, demux=True)
-    output, complaints = ((text or b"").decode(errors="replace") for text in done.output)
-    return int(done.exit_code), output, complaints
+    result: Any = container.exec_run(list(command), environment=environment, demux=True)
+    output, complaints = ((text or b"").decode(errors="replace") for text in result.output)
+    return int(result.exit_code), output, complaints
 
 
 def _update(
     environment: str, container: "Container", name: str, repository: Repository, place_of: Callable[[str], str]
 ) -> str:
-    """Read a repository's index from the first of its URIs that gives one with a good signature: that URI."""
+    """Make apt read the index of a repository. Returns the first URI whose index has a good signature."""
     problems = []
     for uri in repository.uris:
         place = place_of(uri)
@@ -167,17 +167,18 @@ def _update(
 
 
 def _complaint(text: str) -> str:
-    """What apt says is wrong, in one line."""
+    """The errors of apt, in one line."""
     lines = [line for line in text.splitlines() if line.startswith(_FATAL)] or text.splitlines()[-1:]
     reasons = [" ".join(line.partition(":")[2].split()) for line in lines if not line.startswith(_SUMMARY)]
     return "; ".join(dict.fromkeys(reasons))[:600]
 
 
-def _lines(environment: str, printed: str, places: Mapping[str, str]) -> Iterator[str]:
-    # apt quotes what it prints in its own way.
+def _lines(environment: str, output: str, places: Mapping[str, str]) -> Iterator[str]:
+    """The lines of the lock, from apt's --print-uris. `places`: the URI of each repository, by name."""
+    # apt quotes URIs in its own way.
     unquoted = {name: unquote(place) for name, place in places.items()}
     longest_first = sorted(unquoted, key=lambda name: -len(unquoted[name]))
-    for line in printed.splitlines():
+    for line in output.splitlines():
         match = _URI.fullmatch(line)
         if not match:
             raise UserError(f"{environment}: apt gives no SHA-256 for a package: {line[:200]}")

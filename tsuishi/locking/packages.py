@@ -1,6 +1,7 @@
-"""The Python packages of a lock: versions by uv, for the environment's own Python; of each the file pip would take.
+"""Resolves the Python packages of a lock: uv chooses the versions for the environment's Python; a pin names one file.
 
-To know what an sdist of old needs, its setup.py is run on this machine, as pip would.
+It is the file that pip would take. uv runs the setup.py of an old sdist on this machine, as pip does, to learn its
+requirements.
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -25,38 +27,39 @@ from tsuishi.locking.servers import Servers, local
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.lock import Pin, wrong_name
 
-# Wheels for these glibcs have other names as well (PEP 600).
+# Older names of platforms, by the minor version of glibc (PEP 600).
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
 
 def resolve_pins(
     environment: Environment, sources: Sources, cache: Cache, servers: Servers, say: Say
 ) -> tuple[Pin, ...]:
-    """One pin for each package, by name, with hash, file and size.
+    """A pin for each package, with hash, file and size, sorted by name.
 
-    Raises UserError where versions do not go together, or a source is out of reach that no other can stand in for.
+    Raises UserError where no set of versions fits, and where a source that is needed is out of reach.
     """
     assert environment.python is not None
     if not environment.requires:
         raise UserError(f"{environment.name}: 'requires' is empty: say what its lock is to be resolved from")
     say(f"resolving {len(environment.requires)} requirements for CPython {environment.python}")
     indexes = _indexes(environment, sources, servers, say)
-    given = _given(environment, sources, cache, servers, say)
-    wanted = [*environment.requires, *(f"{name} @ {path.as_uri()}" for name, path in given.items())]
-    packages = _compile(environment, wanted, indexes, sources.find_links, servers)
-    # torch==2.13.0 takes 2.13.0+cpu as well, which is another build: none is taken that was not asked for by name.
-    while others := _other_builds(wanted, packages):
-        wanted += others
-        packages = _compile(environment, wanted, indexes, sources.find_links, servers)
+    files = _files_of_urls(environment, sources, cache, servers, say)
+    requirements = [*environment.requires, *(f"{name} @ {path.as_uri()}" for name, path in files.items())]
+    packages = _compile(environment, requirements, indexes, sources.find_links, servers)
+    # torch==2.13.0 also allows 2.13.0+cpu, which is another build: only a requirement that names it may choose it.
+    while exclusions := _other_builds(requirements, packages):
+        requirements += exclusions
+        packages = _compile(environment, requirements, indexes, sources.find_links, servers)
     tags = _tags(environment.python)
     pins = [_pin(environment, package, tags, servers) for package in packages]
     return tuple(sorted(pins, key=lambda pin: pin.name))
 
 
 def _indexes(environment: Environment, sources: Sources, servers: Servers, say: Say) -> list[str]:
-    """The indexes to resolve from: all that are configured, and those of the environment that can be reached.
+    """The indexes to resolve from: the configured ones, and those of the environment that can be reached.
 
-    Raises UserError for a configured one out of reach: without it other versions might be found, or somebody else's.
+    Raises UserError where a configured index is out of reach: without it uv might choose other versions, or packages of
+    other authors.
     """
     for index in sources.indexes:
         if problem := servers.why_not(index):
@@ -73,53 +76,59 @@ def _indexes(environment: Environment, sources: Sources, servers: Servers, say: 
     return [servers.place(index) for index in indexes]
 
 
-def _given(environment: Environment, sources: Sources, cache: Cache, servers: Servers, say: Say) -> dict[str, Path]:
-    """The files of packages that the spec has URLs of: those and no others, whatever indexes have by that version."""
-    given = {}
+def _files_of_urls(
+    environment: Environment, sources: Sources, cache: Cache, servers: Servers, say: Say
+) -> dict[str, Path]:
+    """The files of packages for which the spec names URLs, by package. Files of indexes do not count for them."""
+    files = {}
     for name, urls in environment.urls.items():
-        files = [file_of(url) for url in urls]
-        known = next((pin.sha256 for pin in environment.pins if pin.name == canonicalize_name(name)), ())
-        here = cache.verified(known, say, environment.python) if known else None
+        names = [file_of(url) for url in urls]
+        hashes = next((pin.sha256 for pin in environment.pins if pin.name == canonicalize_name(name)), ())
+        kept = cache.verified(hashes, say, environment.python) if hashes else None
         folders = [folder for place in sources.find_links if (folder := local(place))]
-        copies = [copy.as_uri() for folder in folders for file in files if (copy := folder / file).exists()]
+        copies = [copy.as_uri() for folder in folders for file in names if (copy := folder / file).exists()]
         try:
-            given[name] = here if here and here.name in files else servers.take([*copies, *urls])
+            files[name] = kept if kept and kept.name in names else servers.take([*copies, *urls])
         except UserError as error:
             raise UserError(f"{environment.name}: {name} is not to be had: {error}") from error
-    return given
+    return files
 
 
 def _compile(
-    environment: Environment, wanted: Sequence[str], indexes: Sequence[str], find_links: Sequence[str], servers: Servers
+    environment: Environment,
+    requirements: Sequence[str],
+    indexes: Sequence[str],
+    find_links: Sequence[str],
+    servers: Servers,
 ) -> list[dict[str, Any]]:
-    """The packages of a pylock.toml (PEP 751) that uv makes of requirements."""
+    """The packages of the pylock.toml (PEP 751) that uv resolves from requirements."""
     python = environment.python
     command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--format=pylock.toml", "--generate-hashes"]
     command += [f"--python-version={python}", f"--python-platform=x86_64-manylinux_2_{_glibc(python)}"]
-    # As pip does: the best version of all indexes, and nothing from an earlier call.
+    # As in pip, the best version of all indexes counts. No cache, so that nothing is left from an earlier call.
     command += ["--index-strategy=unsafe-best-match", "--no-cache", "--no-config", "--no-python-downloads"]
     command += ["--quiet", "--color=never", *(() if indexes else ("--no-index",))]
     with tempfile.TemporaryDirectory() as folder:
         certificates = Path(folder) / "certificates.pem"
         certificates.write_bytes(trusted_certificates(servers.network))
-        asked = "\n".join(wanted)
+        lines = "\n".join(requirements)
         environ = _environ(certificates) | _places(indexes, find_links)
-        done = subprocess.run(command, input=asked, env=environ, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise UserError(f"{environment.name}: uv finds no set of packages: {_complaint(done.stderr)}")
-    packages: list[dict[str, Any]] = tomllib.loads(done.stdout)["packages"]
+        result = subprocess.run(command, input=lines, env=environ, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise UserError(f"{environment.name}: uv finds no set of packages: {_complaint(result.stderr)}")
+    packages: list[dict[str, Any]] = tomllib.loads(result.stdout)["packages"]
     return packages
 
 
-def _other_builds(wanted: Sequence[str], packages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What excludes the local versions among packages that are not named in what is wanted."""
-    named = unquote(" ".join(wanted))
+def _other_builds(requirements: Sequence[str], packages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Requirements that exclude the local versions (2.13.0+cpu) among packages that no requirement names."""
+    named = unquote(" ".join(requirements))
     local = [(str(package["name"]), str(package["version"])) for package in packages if "+" in package["version"]]
     return [f"{name}!={version}" for name, version in local if version not in named]
 
 
 def _environ(certificates: Path) -> dict[str, str]:
-    """What uv is told by variables: nothing of its own configuration, the certificates and the proxy that pip has."""
+    """The variables of uv: the certificates, pip's proxy, and none of the user's configuration of uv."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("UV_", "SSL_CERT"))}
     if proxy := pip_options().get("proxy"):
         environ |= {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy}
@@ -127,35 +136,38 @@ def _environ(certificates: Path) -> dict[str, str]:
 
 
 def _places(indexes: Sequence[str], find_links: Sequence[str]) -> dict[str, str]:
-    """Where uv looks, by variables: its arguments, in which credentials could be, can be read by everybody here.
+    """The variables that name indexes and folders. Every user can read uv's arguments, and URLs may hold credentials.
 
-    UV_INDEX has spaces between its indexes, UV_FIND_LINKS commas.
+    Indexes in UV_INDEX are separated by spaces, places in UV_FIND_LINKS by commas.
     """
-    given = {"UV_INDEX": " ".join(map(_quoted, indexes[:-1])), "UV_DEFAULT_INDEX": "".join(map(_quoted, indexes[-1:]))}
-    given["UV_FIND_LINKS"] = ",".join(map(_quoted, find_links))
-    return {name: places for name, places in given.items() if places}
+    variables = {
+        "UV_INDEX": " ".join(map(_quoted, indexes[:-1])),
+        "UV_DEFAULT_INDEX": "".join(map(_quoted, indexes[-1:])),
+        "UV_FIND_LINKS": ",".join(map(_quoted, find_links)),
+    }
+    return {name: places for name, places in variables.items() if places}
 
 
 def _quoted(place: str) -> str:
-    """A place without what would end it in a list."""
+    """A place as a URL without spaces and commas, which separate places in a list."""
     if not urlsplit(place).scheme:
         return Path(place).absolute().as_uri()
     return place.replace(" ", "%20").replace(",", "%2C")
 
 
 def _complaint(text: str) -> str:
-    """The reasons uv gives, in one line, without its hints."""
-    told, *causes = text.partition("\nhint:")[0].split("cause:")
-    return "; ".join(" ".join(reason.split()) for reason in causes or [told])[:1000]
+    """The causes that uv gives, in one line, without its hints."""
+    summary, *causes = text.partition("\nhint:")[0].split("cause:")
+    return "; ".join(" ".join(cause.split()) for cause in causes or [summary])[:1000]
 
 
 def _glibc(python: str | None) -> int:
-    """The minor version of the glibc there is at least: 2.17 is older than any base of 2019, 2.28 that of Debian 10."""
+    """The minor version of the oldest glibc of a base: bases of 2019 have more than 2.17, Debian 10 has 2.28."""
     return 17 if python in ("3.5", "3.6", "3.7") else 28
 
 
 def _tags(python: str) -> dict[str, int]:
-    """The tags of wheels that Python can use on x86-64 Linux, with their rank: the lowest is best."""
+    """The ranks of the wheel tags that a Python can use on x86-64 Linux; the lowest rank is best."""
     from unearth import TargetPython
 
     platforms = []
@@ -168,15 +180,18 @@ def _tags(python: str) -> dict[str, int]:
 
 
 def _pin(environment: Environment, package: Mapping[str, Any], tags: Mapping[str, int], servers: Servers) -> Pin:
-    """The one file of a release: the wheel that fits best, else the sdist. Raises UserError for a name of another."""
+    """The pin of a release: the wheel that fits best, else the sdist.
+
+    Raises UserError where no file fits, where a file has the name of another release, or where its hash is another.
+    """
     release = package["name"], package["version"]
-    fitting = [
+    wheels = [
         (min(ranks), entry)
         for entry in package.get("wheels", ())
         if not wrong_name(_file(entry), *release)
         if (ranks := [tags[str(tag)] for tag in parse_wheel_filename(_file(entry))[3] if str(tag) in tags])
     ]
-    best = min(fitting, key=lambda one: one[0])[1] if fitting else package.get("archive") or package.get("sdist")
+    best = min(wheels, key=itemgetter(0))[1] if wheels else package.get("archive") or package.get("sdist")
     if best is None:
         raise UserError(
             f"{environment.name}: {package['name']}=={package['version']} has no file for CPython {environment.python} "

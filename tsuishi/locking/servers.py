@@ -1,4 +1,4 @@
-"""What is asked of servers before there is a lock: short texts, sizes, and files whose hash nobody knows yet."""
+"""Requests to servers before a lock exists: short texts, sizes, and files whose hash is not known yet."""
 
 import hashlib
 import re
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from httpx2 import Response
     from unearth.fetchers.sync import PyPIClient
 
-# A key, or a page of an index; not a file to be kept.
+# Bytes of a key or a page of an index. Files are not read as texts.
 _LONGEST_TEXT = 4 << 20
 
 
 class Servers:
-    """The servers of one lock, or what the mirror map has in their place."""
+    """The servers of a lock, or their mirrors."""
 
     def __init__(
         self, cache: Cache, network: Network, mirrors: Mapping[str, str], indexes: Sequence[str], say: Say
@@ -39,13 +39,13 @@ class Servers:
         self._say = say
 
     def place(self, url: str) -> str:
-        """Where a URL is taken from."""
+        """The URL to use in place of a URL, by the mirror map."""
         return mirrored_url(url, self._mirrors)
 
     def text(self, url: str) -> bytes:
-        """What is at a URL. Raises UserError where it cannot be had."""
+        """The content of a URL. Raises UserError where it cannot be had, or has more than 4 MiB."""
         body = b""
-        with self._asking(url) as response:
+        with self._response(url) as response:
             for chunk in paced(response.iter_bytes(), self.network):
                 body += chunk
                 if len(body) > _LONGEST_TEXT:
@@ -53,7 +53,7 @@ class Servers:
         return body
 
     def why_not(self, index: str) -> str:
-        """Why a package index is out of reach; empty where it answers, if only that it does not have that page."""
+        """Why a package index is out of reach; empty where it answers, even with the status 404."""
         page = f"{self.place(index).rstrip('/')}/pip/"
         if folder := local(self.place(index)):
             return "" if folder.exists() else "there is no such folder"
@@ -64,7 +64,7 @@ class Servers:
             return reason(error, page, self.network)
 
     def size(self, url: str) -> int | None:
-        """Bytes of a file, as its server states them; None where it does not."""
+        """The size of a file in bytes, as its server states it; None where the server states none."""
         if file := local(url):
             return file.stat().st_size
         try:
@@ -75,7 +75,7 @@ class Servers:
         return int(stated) if re.fullmatch("[0-9]{1,15}", stated) else None
 
     def take(self, urls: Sequence[str]) -> Path:
-        """The file at the first of these URLs that gives it, in the cache. Raises UserError naming every one."""
+        """The file from the first of these URLs that has it, in the cache. Raises UserError with all problems."""
         problems = []
         for url in urls:
             try:
@@ -91,7 +91,7 @@ class Servers:
             temporary_folder(self._cache.root, ".unseen-") as folder,
             (folder / "part").open("wb") as part,
         ):
-            with self._asking(url) as response:
+            with self._response(url) as response:
                 self._say(f"fetching {name}, to see its hash")
                 stated = response.headers.get("Content-Length")
                 for chunk in paced(response.iter_raw(), self.network):
@@ -103,7 +103,7 @@ class Servers:
             return self._cache.keep(Path(part.name), name, digest.hexdigest())
 
     @contextmanager
-    def _asking(self, url: str) -> Iterator["Response"]:
+    def _response(self, url: str) -> Iterator["Response"]:
         place = self.place(url)
         try:
             with self._client.stream("GET", place, headers={"Accept-Encoding": "identity"}) as response:
@@ -117,6 +117,6 @@ class Servers:
 
 
 def local(url: str) -> Path | None:
-    """What a file URL, or a path, stands for; None for what is on a server."""
+    """The path of a file URL, or of a path; None for the URL of a server."""
     parts = urlsplit(url)
     return Path(url2pathname(parts.path)) if parts.scheme in ("", "file") else None
