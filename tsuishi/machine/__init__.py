@@ -1,1 +1,1 @@
-"""What is here: GPUs, disk, interpreters, and what earlier work took."""
+"""This machine: its GPUs, disk, interpreters and variables, and the durations of earlier work."""

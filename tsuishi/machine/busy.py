@@ -1,4 +1,4 @@
-"""Whether somebody else uses a GPU: looked at before a run, and before each of its trials."""
+"""Finds other processes that use a GPU. A run asks before it begins, and before each of its trials."""
 
 import time
 from collections.abc import Callable, Collection
@@ -9,10 +9,10 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import BusyGpu
 from tsuishi.machine.gpus import Gpu, Nvml, wsl
 
-# What has just ended is still counted for a moment: only what is there after this is somebody's.
+# A process that has just ended still counts for a moment: only use that lasts longer is use by others.
 _SETTLED_S = 3.0
 _LOOK_EVERY_S = 0.5
-# Where no process is told (in a virtual machine, from within a container): above what a desktop takes.
+# Limits where the driver names no process (in a virtual machine, in a container). A desktop takes less.
 _BUSY_PERCENT = 25
 _BUSY_MEMORY_SHARE = 0.25
 
@@ -20,49 +20,49 @@ _BUSY_MEMORY_SHARE = 0.25
 def await_idle(
     nvml: Nvml, gpus: Collection[Gpu], otherwise: BusyGpu, limit_s: float, say: Callable[[str], None]
 ) -> None:
-    """Return once nobody else uses these GPUs, or at once where that is not to matter; `say` tells who it is.
+    """Wait until no other process uses these GPUs. `otherwise` "use" does not wait; `say` gets the names of the users.
 
-    Raises UserError where they stay in use: for three seconds where that is to be refused, for `limit_s` where not.
+    Raises UserError where the GPUs stay in use: for three seconds where `otherwise` is "refuse", else for `limit_s`.
     """
-    begun, told = time.monotonic(), False
-    while users := [line for gpu in gpus if (line := used_by_others(nvml, gpu))]:
+    begun, announced = time.monotonic(), False
+    while users := "; ".join(filter(None, (used_by_others(nvml, gpu) for gpu in gpus))):
         waited_s = time.monotonic() - begun
-        said = "; ".join(users)
         if otherwise == "use":
-            say(f"used all the same: {said}")
+            say(f"used all the same: {users}")
             return
         if waited_s > _SETTLED_S and otherwise == "refuse":
-            raise UserError(f"{said}: free it, choose others with --gpus, or give --busy-gpu use")
+            raise UserError(f"{users}: free it, choose others with --gpus, or give --busy-gpu use")
         if waited_s > max(limit_s, _SETTLED_S):
-            raise UserError(f"{said}, after {limit_s:g} s of waiting: free it, or allow more (gpu_wait_s)")
-        if waited_s > _SETTLED_S and not told:
-            say(f"waiting: {said}")
-            told = True
+            raise UserError(f"{users}, after {limit_s:g} s of waiting: free it, or allow more (gpu_wait_s)")
+        if waited_s > _SETTLED_S and not announced:
+            say(f"waiting: {users}")
+            announced = True
         time.sleep(_LOOK_EVERY_S)
 
 
 def shared_with(nvml: Nvml) -> list[str]:
-    """What else the GPUs here serve all the time, in words."""
-    displays = [one["index"] for one in nvml.describe() if one["display_active"]]
-    told = [f"GPU {index} has a display attached, whose desktop takes memory and time of it" for index in displays]
+    """The permanent other uses of the GPUs here, as sentences: displays, and Windows around WSL2."""
+    displays = [gpu["index"] for gpu in nvml.describe() if gpu["display_active"]]
+    uses = [f"GPU {index} has a display attached, whose desktop takes memory and time of it" for index in displays]
     windows = "this is WSL2: Windows and its desktop use the GPUs too, and hide some of what telemetry asks for"
-    return [windows, *told] if wsl() and len(nvml) else told
+    return [windows, *uses] if wsl() and len(nvml) else uses
 
 
 def used_by_others(nvml: Nvml, gpu: Gpu) -> str:
-    """Who uses a GPU beside us, in words; empty where nobody does."""
+    """The other users of a GPU, in words; empty where there are none."""
     running = nvml.processes(gpu.index)
     ours = _ours() if running else set()
     others = {pid: mib for pid, mib in running.items() if pid not in ours}
     if others:
         named = [_named(pid, mib) for pid, mib in others.items()]
         return f"GPU {gpu.index} is in use by {', '.join(named)}"
-    (sample,), (described,) = nvml.sample([gpu.index]), [one for one in nvml.describe() if one["index"] == gpu.index]
+    (sample,) = nvml.sample([gpu.index])
+    (total_mib,) = [described["memory_mib"] for described in nvml.describe() if described["index"] == gpu.index]
     percent, used_mib = sample["utilisation_percent"] or 0, sample["memory_used_mib"] or 0
-    if percent < _BUSY_PERCENT and used_mib < _BUSY_MEMORY_SHARE * (described["memory_mib"] or float("inf")):
+    if percent < _BUSY_PERCENT and used_mib < _BUSY_MEMORY_SHARE * (total_mib or float("inf")):
         return ""
-    taken = f"{percent} % of its time and {used_mib:.0f} MiB taken"
-    return f"GPU {gpu.index} is in use by somebody who cannot be seen from here ({taken})"
+    share = f"{percent} % of its time and {used_mib:.0f} MiB taken"
+    return f"GPU {gpu.index} is in use by somebody who cannot be seen from here ({share})"
 
 
 def _ours() -> set[int]:
@@ -71,7 +71,7 @@ def _ours() -> set[int]:
 
 
 def _named(pid: int, mib: float | None) -> str:
-    """A process by its program's name; another user's, or one outside this container, may not be seen."""
+    """A process with the name of its program, which may be hidden: of another user, or outside this container."""
     try:
         name = psutil.Process(pid).name()
     except psutil.Error:

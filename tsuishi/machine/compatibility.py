@@ -1,13 +1,15 @@
-"""Which GPU and driver run which environment: the rules; the facts are data, in images/compatibility.toml.
+"""The rules by which a GPU and its driver run an environment. The facts are in images/compatibility.toml.
 
-A GPU runs native code of its own major compute capability up to its own minor one (CUDA C++ Programming Guide, binary
-compatibility). What is newer than all that a stack holds would need PTX in every library of it, cuDNN and cuBLAS too:
-stacks of 2019 then hang, fail, or compute wrong numbers. So they are refused, with the environment to use instead.
+A GPU runs native code of its own major compute capability, up to its own minor one (CUDA C++ Programming Guide, binary
+compatibility). A GPU that is newer than the code of an environment needs PTX in all libraries, cuDNN and cuBLAS too:
+with environments of 2019 programs then hang, fail, or compute wrong numbers. So such an environment is refused, and the
+message names environments to use instead.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +19,11 @@ from pydantic import Field, model_validator
 from tsuishi.base import toml
 from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment
 
-Gpu = Mapping[str, Any]  # as Nvml.describe() has it
+GpuDescription = Mapping[str, Any]  # an item of Nvml.describe()
 
 
 class Citation(toml.Spec):
-    """Where facts of the table are from."""
+    """A source of facts in the table."""
 
     id: toml.Name
     title: str
@@ -29,18 +31,18 @@ class Citation(toml.Spec):
 
 
 class Toolkit(toml.Spec):
-    """A release of CUDA: the driver it needs (Linux, x86-64), and the compute capabilities its compiler knows."""
+    """A release of CUDA: the oldest driver (Linux, x86-64), and the compute capabilities that its compiler knows."""
 
     version: str
     min_driver: str
-    # Of later releases with the same major version: drivers are compatible from there on, with features missing.
+    # The oldest driver that runs it without some features (minor version compatibility of CUDA).
     min_driver_minor_compatible: str = ""
     capabilities: tuple[Capability, Capability]
     source: str
 
 
 class Architecture(toml.Spec):
-    """A generation of GPUs; the last driver branch and toolkit that support it are left out while support goes on."""
+    """A generation of GPUs, with the last driver branch and toolkit that support it; None while support goes on."""
 
     name: str
     capabilities: tuple[Capability, ...] = Field(min_length=1)
@@ -58,7 +60,7 @@ class KnownGpu(toml.Spec):
 
 
 class CompatibilityTable(toml.Spec):
-    """images/compatibility.toml."""
+    """The content of images/compatibility.toml."""
 
     sources: tuple[Citation, ...]
     cuda: tuple[Toolkit, ...]
@@ -67,7 +69,7 @@ class CompatibilityTable(toml.Spec):
 
     @model_validator(mode="after")
     def _every_source_is_listed(self) -> "CompatibilityTable":
-        known = {one.id for one in self.sources}
+        known = {source.id for source in self.sources}
         entries: list[Toolkit | Architecture | KnownGpu] = [*self.cuda, *self.architectures, *self.gpus]
         for entry in entries:
             for source in entry.source.split(", "):
@@ -79,17 +81,19 @@ class CompatibilityTable(toml.Spec):
 
     @cached_property
     def by_capability(self) -> dict[str, Architecture]:
-        return {capability: one for one in self.architectures for capability in one.capabilities}
+        return {
+            capability: architecture for architecture in self.architectures for capability in architecture.capabilities
+        }
 
 
 def read_table(images: Path) -> CompatibilityTable:
-    """The table. Raises UserError for a file that is missing or wrong."""
+    """The table in the folder `images`. Raises UserError where its file is missing or wrong."""
     return toml.load(images / COMPATIBILITY, CompatibilityTable)
 
 
 @dataclass(frozen=True)
 class Misfit:
-    """Why GPUs cannot run an environment. What is merely newer than its code may be tried (`--force`)."""
+    """Why GPUs cannot run an environment. GPUs that are only newer than its code may be tried with `--force`."""
 
     reason: str
     remedy: str = ""
@@ -97,15 +101,15 @@ class Misfit:
 
 
 def runs_natively(cuda: Cuda, capability: str) -> bool:
-    """Whether a GPU of that compute capability runs the native code of an environment."""
-    own, lowest, highest = (_parts(one) for one in (capability, *cuda.compute_capabilities))
+    """Whether a GPU of this compute capability runs the native code of an environment."""
+    own, lowest, highest = map(_parts, (capability, *cuda.compute_capabilities))
     return lowest <= own and (own <= highest or own[0] == highest[0])
 
 
 def misfit(
-    environment: Environment, gpus: Sequence[Gpu], driver: str | None, table: CompatibilityTable
+    environment: Environment, gpus: Sequence[GpuDescription], driver: str | None, table: CompatibilityTable
 ) -> Misfit | None:
-    """What keeps these GPUs from running the environment: the GPU itself, or the driver; None where nothing does."""
+    """Why these GPUs, or their driver, cannot run the environment; None where they can."""
     cuda = environment.cuda
     if cuda is None:
         return None
@@ -130,52 +134,52 @@ def misfit(
 
 def refusal(
     environment: Environment,
-    gpus: Sequence[Gpu],
+    gpus: Sequence[GpuDescription],
     driver: str | None,
     table: CompatibilityTable,
     known: Iterable[Environment],
     force: bool = False,
 ) -> str:
-    """Why these GPUs cannot run the environment and what to use instead, in one line; empty where they may."""
-    found = misfit(environment, gpus, driver, table)
-    if found is None or (force and found.may_be_forced):
+    """Why these GPUs cannot run the environment and what to use instead, in one line; empty where they can.
+
+    `known` are the environments to choose from. `force` allows GPUs that are newer than the environment's code.
+    """
+    obstacle = misfit(environment, gpus, driver, table)
+    if obstacle is None or (force and obstacle.may_be_forced):
         return ""
-    instead = fitting(environment, gpus, driver, table, known)
-    ways = [found.remedy] if found.remedy else []
-    ways += [f"use {' or '.join(instead)}"] if instead else []
+    alternatives = fitting(environment, gpus, driver, table, known)
+    ways = [obstacle.remedy] if obstacle.remedy else []
+    ways += [f"use {' or '.join(alternatives)}"] if alternatives else []
     if not ways:
         ways = ["no environment here is made for it: --accelerator cpu, or --engine host with a framework that is"]
-    forced = "; --force runs a numerical self-check first" if found.may_be_forced else ""
-    return f"{found.reason}: {', or '.join(ways)}{forced}"
+    forced = "; --force runs a numerical self-check first" if obstacle.may_be_forced else ""
+    return f"{obstacle.reason}: {', or '.join(ways)}{forced}"
 
 
 def fitting(
     environment: Environment,
-    gpus: Sequence[Gpu],
+    gpus: Sequence[GpuDescription],
     driver: str | None,
     table: CompatibilityTable,
     known: Iterable[Environment],
 ) -> list[str]:
-    """Names of the environments with the same framework that these GPUs run; what is known whole comes first."""
-    fit = [
-        one
-        for one in known
-        if one.cuda and one.framework == environment.framework and misfit(one, gpus, driver, table) is None
-    ]
-    return [one.name for one in sorted(fit, key=lambda one: (bool(one.open), one.name))]
+    """Names of the environments with the same framework that these GPUs run; those with complete locks come first."""
+    candidates = [other for other in known if other.cuda and other.framework == environment.framework]
+    usable = [other for other in candidates if misfit(other, gpus, driver, table) is None]
+    return [other.name for other in sorted(usable, key=lambda other: (bool(other.open), other.name))]
 
 
-def _described(gpu: Gpu, table: CompatibilityTable) -> str:
+def _described(gpu: GpuDescription, table: CompatibilityTable) -> str:
     capability = gpu["compute_capability"]
     architecture = table.by_capability.get(capability)
     return f"{gpu['name']} is compute capability {capability}{f' ({architecture.name})' if architecture else ''}"
 
 
-def _last_branch(gpus: Sequence[Gpu], table: CompatibilityTable) -> tuple[str, int] | None:
-    """The architecture among these GPUs whose drivers end first, and with which branch."""
-    found = [table.by_capability.get(gpu["compute_capability"]) for gpu in gpus]
-    ended = [(one.name, one.last_driver_branch) for one in found if one and one.last_driver_branch is not None]
-    return min(ended, key=lambda one: one[1], default=None)
+def _last_branch(gpus: Sequence[GpuDescription], table: CompatibilityTable) -> tuple[str, int] | None:
+    """The architecture of these GPUs whose driver support ends first, and its last branch."""
+    architectures = [table.by_capability.get(gpu["compute_capability"]) for gpu in gpus]
+    ends = [(known.name, known.last_driver_branch) for known in architectures if known and known.last_driver_branch]
+    return min(ends, key=itemgetter(1), default=None)
 
 
 def _parts(capability: str) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Room on the file systems of this machine."""
+"""Free space on the file systems of this machine."""
 
 import shutil
 from collections.abc import Iterable
@@ -9,21 +9,21 @@ from tsuishi.base.units import megabytes
 
 
 def existing(place: Path) -> Path:
-    """The path itself, or what there is of it."""
+    """The path itself, or its nearest parent that exists."""
     while not place.exists():
         place = place.parent
     return place
 
 
 def free_bytes(place: Path) -> int:
-    """Room on the file system where `place` is, or will be."""
+    """Free bytes of the file system where `place` is, or will be."""
     return shutil.disk_usage(existing(place)).free
 
 
 def require(needs: Iterable[tuple[Path | None, int]], advice: str, margin: float = 1.0) -> None:
-    """Raise UserError, with the advice, where a file system has less free than `margin` times the bytes that go to it.
+    """Check that every file system has `margin` times the bytes that go to it. `needs`: (place, bytes).
 
-    A place that is None is not known, and not asked.
+    A place that is None is unknown and not checked. Raises UserError, which ends with `advice`.
     """
     places = [(there := existing(place), there.stat().st_dev, size) for place, size in needs if place is not None]
     for place, disk, _ in places:

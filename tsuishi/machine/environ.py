@@ -1,8 +1,8 @@
-"""The environment variables of programs that are not ours: a short list of names, and nothing else of the user's.
+"""The environment variables of programs that are not part of tsuishi: a short list, and no others of the user.
 
-The user's own variables hold tokens, passwords of proxies, and sockets of agents. Variables that set the number of
-threads (OMP_NUM_THREADS, ...) or that change how a framework computes are left out too: a container does not get them,
-and they would change what is measured.
+The user's variables hold tokens, passwords of proxies, and sockets of agents. Variables that set the number of threads
+(OMP_NUM_THREADS, ...) or change the computation of a framework are left out too: containers do not get them, and they
+would change the measurements.
 """
 
 import os
@@ -13,7 +13,7 @@ from tsuishi.machine.gpus import Gpu
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
-# What a framework needs of this machine, by the reason it needs it.
+# The variables that a framework needs, with the reason.
 _PASSED = {
     "LD_LIBRARY_PATH": "where the libraries of CUDA and of the interpreter are",
     "CUDA_HOME": "where TensorFlow and Triton look for ptxas and libdevice",
@@ -21,29 +21,29 @@ _PASSED = {
     "CUDA_VISIBLE_DEVICES": "which GPUs a scheduler or the user has left to this process",
     "CUDA_DEVICE_ORDER": "how those are counted",
 }
-# Folders among them: a sandbox lets them be read.
+# Those of them that name folders: a sandbox makes these readable.
 _FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
-# By which a version manager's shim finds the interpreter that it stands for.
+# The shim of a version manager finds its interpreter with these.
 _SHIMS = ("HOME", "PYENV_ROOT", "PYENV_VERSION", "ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME")
 
 
 def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
-    """Of a workload, started by this interpreter; `home` is a folder that nobody else uses. As the images set them."""
+    """The variables of a workload, as in the images. `python` runs it; `home` is a folder that nobody else uses."""
     variables = {name: os.environ[name] for name in passed()}
     if gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
-        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # as NVML counts them; CUDA alone puts the fastest first
+        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # NVML's order; CUDA's default puts the fastest GPU first
     return {**variables, **for_building(python, home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 
 def for_building(python: Path, home: str) -> dict[str, str]:
-    """Of a step that makes a virtual environment with this interpreter: a source distribution is a program too."""
+    """The variables of a step that makes a virtual environment: the setup.py of an sdist is a program of others."""
     libraries = _of_user(("LD_LIBRARY_PATH",))
     return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
 
 
 def for_finding() -> dict[str, str]:
-    """Of an interpreter that is asked what it is, found on the user's own PATH."""
+    """The variables of an interpreter that is asked for its version, from the user's own PATH."""
     return _of_user(("PATH", "LD_LIBRARY_PATH", *_SHIMS)) | {"LANG": "C.UTF-8"}
 
 

@@ -1,4 +1,4 @@
-"""NVML, read through nvidia-ml-py. What a GPU does not support is None, never a number."""
+"""The GPUs of this machine, by NVML (nvidia-ml-py). A value that a GPU does not support is None, never a number."""
 
 import os
 import platform
@@ -22,29 +22,29 @@ _THROTTLE_REASONS = {
     0x0000000000000100: "display_clock_setting",
 }
 _MIB = 1 << 20
-# How a user says that all GPUs may be used, and how which ones (as `docker run --gpus` has it).
+# Values of the setting `gpus`, as for `docker run --gpus`: all GPUs, or the beginning of a list.
 ALL = "all"
 DEVICES = "device="
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """One GPU: NVML's index, and the UUID by which NVML, CUDA and container engines all know it."""
+    """A GPU: NVML's index, and the UUID, which NVML, CUDA and container engines have in common."""
 
     index: int
     uuid: str | None
 
     @property
     def id(self) -> str:
-        """The UUID; CUDA may count otherwise than NVML, so the index only where a driver tells no UUID."""
+        """The UUID, or the index where the driver gives no UUID: CUDA may count in another order than NVML."""
         return self.uuid or str(self.index)
 
 
 class Nvml:
-    """The GPUs of this machine that may be used. Without driver or GPU there are none, and `why_not` says why.
+    """The GPUs of this machine that tsuishi may use. Where there are none, `why_not` gives the reason.
 
-    `wanted` is the setting `gpus`: "all", how many ("2"), or which ("device=0,1", "device=GPU-…"). Raises UserError
-    where it asks for one that is not here.
+    `wanted` is the setting `gpus`: "all", a number ("2"), or a list ("device=0,1", "device=GPU-…"). Raises UserError
+    where it asks for a GPU that is not here.
     """
 
     def __init__(self, wanted: str = ALL) -> None:
@@ -73,28 +73,28 @@ class Nvml:
         return tuple(Gpu(index, self._uuid(handle)) for index, handle in self._handles.items())
 
     def _usable(self, handles: dict[int, Any]) -> dict[int, Any]:
-        """Those that are left to us, and whole; `why_not` says why there are none."""
-        given = {index: handle for index, handle in handles.items() if self._given(index, handle)}
-        whole = {index: handle for index, handle in given.items() if not self._divided(handle)}
-        if given and not whole:
+        """The GPUs that CUDA_VISIBLE_DEVICES allows and MIG does not divide. Sets `why_not` where none is left."""
+        allowed = {index: handle for index, handle in handles.items() if self._allowed(index, handle)}
+        whole = {index: handle for index, handle in allowed.items() if not self._divided(handle)}
+        if allowed and not whole:
             self.why_not = "MIG divides every GPU, and only whole ones are measured"
         elif not whole:
             self.why_not = "CUDA_VISIBLE_DEVICES leaves none" if handles else "the driver knows no GPU"
         return whole
 
-    def _given(self, index: int, handle: Any) -> bool:
-        """Whether CUDA_VISIBLE_DEVICES, where a scheduler or user has set it, leaves this GPU to us."""
-        allowed = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if allowed is None:
+    def _allowed(self, index: int, handle: Any) -> bool:
+        """Whether CUDA_VISIBLE_DEVICES, which a scheduler or user may set, names this GPU or is not set."""
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+        if visible is None:
             return True
-        words = [word.strip() for word in allowed.split(",") if word.strip()]
+        words = [word.strip() for word in visible.split(",") if word.strip()]
         return any(_means(word, index, self._uuid(handle)) for word in words)
 
     def _divided(self, handle: Any) -> bool:
         return bool((self._ask(self._nvml.nvmlDeviceGetMigMode, handle) or (0, 0))[0])
 
     def _choose(self, wanted: str) -> None:
-        """Keep the GPUs asked for."""
+        """Keep the GPUs that the setting asks for."""
         if wanted == ALL:
             return
         if not wanted.startswith(DEVICES):
@@ -114,15 +114,15 @@ class Nvml:
         }
 
     def _listing(self) -> str:
-        named = [f"{gpu['index']} ({gpu['name']}, {gpu['uuid']})" for gpu in self.describe()]
-        return "; ".join(named) or f"none ({self.why_not})"
+        gpus = [f"{gpu['index']} ({gpu['name']}, {gpu['uuid']})" for gpu in self.describe()]
+        return "; ".join(gpus) or f"none ({self.why_not})"
 
     def driver(self) -> str | None:
-        """Version of the driver."""
+        """The version of the driver."""
         return _text(self._ask(self._nvml.nvmlSystemGetDriverVersion)) if self._handles else None
 
     def describe(self) -> list[dict[str, Any]]:
-        """What does not change about each GPU, for the machine record."""
+        """The constant facts of each GPU, for the record of the machine. Units are in the keys; clocks in MHz."""
         nvml = self._nvml if self._handles else None
         return [
             {
@@ -134,7 +134,7 @@ class Nvml:
                 "power_limit_w": _scaled(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle), 1000),
                 "sm_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
                 "memory_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
-                # A desktop takes memory and time of it.
+                # A desktop takes memory and time of the GPU.
                 "display_active": _yes_or_no(self._ask(nvml.nvmlDeviceGetDisplayActive, handle)),
             }
             for index, handle in self._handles.items()
@@ -142,7 +142,7 @@ class Nvml:
         ]
 
     def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        """One telemetry row (see schema.TELEMETRY) for each GPU, or for those asked for."""
+        """A row of telemetry (see schema.TELEMETRY) for each GPU, or for the indices in `devices`."""
         return [
             self._sample(index, handle)
             for index, handle in self._handles.items()
@@ -150,7 +150,7 @@ class Nvml:
         ]
 
     def processes(self, index: int) -> dict[int, float | None]:
-        """Processes that compute on a GPU: MiB they hold there, by process id; none where the driver does not tell."""
+        """The processes that compute on a GPU: memory in MiB by process id. Empty where the driver hides them."""
         nvml, handle = self._nvml, self._handles[index]
         running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
         if running is None:  # a driver before 510
@@ -182,12 +182,12 @@ class Nvml:
 
 
 def wsl() -> bool:
-    """Whether this Linux runs in Windows (WSL2), whose driver passes GPUs through /dev/dxg, all or none."""
+    """Whether this Linux runs in Windows (WSL2). Its driver passes all GPUs, or none, through /dev/dxg."""
     return Path("/dev/dxg").exists() or "microsoft" in platform.release().lower()
 
 
 def throttle_reasons(bits: int | None) -> str | None:
-    """Names of the reasons whose bits are set, joined by '+'; an idle GPU counts as not throttled."""
+    """The names of the reasons whose bits are set, joined by '+'. An idle GPU counts as not throttled."""
     if bits is None:
         return None
     names = [name for bit, name in _THROTTLE_REASONS.items() if bits & bit and name != "gpu_idle"]
@@ -196,7 +196,7 @@ def throttle_reasons(bits: int | None) -> str | None:
 
 
 def _means(word: str, index: int, uuid: str | None) -> bool:
-    """Whether a word for a GPU, its index or the beginning of its UUID, is this one's."""
+    """Whether a word names this GPU: by its index, or by the beginning of its UUID."""
     return word == str(index) or (not word.isdigit() and (uuid or "").startswith(word))
 
 
@@ -209,7 +209,7 @@ def _yes_or_no(value: Any) -> bool | None:
 
 
 def _text(value: Any) -> str | None:
-    """Older NVML bindings give bytes."""
+    """A text of NVML; older bindings give bytes."""
     return value.decode() if isinstance(value, bytes) else value
 
 

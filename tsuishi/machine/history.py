@@ -1,8 +1,8 @@
-"""What things took on this machine, and so what they will take.
+"""Durations of earlier work on this machine, and estimates of later work from them.
 
-Specs hold guesses, in seconds of some other machine. What was measured here comes first: the same trial, build or
-report; else the guess, scaled by how guesses of the same kind turned out here; else the guess, scaled by a calculation
-that takes known time on the other machine.
+Specs hold guesses: the seconds on another machine. An estimate is, in this order: the duration of the same trial, build
+or report here; the guess times the ratio of duration to guess for work of the same kind here; the guess times the ratio
+of a fixed calculation's durations on both machines.
 """
 
 import statistics
@@ -15,24 +15,24 @@ from typing import Any
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 
-# What `calibration_s` takes where the guesses of images/*.toml and suites/*.toml were measured.
+# `calibration_s` on the machine where the guesses of images/*.toml and suites/*.toml were measured.
 _REFERENCE_S = 0.30
-# What a report takes there, for a run as a budget of minutes makes it.
+# The duration of a report there, for a run of some minutes.
 _REPORT_S = 12.0
-# Under which name it knows how fast things are fetched: seconds for each of so many bytes.
+# The name of downloads; their duration is in seconds per DOWNLOAD_BYTES.
 DOWNLOAD, DOWNLOAD_BYTES = "download", 1e6
-# Of each thing the latest measurements, and of a kind of guesses the latest ratios.
+# The latest durations that are kept for each name, and the latest ratios for each kind.
 _KEPT, _RATIOS = 7, 40
-# A guess that nothing measured here supports is taken to be too low by so much.
+# A guess without any measurement here is raised by this factor.
 _CAUTION = 1.15
-# A kind of guess is scaled by what was measured once there is this much of it.
+# Ratios of a kind that are needed to scale a guess.
 _FEWEST_RATIOS = 3
 
 
 class History:
-    """Durations on one machine, in seconds, by the names of things; kept in a file of the cache.
+    """Durations in seconds by the name of the work, kept in a file of the cache.
 
-    `machine` is the id of the machine's record: what another machine took says nothing here.
+    `machine` is the id of the machine's record: durations of other machines do not count.
     """
 
     def __init__(self, cache: Path, machine: str) -> None:
@@ -47,7 +47,7 @@ class History:
             self._durations, self._ratios = {}, {}  # a damaged file is no reason not to plan
 
     def expected_s(self, name: str, guess_s: float, kinds: Iterable[str] = ()) -> float:
-        """Seconds that something will take. `kinds`: what its guess has in common with others', the closest first."""
+        """The estimated duration in seconds. `kinds` are the kinds that the work belongs to, the narrowest first."""
         if measured := self._durations.get(name):
             return statistics.median(measured)
         for kind in kinds:
@@ -56,45 +56,45 @@ class History:
         return guess_s * self.slowness * _CAUTION
 
     def measured(self, name: str) -> bool:
-        """Whether something was measured here."""
+        """Whether this work was measured here."""
         return name in self._durations
 
     def learn(self, name: str, took_s: float, guess_s: float = 0.0, kinds: Iterable[str] = ()) -> None:
-        """Remember what something took."""
+        """Remember a duration in seconds, and its ratio to the guess for each kind of the work."""
         self._durations[name] = [*self._durations.get(name, ()), round(took_s, 3)][-_KEPT:]
         if guess_s > 0:
             for kind in kinds:
                 self._ratios[kind] = [*self._ratios.get(kind, ()), round(took_s / guess_s, 4)][-_RATIOS:]
 
     def keep(self) -> None:
-        """Write it down for the next call."""
+        """Write the file, for the next command."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
         files.write_json(self._path, {"durations": self._durations, "ratios": self._ratios})
 
     @cached_property
     def slowness(self) -> float:
-        """How many times longer this machine takes for a calculation than the one where the guesses come from."""
+        """The duration of a calculation here over that on the machine of the guesses."""
         return calibration_s() / _REFERENCE_S
 
     @property
     def report_s(self) -> float:
-        """Seconds that a report will take."""
+        """The estimated duration of a report, in seconds."""
         return self.expected_s("report", _REPORT_S)
 
 
 def calibration_s() -> float:
-    """Seconds of a fixed calculation in Python alone, the faster of two goes.
+    """The duration of a fixed calculation in seconds, the shorter of two tries.
 
-    An interpreter's loop, as start-up of frameworks and installing of packages are such loops for the most part.
+    It is a loop in Python, because the start of a framework and the installation of packages mostly interpret Python.
     """
 
-    def go() -> float:
+    def try_s() -> float:
         begun, total = time.perf_counter(), 0
         for number in range(4_000_000):
             total += number & 7
         return time.perf_counter() - begun
 
-    return min(go(), go())
+    return min(try_s(), try_s())
 
 
 def _numbers(values: Any) -> list[float]:

@@ -1,4 +1,4 @@
-"""Finding CPythons on this machine."""
+"""Finds the CPythons of this machine."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tsuishi.machine import environ
 
-# Where version managers and distributions put interpreters, beside PATH.
+# The folders of version managers and distributions; PATH comes before them.
 _FOLDERS = (
     "~/.pyenv/versions/*/bin",
     "$PYENV_ROOT/versions/*/bin",
@@ -25,25 +25,25 @@ _FOLDERS = (
 
 
 def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
-    """A CPython of that major.minor version which runs, newest patch first; None where there is none."""
-    found = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
-    fitting = [executable for executable, full in found.items() if full.startswith(f"{version}.")]
-    return max(fitting, key=lambda path: [int(part) for part in re.findall(r"\d+", found[path])], default=None)
+    """The newest CPython of a version (major.minor) that runs; None where there is none."""
+    versions = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
+    matches = [executable for executable, full in versions.items() if full.startswith(f"{version}.")]
+    return max(matches, key=lambda path: [int(part) for part in re.findall(r"\d+", versions[path])], default=None)
 
 
 def full_version(python: Path) -> str:
-    """`3.6.15` for a CPython that runs; empty for anything else."""
+    """The full version of a CPython that runs, as `3.6.15`; empty for any other program."""
     return next((full for _, full in _ask(python)), "")
 
 
 def real_executable(python: Path) -> Path:
-    """What a version manager's shim starts; the path itself for anything else."""
+    """The interpreter that a version manager's shim starts; the path itself for any other program."""
     return next((executable for executable, _ in _ask(python)), python)
 
 
 @cache
 def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
-    """The real executable behind a name (a version manager's shim, say) and its version; nothing where none runs."""
+    """The real executable behind a path (of a shim, say) and its version; empty where no CPython runs."""
     code = (
         "import sys, platform; "
         "print(platform.python_implementation(), '%d.%d.%d' % sys.version_info[:3], sys.executable)"
