@@ -1,1 +1,1 @@
-"""The numbers that follow from samples, with intervals. Pure functions."""
+"""Numbers that follow from samples, and their intervals. Pure functions."""

@@ -1,4 +1,4 @@
-"""What disturbs a measurement while it runs: clocks held back, clocks and step times that change."""
+"""Disturbances during a measurement: throttled clocks, and clocks or step times that drift."""
 
 from collections.abc import Sequence
 
@@ -8,35 +8,35 @@ from tsuishi.estimates.gpu_use import measured_on_gpus
 from tsuishi.results.frames import Results
 from tsuishi.specs.quantities import MEASURED
 
-# What changes by more than this share from the first third of a trial to the last has drifted.
+# A larger relative change from the first third of a trial to its last third is a drift.
 DRIFT = 0.05
-# Blocks of a trial whose thirds can be compared: a third of two or more.
+# The fewest blocks of a trial: each third has two.
 LEAST_BLOCKS = 6
 
 
 def throttled(results: Results) -> pd.Series:
-    """By trial: the share of its GPU ticks in measured phases at which clocks were held back; where there are any."""
+    """By trial: the share of its GPU ticks in measured phases with throttled clocks; only trials with such ticks."""
     ticks = _counting(measured_on_gpus(results.telemetry), results)
     shares = (ticks["throttle_reasons"].astype("object") != "").groupby(ticks["trial"]).mean()
     return shares[shares > 0]
 
 
 def throttle_reasons(results: Results) -> list[str]:
-    """Why clocks were held back in measured phases, as the driver names it, each reason once."""
+    """The driver's names of the reasons for throttled clocks in measured phases, each once."""
     ticks = _counting(measured_on_gpus(results.telemetry), results)
     return sorted({reason for reasons in ticks["throttle_reasons"].unique() for reason in reasons.split("+")} - {""})
 
 
 def clock_drifts(results: Results) -> pd.Series:
-    """By trial: the largest relative change of a GPU's mean clock, of those that drifted; over measured ticks."""
+    """By trial: the largest relative drift of a GPU's clock in measured phases; only trials that drifted."""
     ticks = _counting(measured_on_gpus(results.telemetry), results)
     return _drifted(ticks.dropna(subset=["sm_clock_mhz"]), "sm_clock_mhz", ["trial", "device"], least=3)
 
 
 def step_drifts(results: Results) -> pd.Series:
-    """By trial: the relative change of the time of a step, of those that drifted; over the blocks of a phase.
+    """By trial: the relative drift of the time of a step over the blocks of a phase; only trials that drifted.
 
-    Trials of fewer than LEAST_BLOCKS blocks tell nothing, nor does a first epoch, which is always another.
+    Trials of fewer than LEAST_BLOCKS blocks are left out. A first epoch is left out too, as it always differs.
     """
     samples = _counting(results.samples, results)
     first_epoch = (samples["phase"] == "epoch") & (samples["index"] == 0)
@@ -46,14 +46,15 @@ def step_drifts(results: Results) -> pd.Series:
 
 
 def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
-    """The rows of trials that count and are ok."""
+    """The rows of trials that count and whose status is ok."""
     return rows[rows["trial"].isin(results.counting.index[results.counting["status"] == "ok"])]
 
 
 def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int) -> pd.Series:
-    """By trial: last third over first third of its rows, less 1 (medians), the largest of its groups of `keys`.
+    """By trial: the largest drift among its groups of `keys`, if it is larger than DRIFT.
 
-    Only of groups of `least` rows or more, and only what is larger than DRIFT.
+    A drift is the median of the last third of a group's rows over that of the first third, minus 1. Groups of fewer
+    than `least` rows are left out.
     """
     groups = rows.groupby(list(keys), observed=True)[column]
     place, size = groups.cumcount(), groups.transform("size")

@@ -1,4 +1,4 @@
-"""How a trial used its GPUs over the measured phases, from its telemetry."""
+"""The use of GPUs by a trial in its measured phases, from telemetry."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ HOST = "host"
 
 
 def gpu_number(device: str) -> int:
-    """The GPU's index on its machine, from the telemetry's name for it: gpu<index>."""
+    """The index of a GPU on its machine, from its name in telemetry: gpu<index>."""
     return int(device.removeprefix("gpu"))
 
 
 def device_order(device: str) -> tuple[bool, int, str]:
-    """The key that sorts devices of telemetry: the host, then GPUs by their index."""
+    """The key to sort devices of telemetry: the host first, then GPUs by index."""
     return device != HOST, len(device), device
 
 
@@ -28,35 +28,37 @@ def measured_on_gpus(telemetry: pd.DataFrame) -> pd.DataFrame:
 
 
 def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
-    """Quantities by trial (its index in `trials`), of all that have telemetry of GPUs in their measured phases.
+    """Quantities by trial (its index in `trials`), for trials with telemetry of GPUs in their measured phases.
 
-    gpu<i>_…: of the trial's i-th GPU; mean utilisation (the share of time with some kernel running, not how much of the
-    GPU it filled), mean power, largest memory in use. gpu_utilisation_percent: mean over the GPUs. gpu_imbalance: of
-    their utilisation; one GPU has none. peak_gpu_memory_mib: sum over the GPUs of each one's largest.
-    least_gpu_memory_share: the smallest of these over that GPU's memory, of GPUs whose memory was recorded.
+    - gpu<i>_utilisation_percent, gpu<i>_power_w, gpu<i>_memory_mib: mean utilisation, mean power and largest memory in
+      use of the trial's i-th GPU. Utilisation is the share of time in which a kernel ran, of any size.
+    - gpu_utilisation_percent: the mean over GPUs.
+    - gpu_imbalance: that of their utilisation, for two GPUs or more.
+    - peak_gpu_memory_mib: the sum over GPUs of their largest memory in use.
+    - least_gpu_memory_share: the smallest share of a GPU's memory that was in use, of GPUs whose memory is recorded.
     """
     ticks = measured_on_gpus(results.telemetry)
-    used = ticks.groupby(["trial", "device"], observed=True, as_index=False).agg(
+    use = ticks.groupby(["trial", "device"], observed=True, as_index=False).agg(
         utilisation_percent=("utilisation_percent", "mean"),
         power_w=("power_w", "mean"),
         memory_mib=("memory_used_mib", "max"),
     )
     by_trial: dict[int, list[Any]] = defaultdict(list)
-    for row in named_rows(used):
+    for row in named_rows(use):
         by_trial[row.trial].append(row)
     machines = results.trials["machine_record"].to_dict()
-    found = {}
+    by_quantity = {}
     for trial, rows in by_trial.items():
         rows.sort(key=lambda row: gpu_number(row.device))
         gpus = results.records.get(machines[trial], {}).get("gpus") or []
         memory = {gpu.get("index"): gpu.get("memory_mib") for gpu in gpus}
         quantities = dict(_of_trial(rows, [memory.get(gpu_number(row.device)) for row in rows]))
-        found[trial] = {quantity: value for quantity, value in quantities.items() if not pd.isna(value)}
-    return found
+        by_quantity[trial] = {quantity: value for quantity, value in quantities.items() if not pd.isna(value)}
+    return by_quantity
 
 
 def _of_trial(rows: Sequence[Any], memory_mib: Sequence[float | None]) -> Iterator[tuple[str, float]]:
-    """The quantities of one trial, from what each GPU did and how much memory it has; NaN where it was not sampled."""
+    """The quantities of a trial, from a row of its use and the memory of each GPU; NaN where telemetry has no value."""
     for place, row in enumerate(rows):
         yield f"gpu{place}_utilisation_percent", row.utilisation_percent
         yield f"gpu{place}_power_w", row.power_w

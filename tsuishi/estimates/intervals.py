@@ -1,7 +1,7 @@
-"""Intervals: how well means over trials are known, and what is reckoned from them (docs/method.md).
+"""Intervals of means over trials, and of sums and ratios of such means (docs/method.md, "From blocks to intervals").
 
-Trials scatter in proportion to what they measure, so ratios are reckoned from means of logarithms; the scatter between
-trials is pooled over the cases of a suite, as three trials alone say little about theirs.
+Trials scatter in proportion to their value, so a ratio is computed from means of logarithms. The scatter between trials
+is pooled over the cases of a suite, as three trials say little about their own scatter.
 """
 
 import math
@@ -12,14 +12,14 @@ import pandas as pd
 from scipy import special
 
 CONFIDENCE = 0.95
-# Trials of a case that a verdict, or a best one of several, can rest on.
+# The fewest trials of a case for a verdict, or for a best one of several sides.
 FEWEST_TRIALS = 3
-# Over the cases of which the scatter between trials is pooled.
+# The scatter between trials is pooled over all cases that agree in these columns.
 _POOLED = ["suite", "protocol", "column", "quantity"]
 
 
 class Region(NamedTuple):
-    """An open interval of values; infinite where it has no end."""
+    """An open interval of values; an end may be infinite."""
 
     low: float
     high: float
@@ -29,14 +29,14 @@ class Region(NamedTuple):
 
 
 class Pool(NamedTuple):
-    """The variance between trials of one case, from several cases together; its degrees of freedom."""
+    """The pooled variance between the trials of a case, and its degrees of freedom."""
 
     variance: float
     freedom: int
 
 
 class Term(NamedTuple):
-    """A mean over so many trials; `pool` says how far they scatter. None: nothing is known of that."""
+    """A mean over `trials`, with the pool of their scatter; None where the scatter is unknown."""
 
     mean: float
     trials: int
@@ -46,8 +46,8 @@ class Term(NamedTuple):
 class Contrast(NamedTuple):
     """A weighted sum of means: its value, standard error and degrees of freedom (Student's t).
 
-    `error` is None where no scatter is known, as for published numbers and single trials: then there is no interval,
-    and being inside or outside a region is a matter of the value alone.
+    `error` is None where the scatter is unknown, as for published numbers and single trials. Then there is no interval,
+    and the value alone decides whether the sum is in a region.
     """
 
     value: float
@@ -55,22 +55,22 @@ class Contrast(NamedTuple):
     freedom: float
 
     def interval(self, confidence: float = CONFIDENCE) -> Region | None:
-        """From low to high; None where no scatter is known."""
+        """The interval of this confidence; None where the scatter is unknown."""
         if self.error is None:
             return None
         reach = student(self.freedom, confidence) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 
     def p_inside(self, region: Region) -> float:
-        """The smallest a for which the 1 - a interval lies in the region: two one-sided tests, Schuirmann 1987."""
+        """The smallest a whose 1 - a interval lies in the region: two one-sided tests, Schuirmann 1987."""
         return min(1.0, 2 * max(self._p_above(region.low), self._p_below(region.high)))
 
     def p_outside(self, region: Region) -> float:
-        """The smallest a for which the 1 - a interval and the region have nothing in common."""
+        """The smallest a whose 1 - a interval has nothing in common with the region."""
         return min(1.0, 2 * min(self._p_below(region.low), self._p_above(region.high)))
 
     def _p_above(self, bound: float) -> float:
-        """One-sided p that the truth is above the bound."""
+        """The one-sided p value for a true sum above the bound."""
         if not self.error or math.isinf(bound):
             return 0.0 if self.value > bound else 1.0
         return float(special.stdtr(self.freedom, (bound - self.value) / self.error))
@@ -80,12 +80,12 @@ class Contrast(NamedTuple):
 
 
 def student(freedom: float, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors an interval reaches to either side."""
+    """Half the length of an interval, in standard errors."""
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
 def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
-    """The pooled variance of groups, one per case: squares about each group's own mean. None for single values only."""
+    """The pooled variance of groups of values, each about its own mean. None where every group has one value."""
     squares, freedom = 0.0, 0
     for group in groups:
         middle = math.fsum(group) / len(group)
@@ -95,19 +95,19 @@ def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
 
 
 def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
-    """The sum of weight times mean, of independent means; freedom over several pools by Satterthwaite (1946).
+    """The sum of weight times mean, for independent means. Its error is None where a term has no pool.
 
-    Means of one pool share its variance, so their contrast has exactly the pool's degrees of freedom.
+    Means of one pool have the pool's degrees of freedom exactly; for several pools they are Satterthwaite's (1946).
     """
     terms = list(weighted)
     value = math.fsum(weight * term.mean for weight, term in terms)
-    # Two pools that happen to be equal are taken for one, of fewer degrees of freedom: the interval is no shorter.
+    # Two equal pools count as one, with fewer degrees of freedom: the interval does not become shorter.
     shares: dict[Pool, float] = {}
     for weight, term in terms:
         if term.pool is None:
             return Contrast(value, None, math.inf)
         shares[term.pool] = shares.get(term.pool, 0.0) + weight**2 / term.trials
-    variances = [(of.variance * share, of.freedom) for of, share in shares.items()]
+    variances = [(known.variance * share, known.freedom) for known, share in shares.items()]
     total = math.fsum(variance for variance, _ in variances)
     if math.isinf(total):
         return Contrast(value, total, 1.0)
@@ -116,39 +116,38 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
 
 
 def ratio(above: Term, below: Term) -> Contrast:
-    """The logarithm of above over below, from terms of logarithms."""
+    """The logarithm of `above` over `below`, from terms of logarithms."""
     return contrast([(1.0, above), (-1.0, below)])
 
 
+# By (case id, column, quantity).
 Terms = Mapping[tuple[str, str, str], Term]
-
-
-# By what is pooled (suite, protocol, column, quantity) and by case id: the values of its trials.
+# By (suite, protocol, column, quantity), as scatter is pooled, and by case id: the values of the case's trials.
 Values = Mapping[tuple[str, str, str, str], dict[str, list[float]]]
 
 
 def trial_values(estimates: pd.DataFrame) -> Values:
-    """The values that terms are made of, from estimates.trial_estimates."""
-    found: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
+    """The values of trials, from samples.trial_estimates."""
+    pools: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
     columns = [estimates[name].tolist() for name in (*_POOLED, "case_id", "value")]
     for suite, protocol, column, quantity, case_id, value in zip(*columns, strict=True):
-        found.setdefault((suite, protocol, column, quantity), {}).setdefault(case_id, []).append(float(value))
-    return found
+        pools.setdefault((suite, protocol, column, quantity), {}).setdefault(case_id, []).append(float(value))
+    return pools
 
 
 def case_terms(pools: Values, logarithmic: bool = True) -> dict[tuple[str, str, str], Term]:
-    """The term of every case, by (case id, column, quantity).
+    """The term of every case, by (case id, column, quantity): of logarithms, or of the values themselves.
 
-    Of logarithms, or of the values themselves. Of logarithms there is none for a case with a trial of 0 or less.
+    A case with a trial of 0 or less has no term of logarithms.
     """
-    found: dict[tuple[str, str, str], Term] = {}
+    terms: dict[tuple[str, str, str], Term] = {}
     for (_, _, column, quantity), values_of in pools.items():
         groups = _logarithms(values_of) if logarithmic else values_of
         shared = pool(groups.values())
         for case_id, values in groups.items():
-            found[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), shared)
-    return found
+            terms[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), shared)
+    return terms
 
 
 def _logarithms(groups: dict[str, list[float]]) -> dict[str, list[float]]:
-    return {case: [math.log(one) for one in values] for case, values in groups.items() if min(values) > 0}
+    return {case: [math.log(value) for value in values] for case, values in groups.items() if min(values) > 0}

@@ -1,7 +1,4 @@
-"""Estimates: the numbers that follow from a run's samples, block by block, for every trial and every case.
-
-Blocks make a trial's estimate (pure arithmetic, docs/method.md), trials make a case's.
-"""
+"""Estimates of the quantities of trials, from their timed blocks, and of cases, from their trials (docs/method.md)."""
 
 import math
 import statistics
@@ -17,20 +14,20 @@ from tsuishi.results.frames import CASE_KEYS, Results, named_rows
 from tsuishi.results.reader import TRIAL
 from tsuishi.specs.quantities import MEASURED, QUANTITIES
 
-# An epoch of CIFAR-10, and how many of them the sources of 2019 ran.
+# The images of an epoch of CIFAR-10, and the epochs that the sources of 2019 ran.
 EPOCH_IMAGES = 50_000
 EPOCHS = 100
 
 _UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
 _QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
-# What a workload calls it, where the published tables have another word.
+# Names in published tables, by the names of workloads.
 _QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
-# What the metrics `flops` and `bytes` are the work of one step of: of these phases, the first that a trial has.
+# The metrics `flops` and `bytes` are the work of a step in the first of these phases that a trial has.
 _WORKING = ("measure", "compute", "later_runs", "step", "epoch")
 
 
 class Block(NamedTuple):
-    """One timed block: wall seconds over so many steps and images (both whole numbers)."""
+    """A timed block: its steps and images (whole numbers), and its wall time in seconds."""
 
     steps: int
     images: int
@@ -43,9 +40,9 @@ class Block(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """A quantity of one trial. `low`, `high`: quartiles of its blocks (None for a single one).
+    """A quantity of a trial. `low` and `high` are the quartiles of its blocks; None for a single block.
 
-    The quartiles say how steady one process was; they are no interval for the case.
+    The quartiles say how steady a process was; they are no interval for the case. `derived`: no block measured it.
     """
 
     quantity: str
@@ -58,33 +55,34 @@ class Estimate(NamedTuple):
 
 @cache
 def unit_of(quantity: str) -> str:
-    """The unit a quantity's name ends with; 1 for a pure number."""
+    """The unit of a quantity, by the table of quantities or the end of its name; 1 for a pure number."""
     if quantity in QUANTITIES:
         return QUANTITIES[quantity].unit
     return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
 
 
 def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epochs: bool) -> Iterator[Estimate]:
-    """What one trial says, from its blocks by phase. Times in seconds, throughput in images/s.
+    """The estimates of a trial from its blocks by phase. Times are in seconds, throughput in images/s.
 
-    epochs: whether an epoch of CIFAR-10 can be derived from its steps.
-
-    Per phase: the median over blocks of the seconds per step (docs/method.md, "From blocks to intervals").
+    For each phase the median over blocks of the seconds per step (docs/method.md, "From blocks to intervals").
+    `epochs`: whether an epoch of CIFAR-10 may be derived from its steps.
     """
     for phase, blocks in phases.items():
         if phase == "epoch":
-            yield from _epochs_timed(blocks, batch_size)
+            yield from _timed_epochs(blocks, batch_size)
         else:
             yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
         if phase in ("measure", "step", "epoch"):
             yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
     if epochs and batch_size and "measure" in phases:
-        yield from _epochs_derived(phases, batch_size)
+        yield from _derived_epochs(phases, batch_size)
 
 
-def _median_over(quantity: str, blocks: list[Block], of: Callable[[Block], float], derived: bool = False) -> Estimate:
-    """The median over blocks of what `of` makes of each, with the quartiles where there are two blocks or more."""
-    values = [of(block) for block in blocks]
+def _median_over(
+    quantity: str, blocks: list[Block], value_of: Callable[[Block], float], derived: bool = False
+) -> Estimate:
+    """The median over blocks of `value_of` a block, with the quartiles where there are two blocks or more."""
+    values = [value_of(block) for block in blocks]
     if len(values) == 1:
         return Estimate(quantity, values[0], None, None, 1, derived)
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -96,27 +94,27 @@ def _throughput(blocks: list[Block]) -> Iterator[Estimate]:
 
 
 def _rate(
-    quantity: str, blocks: list[Block], of: Callable[[Block], float], times: float = 1.0, derived: bool = False
+    quantity: str, blocks: list[Block], work_of: Callable[[Block], float], factor: float = 1.0, derived: bool = False
 ) -> Iterator[Estimate]:
-    """`times` what `of` says was done, over seconds in total: averaging the blocks' rates weighs slow ones too little.
+    """`factor` times the total work over the total time: an average of rates gives slow blocks too little weight.
 
-    Nothing where nothing was done, or in no time.
+    No estimate where the work or the time of a block is 0.
     """
-    done, seconds = times * sum(map(of, blocks)), sum(block.seconds for block in blocks)
-    if done and all(block.seconds > 0 for block in blocks):
-        spread = _median_over(quantity, blocks, lambda block: times * of(block) / block.seconds, derived)
-        yield spread._replace(value=done / seconds)
+    work, seconds = factor * sum(map(work_of, blocks)), sum(block.seconds for block in blocks)
+    if work and all(block.seconds > 0 for block in blocks):
+        spread = _median_over(quantity, blocks, lambda block: factor * work_of(block) / block.seconds, derived)
+        yield spread._replace(value=work / seconds)
 
 
 def work_estimates(
     phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None
 ) -> Iterator[Estimate]:
-    """Rates that follow from what a workload says a step does, with the blocks' spread; all are derived.
+    """Rates from the work that a workload reports for a step, with the spread of the blocks. All are derived.
 
-    flops_per_s and bytes_per_s: analytic work of one step (metrics `flops`, `bytes`) over its time. An epoch has as
-    many steps as its images fill batches: the last, smaller one does less.
-    distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step, as an image that several
-    devices get in one step is one image to the user (docs/method.md, "Same images").
+    - flops_per_s, bytes_per_s: the analytic work of a step (metrics `flops`, `bytes`) over its time. An epoch counts
+      images / batch steps, a fraction, as its last batch may be smaller.
+    - distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step; an image that several
+      devices get in a step counts once (docs/method.md, "Same images").
     """
     phase = next((name for name in _WORKING if name in phases), None)
     if phase is None:
@@ -133,10 +131,10 @@ def work_estimates(
         yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)
 
 
-def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
-    """Epochs that were run as such. A shortened one is brought to 50,000 images by its later steps, and so marked.
+def _timed_epochs(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
+    """Epochs that a trial ran. A shortened epoch is extended to 50,000 images by its later steps, and marked derived.
 
-    The total is first + 99 x mean of the later ones (docs/method.md, "Steady protocol" 4).
+    The total is the first epoch + 99 x the mean of the later epochs (docs/method.md, "Steady protocol" 4).
     """
     first, later = epochs[0], epochs[1:]
 
@@ -155,8 +153,8 @@ def _epochs_timed(epochs: list[Block], batch_size: int | None) -> Iterator[Estim
         yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != EPOCHS)
 
 
-def _epochs_derived(phases: dict[str, list[Block]], batch_size: int) -> Iterator[Estimate]:
-    """Epochs nobody ran: ceil(50,000 / batch) steps of the median step, the first with its own first two steps."""
+def _derived_epochs(phases: dict[str, list[Block]], batch_size: int) -> Iterator[Estimate]:
+    """Epochs that nobody ran: ceil(50,000 / batch) median steps; the first epoch has the trial's first two steps."""
     steps = math.ceil(EPOCH_IMAGES / batch_size)
     epoch = _median_over("median_epoch_s", phases["measure"], lambda block: block.step_s * steps, derived=True)
     if "first_step" in phases and "second_step" in phases and steps >= 2:
@@ -167,7 +165,7 @@ def _epochs_derived(phases: dict[str, list[Block]], batch_size: int) -> Iterator
 
 
 def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterator[Estimate]:
-    """J per image, from the energy of the measured phases (NaN where nothing counted it) and their images."""
+    """Energy per image in J. `energy_j`: that of the measured phases; NaN where no GPU counts it."""
     images = sum(block.images for phase in MEASURED for block in phases.get(phase, ()))
     if images and not math.isnan(energy_j):
         yield Estimate("energy_per_image_j", energy_j / images, None, None, 1)
@@ -176,7 +174,7 @@ def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterato
 def trial_estimates(results: Results) -> pd.DataFrame:
     """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived."""
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
-    used, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
+    gpu_use, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
     trials = results.counting[results.counting["status"] == "ok"]
     rows: list[tuple[Any, ...]] = []
@@ -185,55 +183,55 @@ def trial_estimates(results: Results) -> pd.DataFrame:
         batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
         blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
         values = {name: value for name, (value, _) in reported.items()}
-        found = [*phase_estimates(blocks, batch_size, epochs=_trains_on_cifar10(trial, values))]
-        found += work_estimates(blocks, values, batch_size)
-        found += [Estimate(name, value, None, None, 1) for name, value in used.get(trial.trial, {}).items()]
-        found += energy_estimates(blocks, trial.energy_j)
-        rows += [(*estimate, unit_of(estimate.quantity)) for estimate in found]
+        estimates = [*phase_estimates(blocks, batch_size, epochs=_trains_on_cifar10(trial, values))]
+        estimates += work_estimates(blocks, values, batch_size)
+        estimates += [Estimate(name, value, None, None, 1) for name, value in gpu_use.get(trial.trial, {}).items()]
+        estimates += energy_estimates(blocks, trial.energy_j)
+        rows += [(*estimate, unit_of(estimate.quantity)) for estimate in estimates]
         rows += [(name, value, None, None, 1, False, unit) for name, (value, unit) in reported.items()]
-        counts.append(len(found) + len(reported))
-    # Row by row, what is the same for all rows of a trial would be most of the work.
+        counts.append(len(estimates) + len(reported))
+    # The columns that all rows of a trial share are joined at once: in every row they would be most of the work.
     of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
-    told = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
-    return of_trials.join(told[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
+    of_rows = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
+    return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
 
 
 def _trains_on_cifar10(trial: Any, metrics: dict[str, float]) -> bool:
-    """Not so: inference, the network for MNIST, and towers that all get the same batch, whose epoch is another."""
+    """False for inference, for the network for MNIST, and for towers that all get the same batch: other epochs."""
     every_image_once = metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
     return trial.mode != "inference" and trial.model != "mlp" and every_image_once
 
 
 def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[float, str]]]:
-    """Value and unit by trial and quantity. One reported several times ends with what it came to (accuracy)."""
-    found: dict[int, dict[str, tuple[float, str]]] = {}
+    """Value and unit by trial and quantity; the last value of a quantity that was reported several times (accuracy)."""
+    by_trial: dict[int, dict[str, tuple[float, str]]] = {}
     columns = ("trial", "name", "value", "unit")
     for trial, name, value, unit in zip(*(metrics[name].tolist() for name in columns), strict=True):
-        found.setdefault(trial, {})[_QUANTITY_OF_METRIC.get(name, name)] = value, unit
-    return found
+        by_trial.setdefault(trial, {})[_QUANTITY_OF_METRIC.get(name, name)] = value, unit
+    return by_trial
 
 
 def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[Block]]]:
     """Blocks by trial and phase, in their order."""
-    found: dict[int, dict[str, list[Block]]] = {}
+    by_trial: dict[int, dict[str, list[Block]]] = {}
     columns = ("trial", "phase", "steps", "images", "seconds")
     for trial, phase, *block in zip(*(samples[name].tolist() for name in columns), strict=True):
-        found.setdefault(trial, {}).setdefault(phase, []).append(Block(*block))
-    return found
+        by_trial.setdefault(trial, {}).setdefault(phase, []).append(Block(*block))
+    return by_trial
 
 
 def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
-    """One row per case, column and quantity: the median over trials, `n`, and `low` to `high`.
+    """One row per case, column and quantity: the median over trials, the number `n` of trials, `low` and `high`.
 
-    What these two are is in `spread_kind`: "trials" (smallest and largest trial), "blocks" (quartiles of the blocks
-    of the only trial; this says nothing about the next trial) or "" (one trial, one number).
+    `spread_kind` says what `low` and `high` are: "trials" (smallest and largest trial), "blocks" (quartiles of the
+    blocks of the only trial, which say nothing about a next trial) or "" (a single number).
     """
     keys, flags = ["suite", "case_id", "column", "quantity"], ["simulated", "synthetic", "derived"]
-    # Flags are null where a workload did not say.
-    told = trials.assign(**{flag: trials[flag].eq(True).fillna(False).astype(bool) for flag in flags})
-    groups = told.groupby(keys, sort=True)
+    # Flags are null where a workload does not report them.
+    rows = trials.assign(**{flag: trials[flag].eq(True).fillna(False).astype(bool) for flag in flags})
+    groups = rows.groupby(keys, sort=True)
     spread = groups["value"].agg(estimate="median", n="size", smallest="min", largest="max")
-    first = told.drop_duplicates(keys).set_index(keys).loc[spread.index]
+    first = rows.drop_duplicates(keys).set_index(keys).loc[spread.index]
     several = spread["n"] > 1
     frame = first.assign(
         estimate=spread["estimate"],

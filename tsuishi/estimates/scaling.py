@@ -1,14 +1,14 @@
-"""Scaling: how much faster several devices are than one, at the same global batch and at the same batch per device."""
+"""Scaling: the speed-up of several devices over one, at the same global batch or the same batch per device."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-# What a case and its baseline may differ in; all other axes are the same.
+# A case and its baseline may differ in these axes only.
 _FREE = ("devices", "strategy", "batch_size")
 
 
 class SpeedPoint(NamedTuple):
-    """One case of one series (an environment, or published hardware): its axes, and images/s."""
+    """A case of a series (an environment, or published hardware): its axes and images/s."""
 
     series: str
     axes: Mapping[str, Any]
@@ -17,11 +17,11 @@ class SpeedPoint(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """A case on several devices against its baseline on one.
+    """A case on several devices, compared with its baseline on one device.
 
-    strong: the baseline has the same global batch, so the work of a step is shared. weak: it has the same batch per
-    device, so the work grows with the devices. speedup: images/s over the baseline's. Simulated devices share what one
-    device has: theirs says nothing about GPUs.
+    `kind`: "strong" where the baseline has the same global batch, so that devices share the work of a step; "weak"
+    where it has the same batch per device, so that work grows with the devices. `speedup`: images/s over the
+    baseline's. Simulated devices share one device: their speed-up says nothing about GPUs.
     """
 
     kind: Literal["strong", "weak"]
@@ -37,27 +37,28 @@ class Scaling(NamedTuple):
         return self.speedup / float(self.axes["devices"])
 
 
-def scalings(measured: Iterable[SpeedPoint]) -> Iterator[Scaling]:
-    """Every case on two devices or more with a baseline: 1 device, strategy none, all other axes equal.
+def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
+    """Every case on two devices or more that has a baseline: 1 device, strategy none, all other axes equal.
 
-    Strong ones first; in the order given. A weak one needs a batch that the devices share evenly.
+    Strong scalings come first, each kind in the order of `points`. Weak scaling needs a batch that the devices share
+    evenly.
     """
-    cases = [one for one in measured if {*_FREE} <= set(one.axes)]
+    cases = [point for point in points if {*_FREE} <= set(point.axes)]
     baselines = {
-        (one.series, _fixed(one.axes), one.axes["batch_size"]): one.images_per_s
-        for one in cases
-        if one.axes["devices"] == 1 and one.axes["strategy"] == "none"
+        (case.series, _fixed(case.axes), case.axes["batch_size"]): case.images_per_s
+        for case in cases
+        if case.axes["devices"] == 1 and case.axes["strategy"] == "none"
     }
     kinds: tuple[Literal["strong", "weak"], ...] = ("strong", "weak")
     for kind in kinds:
-        for one in cases:
-            devices, batch_size = one.axes["devices"], one.axes["batch_size"]
+        for case in cases:
+            devices, batch_size = case.axes["devices"], case.axes["batch_size"]
             if devices > 1 and (kind == "strong" or batch_size % devices == 0):
                 batch_size = batch_size if kind == "strong" else batch_size // devices
-                baseline = baselines.get((one.series, _fixed(one.axes), batch_size))
+                baseline = baselines.get((case.series, _fixed(case.axes), batch_size))
                 if baseline:
-                    speedup = one.images_per_s / baseline
-                    yield Scaling(kind, one.series, one.axes, batch_size, speedup, one.simulated)
+                    speedup = case.images_per_s / baseline
+                    yield Scaling(kind, case.series, case.axes, batch_size, speedup, case.simulated)
 
 
 def _fixed(axes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -1,7 +1,8 @@
-"""Telemetry of many trials, averaged until a page can hold it.
+"""Averages the telemetry of many trials, so that a page can hold it.
 
-A page has room for MOST_VALUES numbers. Each trial's time is cut into bins of equal width, as many for every trial, but
-no narrower than the ticks it was sampled at; where even LEAST_BINS are too many, later repetitions are left out.
+A page has room for MOST_VALUES numbers. The time of each trial is cut into bins of equal width: the same number for
+every trial, but none narrower than the time between two ticks. Where even LEAST_BINS are too many, later repetitions
+are left out.
 """
 
 from dataclasses import dataclass
@@ -16,11 +17,11 @@ from tsuishi.results.frames import Results, named_rows
 
 MOST_VALUES = 250_000
 LEAST_BINS, MOST_BINS = 8, 240
-# How many values a trial's name, title and phases weigh.
+# The name, title and phases of a trial take the room of so many values.
 _NAME_VALUES = 40
 _SIGNIFICANT_DIGITS = 4
 
-# What is shown. `memory_mib` is of the trial's processes on the host, and of anybody on a GPU.
+# `memory_mib` is that of the trial's processes on the host, and of all processes on a GPU.
 QUANTITIES = ("utilisation_percent", "memory_mib", "power_w", "sm_clock_mhz", "temperature_c")
 
 Numbers = npt.NDArray[np.float64]
@@ -28,10 +29,10 @@ Numbers = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Series:
-    """One trial over time: means over bins of `step_s` seconds from its start to `end_s`, by device and quantity.
+    """A trial over time: means over bins of `step_s` seconds from its start to `end_s`, by device and quantity.
 
-    `trial`: its index in Results.trials. Devices: the host, then GPUs. A value is None where no tick fell into the bin;
-    a device that never told a quantity has no list of it.
+    `trial` is its index in Results.trials. Devices are the host, then GPUs. A value is None where the bin has no tick.
+    A device without any value of a quantity has no list of it.
     """
 
     trial: int
@@ -41,64 +42,64 @@ class Series:
 
 
 def overview(results: Results, most_values: int = MOST_VALUES) -> list[Series]:
-    """The telemetry of every trial, in the order of Results.trials, averaged to fit into about so many values."""
+    """The telemetry of trials, in the order of Results.trials, averaged to about `most_values` numbers."""
     ticks = _ticks(results.telemetry)
     bins = _bins(_lengths(ticks), results.trials["repetition"], most_values)
     if bins.empty:
         return []
     means = _means(ticks, bins)
-    found = {row.trial: Series(row.trial, row.step_s, row.end_s, {}) for row in named_rows(bins.reset_index())}
-    lasts = bins["last"].to_dict()
+    by_trial = {row.trial: Series(row.trial, row.step_s, row.end_s, {}) for row in named_rows(bins.reset_index())}
+    last_bins = bins["last"].to_dict()
     trials, devices, places = (means.index.get_level_values(level).to_numpy() for level in range(3))
     begins = np.flatnonzero(np.r_[True, (trials[1:] != trials[:-1]) | (devices[1:] != devices[:-1])][: len(means)])
     values = {quantity: _rounded(means[quantity].to_numpy()) for quantity in QUANTITIES}
     for begin, end in pairwise([*begins.tolist(), len(means)]):
-        trial, at = trials[begin], slice(begin, end)
-        lists = {name: _by_bin(column[at], places[at], lasts[trial]) for name, column in values.items()}
-        found[trial].devices[devices[begin]] = {name: one for name, one in lists.items() if one}
-    return list(found.values())
+        trial, rows = trials[begin], slice(begin, end)
+        lists = {name: _by_bin(column[rows], places[rows], last_bins[trial]) for name, column in values.items()}
+        by_trial[trial].devices[devices[begin]] = {name: line for name, line in lists.items() if line}
+    return list(by_trial.values())
 
 
 def _ticks(telemetry: pd.DataFrame) -> pd.DataFrame:
-    """Telemetry's rows with what is shown of them; devices sort as they are listed."""
+    """The columns of telemetry that a page shows; devices sort by `device_order`."""
     names = sorted(telemetry["device"].unique(), key=device_order)
     memory_mib = telemetry["process_memory_mib"].fillna(telemetry["memory_used_mib"])
-    shown = telemetry.assign(device=pd.Categorical(telemetry["device"], categories=names), memory_mib=memory_mib)
-    return shown[["trial", "device", "elapsed_s", *QUANTITIES]]
+    ticks = telemetry.assign(device=pd.Categorical(telemetry["device"], categories=names), memory_mib=memory_mib)
+    return ticks[["trial", "device", "elapsed_s", *QUANTITIES]]
 
 
 def _lengths(ticks: pd.DataFrame) -> pd.DataFrame:
-    """By trial: how many ticks it has, the median time between two, the end, and how many lines it makes."""
+    """By trial: the number of its `ticks`, the median seconds between two, its end in seconds, its number of lines."""
     moments = ticks.drop_duplicates(["trial", "elapsed_s"])
     by_trial = moments.groupby("trial")["elapsed_s"]
-    told = ticks.groupby(["trial", "device"], observed=True)[[*QUANTITIES]].count() > 0
+    has_values = ticks.groupby(["trial", "device"], observed=True)[[*QUANTITIES]].count() > 0
     return pd.DataFrame(
         {
             "ticks": by_trial.size(),
             "tick_s": by_trial.diff().groupby(moments["trial"]).median().fillna(0.0),
             "end_s": by_trial.max(),
-            "lines": told.sum(axis=1).groupby("trial").sum(),
+            "lines": has_values.sum(axis=1).groupby("trial").sum(),
         }
     )
 
 
 def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd.DataFrame:
-    """By trial, of those that fit: the bins' width `step_s`, the number of the `last`, and `end_s`."""
+    """By trial, for the trials that fit on a page: the width of its bins `step_s`, its `last` bin, and `end_s`."""
 
     def values(trials: pd.DataFrame, bins: int) -> npt.NDArray[np.int64]:
         lines, ticks = (trials[name].to_numpy("int64") for name in ("lines", "ticks"))
-        found: npt.NDArray[np.int64] = _NAME_VALUES + lines * np.minimum(bins, ticks)
-        return found
+        counts: npt.NDArray[np.int64] = _NAME_VALUES + lines * np.minimum(bins, ticks)
+        return counts
 
-    early = lengths.loc[repetitions.reindex(lengths.index).fillna(1).sort_values(kind="stable").index]
-    fitting = early[values(early, LEAST_BINS).cumsum() <= most_values].sort_index()
-    every = range(MOST_BINS, LEAST_BINS, -1)
-    count = next((bins for bins in every if values(fitting, bins).sum() <= most_values), LEAST_BINS)
-    # Bins narrower than the ticks would leave holes.
-    width_s = np.maximum(fitting["tick_s"], fitting["end_s"] / count)
+    early_first = lengths.loc[repetitions.reindex(lengths.index).fillna(1).sort_values(kind="stable").index]
+    trials = early_first[values(early_first, LEAST_BINS).cumsum() <= most_values].sort_index()
+    choices = range(MOST_BINS, LEAST_BINS, -1)
+    count = next((bins for bins in choices if values(trials, bins).sum() <= most_values), LEAST_BINS)
+    # Bins that are narrower than the time between ticks would be empty.
+    width_s = np.maximum(trials["tick_s"], trials["end_s"] / count)
     step_s = np.maximum(np.ceil(1000 * width_s) / 1000, 0.001)
-    last = np.maximum(np.ceil(fitting["end_s"] / step_s) - 1, 0).astype("int64")
-    return pd.DataFrame({"step_s": step_s, "end_s": fitting["end_s"], "last": last})
+    last = np.maximum(np.ceil(trials["end_s"] / step_s) - 1, 0).astype("int64")
+    return pd.DataFrame({"step_s": step_s, "end_s": trials["end_s"], "last": last})
 
 
 def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
@@ -109,7 +110,7 @@ def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_bin(values: Numbers, places: npt.NDArray[np.int64], last: int) -> list[float | None]:
-    """Values at their places, None at the others; nothing where all of them are NaN."""
+    """A list of all bins with the values at their places and None elsewhere; empty where all values are NaN."""
     known = ~np.isnan(values)
     short = [int(value) if value.is_integer() else value for value in values[known].tolist()]
     if len(short) in (0, last + 1):
@@ -121,7 +122,7 @@ def _by_bin(values: Numbers, places: npt.NDArray[np.int64], last: int) -> list[f
 
 
 def _rounded(values: Numbers) -> Numbers:
-    """To _SIGNIFICANT_DIGITS, so that they are short in decimal."""
+    """The values with _SIGNIFICANT_DIGITS, so that they are short in decimal."""
     with np.errstate(divide="ignore"):
         digits = _SIGNIFICANT_DIGITS - 1 - np.floor(np.log10(np.abs(values)))
     power = np.power(10.0, np.abs(np.nan_to_num(digits, posinf=0.0)))

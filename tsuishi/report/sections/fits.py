@@ -117,7 +117,7 @@ class Fits:
                 yield [*_name(line, telling), text_cell(one.batch_size), *numbers, kink]
 
     def _identity(self, line: Line) -> dict[str, Any]:
-        return {**self._where, "series": line.whose, "published": self._published, **dict(line.axes)}
+        return {**self._where, "series": line.series, "published": self._published, **dict(line.axes)}
 
     def _summary(self, line: Line, fit: Fit | None) -> list[Cell]:
         points = len(self.points[line])
@@ -152,7 +152,7 @@ def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
 
 
 def _name(line: Line, telling: Iterable[str]) -> list[Cell]:
-    return [text_cell(line.whose), text_cell(case_text(dict(line.axes), set(telling)))]
+    return [text_cell(line.series), text_cell(case_text(dict(line.axes), set(telling)))]
 
 
 def _notes() -> list[str]:
