@@ -30,12 +30,13 @@ def checkout(root: Path, *behaviours: str, profile: str = "") -> Path:
     return root
 
 
-def invoke(root: Path, *arguments: str, **environ: str) -> "subprocess.CompletedProcess[str]":
+def invoke(root: Path, *arguments: str, folder: str = ".", **environ: str) -> "subprocess.CompletedProcess[str]":
+    """`invoke` in a folder of the checkout."""
     command = [sys.executable, "-m", "invoke", *arguments]
     given = {key: value for key, value in os.environ.items() if not key.startswith("INVOKE_")}
     given |= {"INVOKE_TSUISHI_CACHE": str(root / "cache"), "INVOKE_TSUISHI_HOST_PYTHON": sys.executable}
     given["INVOKE_TSUISHI_EXCLUSIVE_ON"] = os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"]
-    return subprocess.run(command, cwd=root, env=given | environ, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=root / folder, env=given | environ, capture_output=True, text=True, check=False)
 
 
 def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> None:
@@ -48,6 +49,29 @@ def test_the_chain_runs_and_ends_with_the_path_of_the_report(tmp_path: Path) -> 
     assert (root / last.removeprefix("report: ")).is_file()
     assert "1 ok, 1 out_of_memory, 1 unsupported" in result.stdout
     assert "unsupported: 1 case in host (this case cannot exist here: 1)\n" in result.stdout
+
+
+def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_that_can_be_used_there(
+    tmp_path: Path,
+) -> None:
+    root = checkout(tmp_path, "ok")
+    here = root / "suites"
+    missing_run = invoke(root, "report", folder="suites")
+    assert missing_run.stderr == "error: there is no run in ../results/ yet: make one with `invoke run-suite`\n"
+    result = invoke(
+        root, "build", "run-suite", "report", "--env", "host", "--name", "first", "--within", "none", folder="suites"
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    page = result.stdout.splitlines()[-1].removeprefix("report: ")
+    assert re.fullmatch(r"\.\./reports/out/.*-first/index\.html", page)
+    assert (here / page).is_file()
+    (run,) = re.findall(r"^run .*, in (\.\./results/.*)$", result.stdout, re.MULTILINE)
+    assert (here / run / "run.json").is_file()
+    again = invoke(root, "report", "--run", run, "--out", "again", folder="suites")
+    assert again.stdout.splitlines()[-1] == "report: ../reports/out/again/index.html"
+    removed = invoke(root, "clean", folder="suites").stdout.splitlines()
+    assert "removed ../reports/out/again" in removed
+    assert sorted(path.name for path in here.iterdir()) == ["bench.toml", "workloads"]
 
 
 def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> None:
