@@ -103,7 +103,7 @@ def test_what_is_open_goes_on_to_six_twelve_and_twenty_four_trials_and_no_furthe
     counts = bench.go(rounds)
     assert set(counts.values()) == {24}
     assert [len(trials) for _, trials in bench.planned] == [6, 6, 12, 24]
-    assert rounds.open_ones() == []
+    assert rounds.open_questions() == []
 
 
 def test_two_that_are_alike_need_no_more(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_where_the_next_look_is_out_of_reach_a_further_question_is_asked_instead
     counts = bench.go(rounds)
     assert {counts[cell] for cell in asked.cells} == {3}
     assert {counts[cell] for cell in other.cells} == {3}
-    assert [one.title["en"] for one in rounds.open_ones()] == ["open"]
+    assert [one.title["en"] for one in rounds.open_questions()] == ["open"]
 
 
 def test_a_claim_goes_on_until_it_has_a_verdict(tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ def test_a_case_without_a_number_is_tried_once_and_its_question_given_up(tmp_pat
     rounds = bench.rounds([asked])
     counts = bench.go(rounds)
     assert counts[asked.of[0]] == 1
-    assert rounds.open_ones() == []
+    assert rounds.open_questions() == []
 
 
 def test_what_a_session_left_unfinished_is_tried_again_by_the_next(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ class ChainProgram(Program):
             wrong = f"is no option of `{task}`" if task else "stands before the first task"
             return UserError(f"{token} {wrong}: write it behind {_either(owners)}")
         contexts = [context] if task else self.parser.contexts.values()
-        known = [flag for one in [*contexts, self.initial_context] for flag in _flags(one)]
+        known = [flag for context in [*contexts, self.initial_context] for flag in _flags(context)]
         near = difflib.get_close_matches(token.lstrip("-"), [flag.lstrip("-") for flag in known], n=1)
         hint = f"did you mean --{near[0]}?" if near else f"see `invoke --help {task or '<task>'}`"
         return UserError(f"unknown option {token}; {hint}")

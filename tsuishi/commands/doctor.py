@@ -19,19 +19,19 @@ _COMFORTABLE_DISK_BYTES = 15e9
 
 
 class MachineCheck(NamedTuple):
-    """What was found about something a run may need; where it is not as it should be, the remedy."""
+    """The state of something a run may need; where it is not as it should be, the remedy."""
 
     subject: str
-    found: str
+    state: str
     remedy: str = ""
 
 
 def examine(session: Session) -> None:
     """One line for each thing a run may need, and for each environment where it would compute."""
     environments = read_environments(session.rooms.images)
-    for finding in (*_tools(session, environments), *_gpus(session), _disk(session)):
-        state = "missing" if finding.remedy else "ok"
-        session.screen.say(f"{state:7} {finding.subject}: {finding.found}{finding.remedy and f'; {finding.remedy}'}")
+    for check in (*_tools(session, environments), *_gpus(session), _disk(session)):
+        state = "missing" if check.remedy else "ok"
+        session.screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
     for environment in environments:
         unknown = open_refusal(environment)
         refused = gpu_refusal(environment, session.nvml, session.rooms.images, "auto", force=False)
@@ -50,14 +50,14 @@ def _tools(session: Session, environments: Sequence[Environment]) -> Iterator[Ma
         answer = docker.availability()
         yield MachineCheck("Docker", answer.version or answer.reason, answer.remedy)
         if answer.usable and (why_not := docker.why_no_gpus(session.nvml.gpus)):
-            found, _, remedy = why_not.partition(": ")
-            yield MachineCheck("GPUs in containers", found, remedy)
+            state, _, remedy = why_not.partition(": ")
+            yield MachineCheck("GPUs in containers", state, remedy)
     except UserError as error:
         yield MachineCheck("Docker", str(error), "see above")
     walls = sandbox.described(sys.executable)
     remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
     yield MachineCheck("sandbox for trials without a container", walls, remedy)
-    for wanted in sorted({one.python for one in environments if one.python}):
+    for wanted in sorted({environment.python for environment in environments if environment.python}):
         python = find_python(wanted, session.settings.pythons)
         if python:
             yield MachineCheck(f"CPython {wanted}", f"{full_version(python)} at {python}")
@@ -77,9 +77,9 @@ def _gpus(session: Session) -> Iterator[MachineCheck]:
         yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
     for said in shared_with(session.nvml):
         yield MachineCheck("GPU", said)
-    for one in session.nvml.gpus:
-        if used := used_by_others(session.nvml, one):
-            yield MachineCheck(f"GPU {one.index}", used, "free it, or choose others with --gpus")
+    for device in session.nvml.gpus:
+        if used := used_by_others(session.nvml, device):
+            yield MachineCheck(f"GPU {device.index}", used, "free it, or choose others with --gpus")
 
 
 def _disk(session: Session) -> MachineCheck:

@@ -22,18 +22,17 @@ def show(session: Session, verify: bool = False) -> None:
     `verify`: all of their files are read. Raises UserError where one is not as it was built.
     """
     engines = _engines(session, "listed")
-    kept = [one for engine in engines for one in engine.kept()]
-    altered = {one.name: _altered(session, one, whole=verify) for one in kept}
-    environments = {one.name: one for one in read_environments(session.rooms.images) if one.pinned}
-    rows = [row for environment in environments.values() for row in _rows(session, environment, engines, kept, altered)]
-    rows += [
-        _row(one, "of an environment that is not in images/", "") for one in kept if one.environment not in environments
-    ]
+    all_kept = [kept for engine in engines for kept in engine.kept()]
+    altered = {kept.name: _altered(session, kept, whole=verify) for kept in all_kept}
+    pinned = [environment for environment in read_environments(session.rooms.images) if environment.pinned]
+    rows = [row for environment in pinned for row in _rows(session, environment, engines, all_kept, altered)]
+    strangers = [kept for kept in all_kept if kept.environment not in {environment.name for environment in pinned}]
+    rows += [_row(kept, "of an environment that is not in images/", "") for kept in strangers]
     session.screen.table("Images", _HEADERS, rows)
-    session.screen.say(f"{units.megabytes(sum(one.size_bytes for one in kept))} in all, where they share nothing")
+    session.screen.say(f"{units.megabytes(sum(kept.size_bytes for kept in all_kept))} in all, where they share nothing")
     session.screen.say(f"what is in each image (CycloneDX): {session.settings.cache}/environments/*.cdx.json")
     if verify:
-        _tell_altered(session, kept, altered)
+        _tell_altered(session, all_kept, altered)
 
 
 def remove(session: Session) -> None:
@@ -65,11 +64,11 @@ def _altered(session: Session, kept: Kept, *, whole: bool) -> str:
     return session.builder.engines[kept.engine].altered(kept, whole=whole)
 
 
-def _tell_altered(session: Session, kept: Sequence[Kept], altered: Mapping[str, str]) -> None:
+def _tell_altered(session: Session, all_kept: Sequence[Kept], altered: Mapping[str, str]) -> None:
     """Raise UserError where something is altered."""
-    told = [f"{one.name}: {altered[one.name]}" for one in kept if altered[one.name]]
-    if told:
-        raise UserError(f"not as built: {'; '.join(told)}: remove the folder, then `invoke build`")
+    lines = [f"{kept.name}: {altered[kept.name]}" for kept in all_kept if altered[kept.name]]
+    if lines:
+        raise UserError(f"not as built: {'; '.join(lines)}: remove the folder, then `invoke build`")
     session.screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
 
 
@@ -94,30 +93,30 @@ def _rows(
     session: Session,
     environment: Environment,
     engines: Sequence[Engine],
-    kept: Sequence[Kept],
+    all_kept: Sequence[Kept],
     altered: Mapping[str, str],
 ) -> Iterator[tuple[str, ...]]:
     """What there is of one environment; what it would take, where its present spec is not among it."""
-    built = [found for engine in engines if (found := engine.find(environment))]
-    present = {(one.engine, one.realised_id) for one in built}
-    specs = {(one.engine, one.spec_id) for one in built}
-    of_it = [one for one in kept if one.environment == environment.name]
+    all_built = [built for engine in engines if (built := engine.find(environment))]
+    present = {(built.engine, built.realised_id) for built in all_built}
+    specs = {(built.engine, built.spec_id) for built in all_built}
+    of_it = [kept for kept in all_kept if kept.environment == environment.name]
     if not present:
         state = why_not_here(session, environment) or "to build"
         yield environment.name, session.builder.engine_for(environment).name, state, "", "", "", "", ""
-    for one in sorted(of_it, key=lambda one: (one.engine, one.realised_id) not in present):
-        if altered[one.name]:
-            state = f"altered: {altered[one.name]}"
-        elif (one.engine, one.realised_id) in present:
+    for kept in sorted(of_it, key=lambda kept: (kept.engine, kept.realised_id) not in present):
+        if altered[kept.name]:
+            state = f"altered: {altered[kept.name]}"
+        elif (kept.engine, kept.realised_id) in present:
             state = "built"
-        elif (one.engine, one.spec_id) in specs:
+        elif (kept.engine, kept.spec_id) in specs:
             state = "on another base"
         else:
             state = "of an older spec"
-        reported = session.builder.reported(one)
+        reported = session.builder.reported(kept)
         broken = None if reported is None else broken_promises(environment, reported)
         promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
-        yield _row(one, state, promises)
+        yield _row(kept, state, promises)
 
 
 def _row(kept: Kept, state: str, promises: str) -> tuple[str, ...]:

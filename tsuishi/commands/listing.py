@@ -45,7 +45,7 @@ def show_sources(session: Session) -> None:
 
 
 def _source_row(source: Source) -> tuple[object, ...]:
-    hardware = "; ".join(one.title for one in source.hardware)
+    hardware = "; ".join(machine.title for machine in source.hardware)
     return source.name, source.date or "unknown", hardware, len(list(source.flat())), len(source.claims), source.title
 
 

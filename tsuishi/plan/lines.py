@@ -37,13 +37,13 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
     counts = Counter(cell_of(trial) for trial in outlined.trials)
     rows = [
         (
-            words(one),
-            ", ".join(one.environments),
-            len({cell.case_id for cell in one.cells}),
-            sum(counts[cell] for cell in one.cells),
-            duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in one.cells)),
+            words(question),
+            ", ".join(question.environments),
+            len({cell.case_id for cell in question.cells}),
+            sum(counts[cell] for cell in question.cells),
+            duration(sum(outlined.costs.trial_s[cell] * counts[cell] for cell in question.cells)),
         )
-        for one in outlined.asked
+        for question in outlined.asked
     ]
     screen.table("Main questions", ("question", "environments", "cases", "trials, at most", "time"), rows)
 
@@ -55,10 +55,9 @@ def words(asked: Asked) -> str:
 
 def more_text(more: Sequence[Extension], outlined: Outline) -> str:
     """What more time would bring, in words: "12 min more: …; 25 min more: …"."""
-    asked = {one.id: one for one in (*outlined.asked, *outlined.others)}
-    return "; ".join(
-        f"{minutes(each.seconds)} more: {', '.join(brief(asked[name]) for name in each.questions)}" for each in more
-    )
+    asked = {question.id: question for question in (*outlined.asked, *outlined.others)}
+    named = [(minutes(extension.seconds), [brief(asked[name]) for name in extension.questions]) for extension in more]
+    return "; ".join(f"{time} more: {', '.join(questions)}" for time, questions in named)
 
 
 def brief(asked: Asked) -> str:
@@ -72,12 +71,14 @@ def too_short(outlined: Outline, clock: Clock, report_s: float) -> str:
     given = duration(clock.within_s or 0)
     if not outlined.others:
         return "nothing to ask: no question of the chosen suites can be answered in these environments"
-    shortest = min(
-        outlined.others,
-        key=lambda one: outlined.costs.building_s(one.environments) + sum(map(outlined.costs.trial_s.get, one.cells)),  # type: ignore[arg-type]
-    )
-    needed_s = clock.spent_s + report_s + outlined.costs.building_s(shortest.environments)
-    needed_s += sum(outlined.costs.trial_s[cell] for cell in shortest.cells)
+    costs = outlined.costs
+
+    def once_s(question: Asked) -> float:
+        """Seconds until each of its cells was measured once."""
+        return costs.building_s(question.environments) + sum(costs.trial_s[cell] for cell in question.cells)
+
+    shortest = min(outlined.others, key=once_s)
+    needed_s = clock.spent_s + report_s + once_s(shortest)
     return (
         f"{given} are too short: the shortest question ({brief(shortest)}) takes about {minutes(needed_s)} from the "
         f"command to the report; give --within {round(-(-needed_s // _MINUTE_S)) + 1}m"

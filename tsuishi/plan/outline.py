@@ -41,7 +41,8 @@ class Outline:
     def environments(self) -> tuple[str, ...]:
         """The names of those that its trials need, in the matrix' order."""
         needed = {trial.environment for trial in self.trials}
-        return tuple(one.environment.name for one in self.matrix.possible if one.environment.name in needed)
+        names = [possible.environment.name for possible in self.matrix.possible]
+        return tuple(name for name in names if name in needed)
 
     @property
     def measuring_s(self) -> float:
@@ -70,35 +71,39 @@ def outline(
     """
     costs = Costs({cell: trial.expected_s + BETWEEN_S for cell, trial in matrix.first.items()}, build_s, jobs)
     # How long a case takes is a main question only where there is no other.
-    main = [one for one in possible if one.kind != "measurement"] or possible
+    main = [question for question in possible if question.kind != "measurement"] or possible
     if left_s == math.inf:
-        asked = tuple(sorted(main, key=lambda one: (-one.worth, one.id))[:MOST_MAIN])
-        rest = tuple(one for one in possible if one not in asked)
+        asked = tuple(sorted(main, key=lambda question: (-question.worth, question.id))[:MOST_MAIN])
+        rest = tuple(question for question in possible if question not in asked)
         return Outline(matrix, _named(asked), rest, tuple(plan.plan_trials(matrix, choice.seed)), costs)
     chosen = choose(main, costs, left_s, choice.environments)
     asked = _named(chosen.questions)
-    rest = tuple(one for one in possible if one not in chosen.questions)
+    rest = tuple(question for question in possible if question not in chosen.questions)
     trials = tuple(_trials(matrix, chosen, choice.seed))
     fitting = (*asked, *chosen.further)
-    spent = costs.building_s({*choice.environments, *(name for one in fitting for name in one.environments)})
+    spent = costs.building_s({*choice.environments, *(name for question in fitting for name in question.environments)})
     spare_s = left_s - spent - sum(costs.trial_s[plan.cell_of(trial)] for trial in trials)
-    done = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
-    done |= {cell: chosen.trials for one in asked for cell in one.cells}
-    left = [one for one in rest if one not in chosen.further]
+    done = dict.fromkeys((cell for question in chosen.further for cell in question.cells), LOOKS[0])
+    done |= {cell: chosen.trials for question in asked for cell in question.cells}
+    left = [question for question in rest if question not in chosen.further]
     more = tuple(with_more_time(left, costs, spare_s, done))
     return Outline(matrix, asked, rest, trials, costs, len(chosen.further), more)
 
 
 def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
-    return tuple(one.model_copy(update={"main": True}) for one in asked)
+    return tuple(question.model_copy(update={"main": True}) for question in asked)
 
 
 def _trials(matrix: Matrix, chosen: QuestionChoice, seed: int) -> list[PlannedTrial]:
     """The trials of the chosen questions, as many as they are given time for."""
-    counts: dict[MatrixCell, int] = dict.fromkeys((cell for one in chosen.further for cell in one.cells), LOOKS[0])
-    for one in chosen.questions:
-        for cell in one.cells:
-            counts[cell] = max(counts.get(cell, 0), chosen.trials if one.compares else min(chosen.trials, LOOKS[0]))
+    counts: dict[MatrixCell, int] = dict.fromkeys(
+        (cell for question in chosen.further for cell in question.cells), LOOKS[0]
+    )
+    for question in chosen.questions:
+        for cell in question.cells:
+            counts[cell] = max(
+                counts.get(cell, 0), chosen.trials if question.compares else min(chosen.trials, LOOKS[0])
+            )
     first = {cell: trial for cell, trial in matrix.first.items() if cell in counts}
     return plan.plan_trials(Matrix(first, counts, ()), seed)
 
@@ -106,4 +111,4 @@ def _trials(matrix: Matrix, chosen: QuestionChoice, seed: int) -> list[PlannedTr
 def environments_in(outlined: Outline, chosen: Sequence[Environment]) -> tuple[Environment, ...]:
     """Of the environments that could be made, those that the outline needs."""
     needed = {*outlined.environments}
-    return tuple(one for one in chosen if one.name in needed)
+    return tuple(environment for environment in chosen if environment.name in needed)

@@ -78,8 +78,7 @@ def matrix(
 ) -> Matrix:
     """Every case of the chosen suites and profile in every environment. `data`: the record of the data set at hand."""
     suites = select_suites(rooms.suites, choice.suites)
-    found = Matrix({}, {}, ())
-    possible = []
+    first, repetitions, possible = {}, {}, []
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
         unfit = misfit(environment, nvml, rooms.images) if accelerator == "cuda" else None
@@ -89,16 +88,16 @@ def matrix(
             for trial in first_trials(suite, environment, accelerator, choice, len(nvml)):
                 cell = MatrixCell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
-                found.first[cell] = replace(
+                first[cell] = replace(
                     trial,
                     expected_s=0.0 if trial.case.id in reasons else expected_s,
                     forced=unfit.reason if unfit else "",
                     unsupported=reasons.get(trial.case.id, ""),
                 )
-                found.repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
+                repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)
                 cases[trial.case.id] = trial.case
         possible.append(Possible(environment, accelerator, cases, reasons))
-    return replace(found, possible=tuple(possible))
+    return Matrix(first, repetitions, tuple(possible))
 
 
 def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:

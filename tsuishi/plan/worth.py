@@ -76,12 +76,12 @@ def _beside(
     if len(chosen.questions) < MOST_MAIN:
         return ()
     counted: dict[MatrixCell, int] = {}
-    for one in chosen.questions:
-        for cell in one.cells:
-            counted[cell] = max(counted.get(cell, 0), _target(one, chosen.trials))
-    made = {*environments, *(name for one in chosen.questions for name in one.environments)}
+    for question in chosen.questions:
+        for cell in question.cells:
+            counted[cell] = max(counted.get(cell, 0), _target(question, chosen.trials))
+    made = {*environments, *(name for question in chosen.questions for name in question.environments)}
     spent_s = costs.measuring_s(counted)
-    rest = [one for one in candidates if one not in chosen.questions]
+    rest = [question for question in candidates if question not in chosen.questions]
     return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
 
 
@@ -106,20 +106,20 @@ def with_more_time(
 
     `spare_s`: what is left of the time as it is. Open questions among the candidates get the trials to their next look.
     """
-    found: list[Extension] = []
+    extensions: list[Extension] = []
     counted, environments, needed = dict(done), set[str](), -spare_s
     left = list(candidates)
-    while left and len(found) < most:
-        trials = {one.id: _missing(one, counted, _next_look(one, counted)) for one in left}
-        priced = {one.id: _price(one, costs, trials[one.id], environments) for one in left}
-        best = max(left, key=lambda one: (one.worth / max(priced[one.id], _LEAST_S), one.id))
+    while left and len(extensions) < most:
+        trials = {question.id: _missing(question, counted, _next_look(question, counted)) for question in left}
+        priced = {question.id: _price(question, costs, trials[question.id], environments) for question in left}
+        best = max(left, key=lambda question: (question.worth / max(priced[question.id], _LEAST_S), question.id))
         left.remove(best)
         needed += priced[best.id]
         environments |= {*best.environments}
         for cell, count in trials[best.id].items():
             counted[cell] = counted.get(cell, 0) + count
-        found.append(Extension(max(0.0, needed), (best.id,)))
-    return found
+        extensions.append(Extension(max(0.0, needed), (best.id,)))
+    return extensions
 
 
 def _greedy(
@@ -140,12 +140,14 @@ def _greedy(
     spent_s = costs.building_s(made)
     left = list(candidates)
     while left and len(chosen) < most and spent_s <= left_s:
-        added = {one.id: _missing(one, counted, _target(one, trials)) for one in left}
-        priced = {one.id: _price(one, costs, added[one.id], made) for one in left}
-        fitting = [one for one in left if spent_s + priced[one.id] <= left_s]
+        added = {question.id: _missing(question, counted, _target(question, trials)) for question in left}
+        priced = {question.id: _price(question, costs, added[question.id], made) for question in left}
+        fitting = [question for question in left if spent_s + priced[question.id] <= left_s]
         if not fitting:
             break
-        best = max(fitting, key=lambda one: (_worth(one, chosen) / max(priced[one.id], _LEAST_S), one.id))
+        best = max(
+            fitting, key=lambda question: (_worth(question, chosen) / max(priced[question.id], _LEAST_S), question.id)
+        )
         chosen.append(best)
         left.remove(best)
         spent_s += priced[best.id]
@@ -155,26 +157,26 @@ def _greedy(
     return tuple(chosen)
 
 
-def _worth(one: Asked, chosen: Sequence[Asked]) -> float:
+def _worth(question: Asked, chosen: Sequence[Asked]) -> float:
     """What an answer is worth beside those that are chosen already."""
-    return one.worth * _AGAIN ** sum(other.stem == one.stem for other in chosen)
+    return question.worth * _AGAIN ** sum(other.stem == question.stem for other in chosen)
 
 
-def _target(one: Asked, trials: int) -> int:
+def _target(question: Asked, trials: int) -> int:
     """How many trials a cell of a question gets: only comparisons stay open after the first look."""
-    return trials if one.compares else min(trials, LOOKS[0])
+    return trials if question.compares else min(trials, LOOKS[0])
 
 
-def _next_look(one: Asked, done: Mapping[MatrixCell, int]) -> int:
-    fewest = min(done.get(cell, 0) for cell in one.cells)
+def _next_look(question: Asked, done: Mapping[MatrixCell, int]) -> int:
+    fewest = min(done.get(cell, 0) for cell in question.cells)
     return next((look for look in LOOKS if look > fewest), fewest)
 
 
-def _missing(one: Asked, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
-    return {cell: count for cell in one.cells if (count := target - done.get(cell, 0)) > 0}
+def _missing(question: Asked, done: Mapping[MatrixCell, int], target: int) -> dict[MatrixCell, int]:
+    return {cell: count for cell in question.cells if (count := target - done.get(cell, 0)) > 0}
 
 
-def _price(one: Asked, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
+def _price(question: Asked, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
     """Seconds that a question adds to what is chosen already."""
-    building_s = costs.building_s({*made, *one.environments}) - costs.building_s(made)
+    building_s = costs.building_s({*made, *question.environments}) - costs.building_s(made)
     return building_s + costs.measuring_s(trials)

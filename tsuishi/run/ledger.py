@@ -23,7 +23,7 @@ class Ledger:
         self._run = run
         self._value = run.run()
         self._trials = {entry["trial"] for entry in self._value["plan"]}
-        self._asked = {one["id"] for one in self._value.get("questions", [])}
+        self._asked = {question["id"] for question in self._value.get("questions", [])}
 
     def begin(self, clock: Clock, expected_s: float) -> None:
         """A session begins: one call that measures. `expected_s`: seconds of the whole call, as it was planned."""
@@ -34,9 +34,9 @@ class Ledger:
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Questions and trials that come to the plan, before they are measured; the trials that are new in it."""
         new = [trial for trial in trials if str(trial.id) not in self._trials]
-        asked = [one for one in questions if one.id not in self._asked]
+        asked = [question for question in questions if question.id not in self._asked]
         self._trials |= {str(trial.id) for trial in new}
-        self._asked |= {one.id for one in asked}
+        self._asked |= {question.id for question in asked}
         if new or asked:
             self._write(
                 plan=[*self._value["plan"], *plan.describe_plan(new)],
@@ -47,9 +47,12 @@ class Ledger:
     def end(self, rounds: Rounds, spare_s: float) -> None:
         """What more time would bring, as it stands at the end of a session."""
         findings = rounds.findings
-        going_on = [*rounds.open_ones(), *(one for one in rounds.others if not findings.is_dead(one))]
+        going_on = [
+            *rounds.open_questions(),
+            *(question for question in rounds.others if not findings.is_dead(question)),
+        ]
         more = with_more_time(going_on, rounds.costs(), spare_s, findings.counts())
-        by_id = {one.id: one for one in going_on}
+        by_id = {question.id: question for question in going_on}
         self._write(
             more=[
                 {"seconds": round(each.seconds, 1), **recorded(by_id[name])} for each in more for name in each.questions

@@ -27,7 +27,7 @@ _TABLES = ("samples", "metrics")
 
 
 @dataclass
-class Found:
+class CellFindings:
     """What the trials of one cell came to, repetition by repetition: statuses, and values by quantity."""
 
     statuses: dict[int, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Findings:
         self._judged = judged
         # By question, and by the number of trials at which it was looked at.
         self._verdicts: dict[tuple[str, int], bool] = {}
-        self.of: dict[MatrixCell, Found] = {}
+        self.of: dict[MatrixCell, CellFindings] = {}
         for path, trial in run.finished():
             if trial["status"] in directory.FINDINGS:
                 self._take(path, trial)
@@ -63,7 +63,7 @@ class Findings:
     def read(self, trial: PlannedTrial) -> dict[str, Any] | None:
         """Take in a trial that has just ended; its trial.json, None where there is none."""
         ids = (replace(trial.id, attempt=number) for number in itertools.count(1))
-        attempts = itertools.takewhile(Path.exists, (self._run.trials / str(one) for one in ids))
+        attempts = itertools.takewhile(Path.exists, (self._run.trials / str(trial_id) for trial_id in ids))
         for path, ended in read_trials([*attempts][-1:], read_json):
             self._take(path, ended)
             return ended
@@ -74,7 +74,7 @@ class Findings:
 
     def counts(self) -> dict[MatrixCell, int]:
         """The number of trials of every cell."""
-        return {cell: found.trials for cell, found in self.of.items()}
+        return {cell: findings.trials for cell, findings in self.of.items()}
 
     def fewest(self, asked: Asked) -> int:
         """The number of trials of the question's cell that has the fewest."""
@@ -111,8 +111,8 @@ class Findings:
         return self._verdicts[key]
 
     def _take(self, path: Path, trial: Mapping[str, Any]) -> None:
-        found = self.of.setdefault(MatrixCell(trial["case_id"], trial["environment"]), Found())
-        found.statuses[trial["repetition"]] = trial["status"]
+        findings = self.of.setdefault(MatrixCell(trial["case_id"], trial["environment"]), CellFindings())
+        findings.statuses[trial["repetition"]] = trial["status"]
         if trial["status"] == "ok":
             axes = self._run.record(trial["case_record"])
             try:
@@ -120,7 +120,7 @@ class Findings:
             except (KeyError, TypeError, ValueError, ArithmeticError) as error:
                 raise UserError(f"{path}: a table of it holds no numbers: {error}; remove the trial") from error
             for quantity, value in values.items():
-                found.values.setdefault(quantity, {})[trial["repetition"]] = value
+                findings.values.setdefault(quantity, {})[trial["repetition"]] = value
 
 
 def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
@@ -134,7 +134,7 @@ def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
         phases.setdefault(row["phase"], []).append(block)
     metrics = {row["name"]: float(row["value"]) for row in rows["metrics"]}
     estimates = [*phase_estimates(phases, batch_size, epochs=False), *work_estimates(phases, metrics, batch_size)]
-    return {**metrics, **{one.quantity: one.value for one in estimates}}
+    return {**metrics, **{estimate.quantity: estimate.value for estimate in estimates}}
 
 
 class Rounds:
@@ -189,9 +189,10 @@ class Rounds:
         pace = recent[len(recent) // 2] if len(recent) >= 3 else 1.0
         return trial.expected_s * pace + BETWEEN_S
 
-    def open_ones(self) -> list[Asked]:
+    def open_questions(self) -> list[Asked]:
         """The questions that more trials could answer."""
-        return [one for one in self.asked if {*one.cells} <= {*self._first} and self.findings.is_open(one)]
+        measurable = [question for question in self.asked if {*question.cells} <= {*self._first}]
+        return [question for question in measurable if self.findings.is_open(question)]
 
     def costs(self) -> Costs:
         """What trials cost at this session's pace; all environments are there."""
@@ -208,7 +209,7 @@ class Rounds:
         self._planned(questions, new)
         for number in rounds:
             for trial in self._round(questions if number == 1 else self._within_reach(questions, look), number):
-                if self.findings.of.get(cell_of(trial), Found()).is_dead or not self._fits(trial):
+                if self.findings.of.get(cell_of(trial), CellFindings()).is_dead or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
@@ -216,26 +217,26 @@ class Rounds:
 
     def _within_reach(self, questions: Sequence[Asked], look: int) -> Sequence[Asked]:
         """The questions whose cells can have so many trials in the time that is left, in their order; all, if none."""
-        return self._fitting(questions, lambda one: look) or questions
+        return self._fitting(questions, lambda question: look) or questions
 
     def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
         """Question after question, those that can be brought to their look in what those before them leave."""
-        counted, left_s, found = self.findings.counts(), self._left_s(), []
-        for one in questions:
-            look = look_of(one)
-            price_s = self._price(one, counted, look) * _MARGIN
+        counted, left_s, fitting = self.findings.counts(), self._left_s(), []
+        for question in questions:
+            look = look_of(question)
+            price_s = self._price(question, counted, look) * _MARGIN
             if price_s <= left_s:
                 left_s -= price_s
-                counted |= {cell: max(look, counted.get(cell, 0)) for cell in one.cells}
-                found.append(one)
-        return found
+                counted |= {cell: max(look, counted.get(cell, 0)) for cell in question.cells}
+                fitting.append(question)
+        return fitting
 
     def _round(self, questions: Sequence[Asked], number: int) -> list[PlannedTrial]:
         """The trials of a round that are not done yet, in an order of their own that the seed decides."""
-        cells = list(dict.fromkeys(cell for one in questions for cell in one.cells if cell in self._first))
+        cells = list(dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first))
         done = {cell: self.findings.of[cell].statuses for cell in cells if cell in self.findings.of}
         trials = [repeated(self._first[cell], number) for cell in cells if number not in done.get(cell, {})]
-        trials = [one for one in trials if number == 1 or not one.unsupported]
+        trials = [trial for trial in trials if number == 1 or not trial.unsupported]
         random.Random(f"{self._seed} {number}").shuffle(trials)  # noqa: S311
         return trials
 
@@ -250,28 +251,30 @@ class Rounds:
 
     def _affordable(self) -> list[Asked]:
         """Of the open questions those that can be brought to their next look, by worth per second."""
-        counted, open_ones = self.findings.counts(), self.open_ones()
-        looks = {one.id: self._next_look([one]) for one in open_ones}
-        priced = {one.id: self._price(one, counted, looks[one.id]) for one in open_ones}
-        ordered = sorted(open_ones, key=lambda one: (-one.worth / max(priced[one.id], 1e-9), one.id))
-        chosen = self._fitting(ordered, lambda one: looks[one.id])
-        fewest = min((looks[one.id] for one in chosen), default=0)
-        return [one for one in chosen if looks[one.id] == fewest]
+        counted, open_questions = self.findings.counts(), self.open_questions()
+        looks = {question.id: self._next_look([question]) for question in open_questions}
+        priced = {question.id: self._price(question, counted, looks[question.id]) for question in open_questions}
+        ordered = sorted(
+            open_questions, key=lambda question: (-question.worth / max(priced[question.id], 1e-9), question.id)
+        )
+        chosen = self._fitting(ordered, lambda question: looks[question.id])
+        fewest = min((looks[question.id] for question in chosen), default=0)
+        return [question for question in chosen if looks[question.id] == fewest]
 
     def _next_look(self, questions: Sequence[Asked]) -> int:
-        fewest = min(self.findings.fewest(one) for one in questions)
+        fewest = min(self.findings.fewest(question) for question in questions)
         return next((look for look in LOOKS if look > fewest), LOOKS[-1])
 
-    def _price(self, one: Asked, counted: Mapping[MatrixCell, int], look: int) -> float:
+    def _price(self, question: Asked, counted: Mapping[MatrixCell, int], look: int) -> float:
         """Seconds until each of its cells has so many trials."""
-        cells = [cell for cell in one.cells if cell in self._first]
+        cells = [cell for cell in question.cells if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
 
     def _further(self) -> list[Asked]:
         """The questions that come next, where those before them are answered, and fit."""
         chosen = next_ones(self._others, self.costs(), self._left_s() / _MARGIN, self.findings.counts())
-        self._others = [one for one in self._others if one not in chosen]
-        return [one for one in chosen if not self.findings.is_dead(one)]
+        self._others = [question for question in self._others if question not in chosen]
+        return [question for question in chosen if not self.findings.is_dead(question)]
 
     @property
     def others(self) -> list[Asked]:
