@@ -5,7 +5,8 @@ What is known beforehand about any framework is in none of them.
 """
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d import guesses, interventions
+from tsuishi.report.explanations.conv2d import equal_terms, guesses, interventions
+from tsuishi.report.explanations.conv2d.edge import about_edge
 from tsuishi.report.explanations.conv2d.observations import (
     SAME,
     NotTested,
@@ -26,8 +27,6 @@ from tsuishi.report.explanations.conv2d.steps import (
 from tsuishi.report.explanations.interface import Paragraph
 from tsuishi.verdicts.evidence import Evidence
 
-# Of the edge that the search finds, as its metrics begin.
-SIDES = ("largest_folded", "smallest_unfolded")
 # A case with one trial has no spread that would say what the next one does.
 ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
 
@@ -55,7 +54,9 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         t("Input fed in every run"): interventions.fed_input(measured),
         t("First run and running"): about_first_run(measured),
         t("Where folding stops"): about_edge(measured, step),
-        **guesses.texts(measured, every),
+        t("Transfer and compute"): equal_terms.about_copies(measured),
+        t("SciPy on equal terms"): equal_terms.about_scipy(measured),
+        **(guesses.texts(measured, every) if measured.published else {}),
         t("What this does not explain"): about_the_rest(measured),
     }
     told = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
@@ -237,50 +238,6 @@ def about_first_run(measured: Observations) -> str:
         "whatever else is done once.",
         **once,
     )
-
-
-def about_edge(measured: Observations, step: Step | None) -> str:
-    """The search's result, and whether the step is where it would put it."""
-    folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
-    if folded_images is None and unfolded_images is None:
-        return measured.why_not(search="folding_edge", data="random")
-    folded_size, unfolded_size = (amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES)
-    if unfolded_images is None:
-        return t(
-            "One tower is folded with {images:,.0f} images ({size}), the most that was tried.",
-            images=folded_images,
-            size=folded_size,
-        )
-    if folded_images is None:
-        return t(
-            "One tower is not folded with {images:,.0f} images ({size}), and not with fewer.",
-            images=unfolded_images,
-            size=unfolded_size,
-        )
-    folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
-    edge = t(
-        "One tower is not folded with {unfolded:,.0f} images ({unfolded_size}) and is with {folded:,.0f} "
-        "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
-        unfolded=unfolded_images,
-        unfolded_size=unfolded_size,
-        folded=folded_images,
-        folded_size=folded_size,
-        folded_time=folded_s,
-        unfolded_time=unfolded_s,
-    )
-    return prose([edge, _edge_and_step(measured, folded_images, step)])
-
-
-def _edge_and_step(measured: Observations, folded_images: float, step: Step | None) -> str:
-    """The fewest towers that share all images so that each has few enough to be folded."""
-    total = measured.base["images"]
-    least = next(count for count in range(1, total + 1) if total / count <= folded_images)
-    there = {"images": f"{total:,}", "towers": towers([least])}
-    if step is None:
-        return t("{images} images are that few a tower from {towers} on.", **there)
-    if step.above == least:
-        return t("{images} images are that few a tower from {towers} on, where the step is.", **there)
-    return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)
 
 
 def about_the_rest(measured: Observations) -> str:

@@ -1,9 +1,16 @@
-"""The source's guesses, each answered by what was measured, or not; and the comparisons that they rest on."""
+"""The source's guesses, each answered by what was measured, or not."""
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d.equal_terms import (
+    COPY_AND_COMPUTE,
+    compared,
+    copies,
+    input_bytes,
+    label,
+    least_towers,
+)
 from tsuishi.report.explanations.conv2d.observations import (
     SAME,
     SCIPY,
@@ -16,10 +23,6 @@ from tsuishi.report.explanations.conv2d.observations import (
     times,
     towers,
 )
-from tsuishi.specs.quantities import QUANTITIES
-
-COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
-_FLOAT32_BYTES = 4
 
 
 class Change(NamedTuple):
@@ -50,15 +53,8 @@ MORE_CHANNELS = Change(
 
 
 def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, str]:
-    """By topic; guesses only of a suite of which a source published something. `every`: all environments by name."""
-    compared = {
-        t("Transfer and compute"): about_copies(measured),
-        t("SciPy on equal terms"): about_scipy(measured),
-    }
-    if not measured.published:
-        return compared
+    """By topic. `every`: all environments by name, for the guess about other frameworks."""
     return {
-        **compared,
         t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
         t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),
         t("Guess: a larger filter favours the GPU"): about_size(measured, LARGER_FILTER),
@@ -68,100 +64,8 @@ def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, s
     }
 
 
-def _image_bytes(measured: Observations) -> int:
-    return math.prod((_FLOAT32_BYTES, *(int(measured.base[axis]) for axis in ("height", "width", "channels"))))
-
-
-def _input_bytes(measured: Observations) -> int:
-    return int(measured.base["images"]) * _image_bytes(measured)
-
-
-def about_copies(measured: Observations) -> str:
-    """Shares of the three steady phases, by number of towers."""
-    counts = list(measured.by_towers("compute_s", **STEADY))
-    if not counts:
-        return measured.why_not(**STEADY)
-    told: list[str] = []
-    for count in counts:
-        found = _copies(measured, devices=count)
-        total = sum(found.values())
-        shares = [
-            t("{phase} {share}", phase=_label(name), share=per_cent(seconds / total)) for name, seconds in found.items()
-        ]
-        values = {"towers": towers([count]), "shares": in_words(shares), "total": amounts([total], "compute_s")}
-        if told:
-            told.append(t("With {towers}: {shares} of {total}.", **values))
-        else:
-            told.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
-    return prose([*told, "" if measured.on_gpu else t("The copies are within host memory.")])
-
-
-def _label(quantity: str) -> str:
-    return t(QUANTITIES[quantity].label)
-
-
-def _least_towers(measured: Observations) -> dict[str, Any]:
-    """The steady case on the fewest towers that it was measured with."""
-    return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}
-
-
-def _copies(measured: Observations, **axes: Any) -> dict[str, float]:
-    values = {name: measured.value(name, **STEADY, **axes) for name in COPY_AND_COMPUTE}
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def about_scipy(measured: Observations) -> str:
-    one, every = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
-    if one is None:
-        return measured.why_not(**SCIPY)
-    images = f"{measured.base['images']:,}"
-    work = {
-        "size_kb": _image_bytes(measured) / 1e3,
-        "images": images,
-        "seconds": amounts([one], "later_run_s"),
-        "read_mb": _input_bytes(measured) / 1e6,
-    }
-    if measured.published:
-        loop = t(
-            "The source's SciPy loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; "
-            "the towers read {read_mb:.1f} MB and write as much.",
-            **work,
-        )
-    else:
-        loop = t(
-            "SciPy's loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; the towers "
-            "read {read_mb:.1f} MB and write as much.",
-            **work,
-        )
-    if every is None:
-        why = measured.why_not(**SCIPY_ALL_CORES)
-        return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
-    on_all = {"images": images, "scipy": amounts([every], "later_run_s")}
-    fed = measured.value("later_run_s", feed="fed")
-    if fed is None:
-        alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
-        missing = t("The framework on the same terms (input fed, one tower) was not tested.")
-        return prose([loop, alone, missing])
-    beside = t(
-        "On all {images} images and all cores SciPy takes {scipy}; the framework, fed the same images in one tower, "
-        "{framework}: {verdict}.",
-        **on_all,
-        framework=amounts([fed], "later_run_s"),
-        verdict=_compared(fed, every, t("the framework"), "SciPy"),
-    )
-    return prose([loop, beside])
-
-
-def _compared(ours: float, theirs: float, us: str, them: str) -> str:
-    if max(ours, theirs) / min(ours, theirs) <= SAME:
-        return t("{one} and {other} are about as fast", one=us, other=them)
-    slower, faster = (us, them) if ours > theirs else (them, us)
-    ratio = times(max(ours, theirs) / min(ours, theirs))
-    return t("{slower} takes {times} as long as {faster}", slower=slower, times=ratio, faster=faster)
-
-
 def about_memory(measured: Observations) -> str:
-    held_mib = 2 * _input_bytes(measured) / 2**20
+    held_mib = 2 * input_bytes(measured) / 2**20
     compute = measured.value("compute_s", **STEADY)
     if not measured.on_gpu:
         return NotTested(t("there was no GPU (input and output are {held_mib:.0f} MiB together)", held_mib=held_mib))
@@ -177,7 +81,7 @@ def about_memory(measured: Observations) -> str:
 
 def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
     """Computing alone, in every environment that measured it on as many towers."""
-    case = _least_towers(measured)
+    case = least_towers(measured)
     found = {name: value for name, one in every.items() if (value := one.value("compute_s", **case)) is not None}
     mine = found.pop(measured.environment, None)
     if mine is None or not found:
@@ -192,7 +96,7 @@ def about_frameworks(measured: Observations, every: dict[str, Observations]) -> 
         "Computing alone takes {seconds} here, {others}: {verdict}.",
         seconds=amounts([mine], "compute_s"),
         others=in_words(others),
-        verdict=_compared(mine, found[fastest], t("this environment"), them),
+        verdict=compared(mine, found[fastest], t("this environment"), them),
     )
 
 
@@ -240,8 +144,8 @@ def _size(measured: Observations, axes: dict[str, int]) -> str:
 
 
 def about_results(measured: Observations) -> str:
-    count = _least_towers(measured)["devices"]
-    found = _copies(measured, devices=count)
+    count = least_towers(measured)["devices"]
+    found = copies(measured, devices=count)
     if len(found) < len(COPY_AND_COMPUTE):
         return measured.why_not(**STEADY)
     most = max(found, key=lambda name: found[name])
@@ -252,14 +156,14 @@ def about_results(measured: Observations) -> str:
         answer = t(
             "With {towers} it takes {share} of copying, computing and copying back: it is not, {phase} is.",
             **told,
-            phase=_label(most),
+            phase=label(most),
         )
     one = "" if measured.on_gpu else t("But device and host are one here, and a bus was not tested.")
     return prose([answer, one])
 
 
 def about_staying(measured: Observations) -> str:
-    case = _least_towers(measured)
+    case = least_towers(measured)
     compute, first = measured.value("compute_s", **case), measured.value("first_run_s", devices=case["devices"])
     if compute is None:
         return measured.why_not(**STEADY)
@@ -280,5 +184,5 @@ def about_staying(measured: Observations) -> str:
     scipy = measured.value("later_run_s", **SCIPY)
     if scipy is None:
         return told
-    verdict = _compared(compute, scipy, t("the framework"), "SciPy")
+    verdict = compared(compute, scipy, t("the framework"), "SciPy")
     return prose([told, t("Beside the source's SciPy loop: {verdict}.", verdict=verdict)])

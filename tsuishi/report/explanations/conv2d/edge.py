@@ -1,0 +1,52 @@
+"""Where folding stops: the most images that one tower folds, as the search found, and what that says of the step."""
+
+from tsuishi.base.language import prose, t
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
+from tsuishi.report.explanations.conv2d.steps import Step
+
+# Of the edge that the search finds, as its metrics begin.
+SIDES = ("largest_folded", "smallest_unfolded")
+
+
+def about_edge(measured: Observations, step: Step | None) -> str:
+    """The search's result, and whether the step is where it would put it."""
+    folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
+    if folded_images is None and unfolded_images is None:
+        return measured.why_not(search="folding_edge", data="random")
+    folded_size, unfolded_size = (amounts([measured.search(f"{side}_input_mib") or 0.0], "input_mib") for side in SIDES)
+    if unfolded_images is None:
+        return t(
+            "One tower is folded with {images:,.0f} images ({size}), the most that was tried.",
+            images=folded_images,
+            size=folded_size,
+        )
+    if folded_images is None:
+        return t(
+            "One tower is not folded with {images:,.0f} images ({size}), and not with fewer.",
+            images=unfolded_images,
+            size=unfolded_size,
+        )
+    folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
+    edge = t(
+        "One tower is not folded with {unfolded:,.0f} images ({unfolded_size}) and is with {folded:,.0f} "
+        "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
+        unfolded=unfolded_images,
+        unfolded_size=unfolded_size,
+        folded=folded_images,
+        folded_size=folded_size,
+        folded_time=folded_s,
+        unfolded_time=unfolded_s,
+    )
+    return prose([edge, _edge_and_step(measured, folded_images, step)])
+
+
+def _edge_and_step(measured: Observations, folded_images: float, step: Step | None) -> str:
+    """The fewest towers that share all images so that each has few enough to be folded."""
+    total = measured.base["images"]
+    least = next(count for count in range(1, total + 1) if total / count <= folded_images)
+    there = {"images": f"{total:,}", "towers": towers([least])}
+    if step is None:
+        return t("{images} images are that few a tower from {towers} on.", **there)
+    if step.above == least:
+        return t("{images} images are that few a tower from {towers} on, where the step is.", **there)
+    return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)

@@ -1,0 +1,118 @@
+"""Frameworks on equal terms: copying and computing apart, the input that SciPy gets, and who takes longer."""
+
+import math
+from typing import Any
+
+from tsuishi.base.language import in_words, prose, t
+from tsuishi.report.explanations.conv2d.observations import (
+    SAME,
+    SCIPY,
+    SCIPY_ALL_CORES,
+    STEADY,
+    Observations,
+    amounts,
+    per_cent,
+    times,
+    towers,
+)
+from tsuishi.specs.quantities import QUANTITIES
+
+COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
+_FLOAT32_BYTES = 4
+
+
+def _image_bytes(measured: Observations) -> int:
+    return math.prod((_FLOAT32_BYTES, *(int(measured.base[axis]) for axis in ("height", "width", "channels"))))
+
+
+def input_bytes(measured: Observations) -> int:
+    """Of all images of the base case."""
+    return int(measured.base["images"]) * _image_bytes(measured)
+
+
+def about_copies(measured: Observations) -> str:
+    """Shares of the three steady phases, by number of towers."""
+    counts = list(measured.by_towers("compute_s", **STEADY))
+    if not counts:
+        return measured.why_not(**STEADY)
+    told: list[str] = []
+    for count in counts:
+        found = copies(measured, devices=count)
+        total = sum(found.values())
+        shares = [
+            t("{phase} {share}", phase=label(name), share=per_cent(seconds / total)) for name, seconds in found.items()
+        ]
+        values = {"towers": towers([count]), "shares": in_words(shares), "total": amounts([total], "compute_s")}
+        if told:
+            told.append(t("With {towers}: {shares} of {total}.", **values))
+        else:
+            told.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
+    return prose([*told, "" if measured.on_gpu else t("The copies are within host memory.")])
+
+
+def label(quantity: str) -> str:
+    """What a quantity is called in a sentence."""
+    return t(QUANTITIES[quantity].label)
+
+
+def least_towers(measured: Observations) -> dict[str, Any]:
+    """The steady case on the fewest towers that it was measured with."""
+    return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}
+
+
+def copies(measured: Observations, **axes: Any) -> dict[str, float]:
+    """Seconds of the steady phases that were measured of a case."""
+    values = {name: measured.value(name, **STEADY, **axes) for name in COPY_AND_COMPUTE}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def about_scipy(measured: Observations) -> str:
+    """The work of SciPy's loop beside that of the towers; and both on all images and all cores."""
+    one, every = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
+    if one is None:
+        return measured.why_not(**SCIPY)
+    images = f"{measured.base['images']:,}"
+    work = {
+        "size_kb": _image_bytes(measured) / 1e3,
+        "images": images,
+        "seconds": amounts([one], "later_run_s"),
+        "read_mb": input_bytes(measured) / 1e6,
+    }
+    if measured.published:
+        loop = t(
+            "The source's SciPy loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; "
+            "the towers read {read_mb:.1f} MB and write as much.",
+            **work,
+        )
+    else:
+        loop = t(
+            "SciPy's loop convolves one image of {size_kb:.0f} kB {images} times on one core: {seconds}; the towers "
+            "read {read_mb:.1f} MB and write as much.",
+            **work,
+        )
+    if every is None:
+        why = measured.why_not(**SCIPY_ALL_CORES)
+        return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
+    on_all = {"images": images, "scipy": amounts([every], "later_run_s")}
+    fed = measured.value("later_run_s", feed="fed")
+    if fed is None:
+        alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
+        missing = t("The framework on the same terms (input fed, one tower) was not tested.")
+        return prose([loop, alone, missing])
+    beside = t(
+        "On all {images} images and all cores SciPy takes {scipy}; the framework, fed the same images in one tower, "
+        "{framework}: {verdict}.",
+        **on_all,
+        framework=amounts([fed], "later_run_s"),
+        verdict=compared(fed, every, t("the framework"), "SciPy"),
+    )
+    return prose([loop, beside])
+
+
+def compared(ours: float, theirs: float, us: str, them: str) -> str:
+    """Who takes longer, and how many times as long; times in the same unit."""
+    if max(ours, theirs) / min(ours, theirs) <= SAME:
+        return t("{one} and {other} are about as fast", one=us, other=them)
+    slower, faster = (us, them) if ours > theirs else (them, us)
+    ratio = times(max(ours, theirs) / min(ours, theirs))
+    return t("{slower} takes {times} as long as {faster}", slower=slower, times=ratio, faster=faster)
