@@ -38,8 +38,7 @@ import frameworks  # noqa: E402
 
 
 def run(request, emitter):
-    name, module = frameworks.load(request)
-    frameworks.report(emitter, name, module, request)
+    frameworks.load(request).report(emitter, request)
     emitter.metric("begun", BEGUN, "s")
     emitter.metric("cpu_s", time.process_time(), "s")
     emitter.metric("done", time.time(), "s")

@@ -13,7 +13,7 @@ import pytest
 
 from common import timing
 from frameworks.numpy import all_cores as conv2d_all_cores
-from frameworks.numpy import scipy_loop as conv2d_scipy
+from frameworks.numpy import conv2d
 from tests.suites.inside.recorder import Recorder
 
 Problem = collections.namedtuple("Problem", "images kernel places settings budget")
@@ -30,7 +30,7 @@ def make_problem(count, size, channels):
 def test_every_image_is_convolved_over_all_its_channels(count, size, channels):
     problem, recorder = make_problem(count, size, channels), Recorder()
     outputs = conv2d_all_cores.run(problem, recorder)
-    expected = conv2d_scipy.expected_of_all_channels(problem, range(count))
+    expected = conv2d.expected_of_all_channels(problem, range(count))
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
     assert [(sample[0], sample[3]) for sample in recorder.samples] == [
         ("first_run", count),

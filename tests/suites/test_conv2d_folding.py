@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from common import conv2d_work
-from frameworks.tensorflow import folding as conv2d_folding
+from experiments import conv2d
+from frameworks.tensorflow import folding
 
 Problem = collections.namedtuple("Problem", "images kernel settings")
 Node = collections.namedtuple("Node", "op")
@@ -67,7 +67,7 @@ class Recorder:
 def search(edge, bound):
     tensorflow, recorder = FakeTensorFlow(edge), Recorder()
     problem = Problem(np.arange(bound, dtype=np.float32).reshape(bound, 1, 1, 1), None, {"later_runs": 2})
-    outputs = conv2d_folding.search_edge(tensorflow, problem, recorder, tensorflow.open_session)
+    outputs = folding.search_edge(tensorflow, problem, recorder, tensorflow.open_session)
     return tensorflow, recorder, outputs
 
 
@@ -107,7 +107,7 @@ def test_convolutions_are_known_by_any_name_optimisers_give_them():
         def run(self, fetches, feed=None, options=None, run_metadata=None):
             run_metadata.partition_graphs = [Graph([Node(name) for name in names])]
 
-    assert conv2d_folding.run_and_look(FakeTensorFlow(0), Renaming(None, None), "sum")[1] == 3
+    assert folding.run_and_look(FakeTensorFlow(0), Renaming(None, None), "sum")[1] == 3
 
 
 def counted(images, kernel):
@@ -119,21 +119,21 @@ def counted(images, kernel):
 def test_flops_are_twice_the_multiply_adds_and_bytes_what_must_move(size, channels):
     images, kernel = np.zeros((3, 5, 4, channels), np.float32), np.zeros((size, size, channels, channels), np.float32)
     problem = Problem(images, kernel, None)
-    assert conv2d_work.flops(problem) == 2 * counted(images, kernel)
-    assert conv2d_work.least_bytes(problem) == 2 * images.nbytes + kernel.nbytes
+    assert conv2d.flops(problem) == 2 * counted(images, kernel)
+    assert conv2d.least_bytes(problem) == 2 * images.nbytes + kernel.nbytes
 
 
 def test_what_was_folded_or_merged_is_no_work():
     problem = Problem(np.zeros((6, 100, 100, 1), np.float32), np.zeros((3, 3, 1, 1), np.float32), None)
     recorder = Recorder()
-    conv2d_work.report(problem, recorder, share=1 / 3)
+    conv2d.emit_work(problem, recorder, share=1 / 3)
     assert recorder.metrics["flops"] == pytest.approx(2 * 6 * 10_000 * 9 / 3)
-    conv2d_work.report(problem, recorder, share=0)
+    conv2d.emit_work(problem, recorder, share=0)
     assert recorder.metrics == {"flops": 0, "bytes": 0}
 
 
 def test_one_image_over_and_over_is_read_once_and_its_results_are_all_written():
     problem = Problem(np.zeros((6, 100, 100, 2), np.float32), np.zeros((3, 3, 2, 2), np.float32), None)
     recorder = Recorder()
-    conv2d_work.report_one_image(problem, recorder)
+    conv2d.emit_work_on_one_image(problem, recorder)
     assert recorder.metrics == {"flops": 2 * 6 * 4 * 10_000 * 9, "bytes": 4 * (10_000 + 6 * 4 * 10_000 + 9)}

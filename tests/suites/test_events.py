@@ -1,11 +1,6 @@
 """The event stream, as a host sees it: framing, size, one write each, and how exceptions are told."""
 
 import json
-import os
-import pathlib
-import shutil
-import subprocess
-import sys
 
 import pytest
 from hypothesis import given
@@ -13,8 +8,7 @@ from hypothesis import strategies as st
 
 from common import events
 from common.request import Request
-
-WORKLOADS = pathlib.Path(events.__file__).parents[1]
+from tests.suites import entry
 
 
 class Recorder:
@@ -128,15 +122,10 @@ def with_request(**values):
 
 def run_workload(tmp_path, body, *arguments):
     """(exit code, events, stderr) of an experiment whose run has `body`, beside the real ones."""
-    workloads = tmp_path / "workloads"
-    shutil.copytree(WORKLOADS, workloads, ignore=shutil.ignore_patterns("__pycache__"))
+    workloads = entry.copied(tmp_path)
     made_up = f"import os, sys\nfrom common import events\ndef run(request, emitter):\n    {body}\n"
     (workloads / "experiments" / "made_up.py").write_text(made_up)
-    command = [sys.executable, str(workloads / "run.py"), *(arguments or [REQUEST])]
-    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
-    done = subprocess.run(command, env=buffered, capture_output=True, timeout=60)
-    texts = [json.loads(text.partition(b"\n")[0]) for text in done.stdout.split(b"\x1e")[1:]]
-    return done.returncode, texts, done.stderr.decode()
+    return entry.run(workloads, *(arguments or [REQUEST]))
 
 
 def failure(texts):

@@ -1,12 +1,30 @@
 """What is installed where this runs: Python packages, and in a container those of its base and of its system."""
 
 import glob
+import importlib
 import os
+import platform
 import sys
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 OS_RELEASE = "/etc/os-release"
 PACKAGES_PER_EVENT = 40  # at some 50 bytes each well below the limit of one event
+
+
+def python_version():
+    return platform.python_version()
+
+
+def versions(*names):
+    """{name: version} of those of `names` that are installed; a package that does not import raises its ImportError."""
+    found = {}
+    for name in names:
+        try:
+            found[name] = importlib.import_module(name).__version__
+        except ImportError as error:
+            if error.name != name:  # a broken installation is not an absent one
+                raise
+    return found
 
 
 def report(emitter, container):

@@ -2,7 +2,7 @@
 
 Weights are lists of float32 arrays in one canonical order and form: layer by layer (of a Residual, the body, then the
 shortcut); of a Conv its kernel (height, width, in, out) and its bias if it has one, of a Norm its scale and offset, of
-a Dense its kernel (in, out) and bias. networks_torch.py, networks_keras.py and networks_graph.py translate.
+a Dense its kernel (in, out) and bias. The networks*.py of the frameworks translate.
 """
 
 import collections
@@ -126,6 +126,11 @@ def after(layer, shape):
     if isinstance(layer, Flatten):
         return (int(np.prod(shape)),)
     return (layer.width,) if isinstance(layer, Dense) else shape
+
+
+def same_padding(size):
+    """(before, after): TensorFlow's 'SAME' at stride 1; an even filter is padded more at the bottom and right."""
+    return (size - 1) // 2, size // 2
 
 
 def weight_shapes(network):

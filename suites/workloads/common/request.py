@@ -1,5 +1,7 @@
 """The JSON argument of an experiment: what is asked for, with errors that name what is missing."""
 
+import frameworks
+
 
 class Fields(dict):
     """A dict that says what it is when a key is missing or a value unknown.
@@ -41,7 +43,7 @@ class Fields(dict):
 class Request:
     """What the host asks for.
 
-    case: the axes. framework: "torch", "tensorflow" or None for whichever imports. accelerator: "cpu" or "cuda".
+    case: the axes. framework: a folder of frameworks/, or None for whichever imports. accelerator: "cpu" or "cuda".
     settings: how long and how often (seconds, steps, counts). budget_s: seconds after which the host would stop it, or
     None. data: `file` (path) and `sha256` of a data set at hand, or None.
     """
@@ -50,7 +52,7 @@ class Request:
         values = Fields("request", values)
         self.case = Fields("case", values["case"])
         self.case.pop("suite", None)  # part of the case's identity, but nothing to measure
-        self.framework = values.one_of("framework", ("torch", "tensorflow", None))
+        self.framework = values.one_of("framework", (*frameworks.names(), None))
         self.accelerator = values.one_of("accelerator", ("cpu", "cuda"))
         self.settings = Fields("settings", values["settings"])
         self.budget_s = _seconds(values, "budget_s")

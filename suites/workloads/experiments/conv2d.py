@@ -11,24 +11,23 @@ filter_size x filter_size x channels x channels weights, as the source's had as 
 """
 
 import collections
-import importlib
 
 import numpy as np
 
 import frameworks
-from common import conv2d_work, timing
+from common import devices, installed, timing
 from common.events import Unsupported
 
 try:
-    from frameworks.numpy import all_cores as conv2d_all_cores
-    from frameworks.numpy import reference as conv2d_reference
-    from frameworks.numpy import scipy_loop as conv2d_scipy
-except ImportError:  # no SciPy: said by conv2d(), as an event
-    conv2d_scipy = None
+    from frameworks.numpy import all_cores
+    from frameworks.numpy import conv2d as reference
+except ImportError:  # no SciPy: said by check(), as an event
+    reference = None
 
 SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
 IMPLEMENTATIONS = ("framework", "scipy", "scipy_all_cores")
 FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers")
+FLOAT32 = 4  # bytes
 TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
 
 # images: (N, height, width, channels) float32; kernel: (size, size, channels, channels) float32, as TensorFlow lays
@@ -38,11 +37,11 @@ Problem = collections.namedtuple("Problem", "images kernel places feed graph_opt
 
 def check(request):
     """Raises Unsupported for what no framework here can do."""
-    if conv2d_scipy is None:
+    if reference is None:
         raise Unsupported("SciPy is not installed in this environment, and every output is checked against it")
     if request.case.one_of("implementation", IMPLEMENTATIONS) == "framework":
         check_framework_axes(request.case)
-        frameworks.placement(request, request.case["devices"])
+        devices.placement(request, request.case["devices"])
     else:
         check_scipy_axes(request.case)
 
@@ -56,11 +55,11 @@ def possible(request):
 
 
 def way(request):
-    """(name, module of the framework, module that convolves in it) for a checked case; Unsupported where none can."""
-    name, module = frameworks.load(request)
-    implementation = importlib.import_module("frameworks.{}.conv2d".format(name))
-    implementation.check(request.case)
-    return name, module, implementation
+    """(Framework, its Conv2d) for a checked case; Unsupported where none can."""
+    framework = frameworks.load(request)
+    conv2d = framework.part("conv2d").Conv2d()
+    conv2d.check(request.case)
+    return framework, conv2d
 
 
 def run(request, emitter):
@@ -68,7 +67,7 @@ def run(request, emitter):
     case = request.case
     runners = {"framework": run_framework, "scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
     outputs, expected = runners[case["implementation"]](request, emitter)
-    error = conv2d_reference.relative_error(outputs, expected)
+    error = reference.relative_error(outputs, expected)
     emitter.metric("outputs_checked", len(expected), "1")
     emitter.metric("max_relative_error", error, "1")
     if not error <= TOLERANCE:
@@ -131,28 +130,28 @@ def make_problem(request, places):
 def run_scipy(request, emitter):
     """(outputs, expected). SciPy has one way to run, whatever the protocol: from host memory."""
     problem = scipy_problem(request, emitter, processes=1)
-    conv2d_work.report_one_image(problem, emitter)
-    return conv2d_scipy.run(problem, emitter), conv2d_scipy.expected(problem)
+    emit_work_on_one_image(problem, emitter)
+    return reference.loop_over_one_image(problem, emitter), reference.expected_of_one_image(problem)
 
 
 def run_scipy_on_all_cores(request, emitter):
     """(outputs, expected), of the images that are checked. Nothing imports a framework: the processes are forked."""
-    problem = scipy_problem(request, emitter, processes=conv2d_all_cores.cores())
-    conv2d_work.report(problem, emitter)
-    outputs = conv2d_all_cores.run(problem, emitter)
-    chosen = conv2d_reference.chosen_images(problem)
-    return [outputs[chosen]], conv2d_scipy.expected_of_all_channels(problem, chosen)
+    problem = scipy_problem(request, emitter, processes=all_cores.cores())
+    emit_work(problem, emitter)
+    outputs = all_cores.run(problem, emitter)
+    chosen = reference.chosen_images(problem)
+    return [outputs[chosen]], reference.expected_of_all_channels(problem, chosen)
 
 
 def scipy_problem(request, emitter, processes):
     emitter.environment(
         framework=None,
-        python=frameworks.python_version(),
+        python=installed.python_version(),
         cuda=None,
         cudnn=None,
         flags={"threads": 1, "processes": processes},
-        versions=frameworks.versions("numpy", "scipy"),
-        devices=frameworks.devices("cpu"),
+        versions=installed.versions("numpy", "scipy"),
+        devices=devices.described("cpu"),
         simulated=False,
         synthetic=False,
     )
@@ -162,17 +161,52 @@ def scipy_problem(request, emitter, processes):
 def run_framework(request, emitter):
     """(outputs, expected), of the images that are checked."""
     case = request.case
-    places = frameworks.placement(request, case["devices"])
-    name, module, implementation = way(request)
-    frameworks.set_tf32(name, module, False)
-    frameworks.report(emitter, name, module, request, transfers="copies in host memory" if None in places else "bus")
+    places = devices.placement(request, case["devices"])
+    framework, conv2d = way(request)
+    framework.set_tf32(False)
+    framework.report(emitter, request, transfers="copies in host memory" if None in places else "bus")
     # Nothing here stands in for data the source had: its own input was made of ones.
-    emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
+    emitter.environment(simulated=devices.simulated(places), synthetic=False)
     problem = make_problem(request, places)
-    if "search" in case:
-        outputs = implementation.folding_edge(problem, emitter)
-    else:
-        protocol = implementation.literal if case["protocol"] == "literal" else implementation.steady
-        outputs = protocol(problem, emitter)
-    chosen = conv2d_reference.chosen_images(problem)
-    return [output[chosen] for output in outputs], conv2d_reference.expected_sum(problem, chosen)
+    ask = conv2d.folding_edge if "search" in case else getattr(conv2d, case["protocol"])
+    outputs, share = ask(problem, emitter)
+    if share is not None:
+        emit_work(problem, emitter, share)
+    chosen = reference.chosen_images(problem)
+    return [output[chosen] for output in outputs], reference.expected_sum(problem, chosen)
+
+
+def emit_work(problem, emitter, share=1.0):
+    """Metrics flops and bytes of one step of `compute`, and of one later run.
+
+    share: of the convolutions, those that it does. What was folded into a constant, or merged with another tower,
+    before it ran is no work of a later run.
+    """
+    emitter.metric("flops", share * flops(problem), "1")
+    emitter.metric("bytes", share * least_bytes(problem), "B")
+
+
+def flops(problem):
+    """2 x multiply-adds: N x height x width x C outputs of size x size x C multiply-adds each.
+
+    As He and Sun count them (CVPR 2015, "Convolutional neural networks at constrained time cost", eq. 1): at every
+    pixel of the 'same' output, products with the zeros around the image included. The sum over towers is left out: at
+    most one addition for every size x size x C multiply-adds.
+    """
+    return 2 * problem.images.size * problem.kernel[..., 0].size
+
+
+def least_bytes(problem):
+    """Input read once, output (as large) written once, filter read once: float32, the traffic no cache can save.
+
+    The denominator of operational intensity (Williams, Waterman and Patterson 2009, "Roofline"). Sum over towers: none.
+    """
+    return FLOAT32 * (2 * problem.images.size + problem.kernel.size)
+
+
+def emit_work_on_one_image(problem, emitter):
+    """As emit_work, of one channel of one image convolved N x C x C times: the input counts once, and every result."""
+    plane = problem.images[0, :, :, 0].size
+    convolutions = len(problem.images) * problem.kernel.shape[2] * problem.kernel.shape[3]
+    emitter.metric("flops", flops(problem), "1")
+    emitter.metric("bytes", FLOAT32 * ((1 + convolutions) * plane + problem.kernel[:, :, 0, 0].size), "B")

@@ -12,12 +12,11 @@ The "device" of accelerator cpu is the CPU with its memory: there, every copy is
 """
 
 import collections
-import importlib
 
 import numpy as np
 
 import frameworks
-from common import timing
+from common import devices, timing
 from common.events import Unsupported
 
 BUFFER_AXES = ("protocol", "operation", "devices", "buffer_mib")
@@ -38,8 +37,9 @@ CHECKED_ROWS = 4
 LAUNCHES = 1000  # in one step, so that the call around them does not count
 
 # places: for each device a GPU index, or None for the CPU; matrices: two (n, n) float32 of a matmul; rows: of the
-# product, which are checked; values: float32 numbers of a buffer; settings: of the request. None where it has none.
-Problem = collections.namedtuple("Problem", "operation places precision matrices rows values settings")
+# product, which are checked; values: float32 numbers of a buffer; launches: in a step; settings: of the request. None
+# where it has none.
+Problem = collections.namedtuple("Problem", "operation places precision matrices rows values launches settings")
 
 
 class PerLaunch:
@@ -60,46 +60,46 @@ def check(request):
     case = request.case
     check_axes(case)
     operation = case["operation"]
-    places = frameworks.placement(request, case["devices"])
-    if len(places) > 1 and frameworks.simulated(places) and None not in places:
+    places = devices.placement(request, case["devices"])
+    if len(places) > 1 and devices.simulated(places) and None not in places:
         raise Unsupported(
             "operation {!r} between {} devices: there are fewer GPUs ({}); accelerator 'cpu' would simulate "
             "them".format(operation, len(places), len(set(places)))
         )
-    frameworks.check_tf32(case.get("precision") == "tf32", places)
+    devices.check_tf32(case.get("precision") == "tf32", places)
     return places
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more, as jobs.tries."""
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
     places = check(request)
-    _, _, implementation = way(request)
+    _, limits = way(request)
     precision = request.case.get("precision")
-    return [(try_product, (implementation, precision, places[0]))] if precision in ("fp16", "bf16") else []
+    return [(try_product, (limits, precision, places[0]))] if precision in ("fp16", "bf16") else []
 
 
 def way(request):
-    """(name, module of the framework, module of its operations) for a checked case; Unsupported where none can."""
-    name, module = frameworks.load(request)
-    frameworks.require_tf32(name, module, request.case.get("precision") == "tf32")
-    return name, module, importlib.import_module("frameworks.{}.limits".format(name))
+    """(Framework, the module of its Limits) for a checked case; Unsupported where none can."""
+    framework = frameworks.load(request)
+    framework.require_tf32(request.case.get("precision") == "tf32")
+    return framework, framework.part("limits")
 
 
-def try_product(implementation, precision, place):
+def try_product(limits, precision, place):
     """Multiplies two small matrices."""
     case = {"operation": "matmul", "precision": precision, "matrix_size": 2}
     problem = make_problem(case, {"seed": 0}, [place])
-    implementation.matmul(problem, lambda step, synchronise: step())
+    limits.Limits().matmul(problem, lambda step, synchronise: step())
 
 
 def run(request, emitter):
     places, case = check(request), request.case
     operation = case["operation"]
-    name, module, implementation = way(request)
-    frameworks.set_tf32(name, module, case.get("precision") == "tf32")
+    framework, limits = way(request)
+    framework.set_tf32(case.get("precision") == "tf32")
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
-    frameworks.report(emitter, name, module, request, **transfers)
-    emitter.environment(simulated=frameworks.simulated(places), synthetic=False)
+    framework.report(emitter, request, **transfers)
+    emitter.environment(simulated=devices.simulated(places), synthetic=False)
     problem = make_problem(case, request.settings, places)
     counting = PerLaunch(emitter) if operation == "kernel_launch" else emitter
 
@@ -107,7 +107,7 @@ def run(request, emitter):
         budget = timing.Budget(request.budget_s)
         timing.steady(counting, step, synchronise, 0, problem.settings, budget=budget, announce=announce)
 
-    checked = getattr(implementation, operation)(problem, measure)
+    checked = getattr(limits.Limits(), operation)(problem, measure)
     emit_work(case, emitter)
     if operation == "matmul":
         check_product(checked, case["precision"], emitter)
@@ -141,7 +141,7 @@ def make_problem(case, settings, places):
         rows = np.unique(np.linspace(0, size - 1, CHECKED_ROWS).astype(int))
     elif "buffer_mib" in case:
         values = case["buffer_mib"] * 2**20 // 4
-    return Problem(case["operation"], places, case.get("precision"), matrices, rows, values, settings)
+    return Problem(case["operation"], places, case.get("precision"), matrices, rows, values, LAUNCHES, settings)
 
 
 def emit_work(case, emitter):

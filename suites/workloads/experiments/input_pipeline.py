@@ -15,20 +15,18 @@ that the images which reach a tower can be counted.
 """
 
 import collections
-import importlib
-import math
 
 import numpy as np
 
 import frameworks
-from common import data, networks, timing
+from common import data, devices, networks, timing
 from common.events import Unsupported
+from experiments.training import emit_loss
 
 AXES = ("protocol", "mode", "model", "strategy", "devices", "batch_size", "precision", "pipeline")
 PIPELINES = ("shared_host", "shared_device", "per_device", "loader", "resident")
 # A network that is placed nowhere leaves no device to name for its pipeline.
 WITHOUT_TOWERS = ("shared_host", "loader", "resident")
-LAYOUT = {"torch": "channels_first", "tensorflow": "channels_last"}
 COUNTED_STEPS = 4
 LOGGED_EVERY = 10  # steps
 
@@ -42,7 +40,7 @@ Job = collections.namedtuple(
 def check(request):
     """The places of a case. Raises Unsupported for what no framework here can do."""
     check_axes(request.case)
-    return frameworks.placement(request, request.case["devices"])
+    return devices.placement(request, request.case["devices"])
 
 
 def possible(request):
@@ -53,22 +51,22 @@ def possible(request):
 
 
 def way(request):
-    """(name, module of the framework, module of its pipelines) for a checked case; Unsupported where none can."""
-    name, module = frameworks.load(request)
-    implementation = importlib.import_module("frameworks.{}.pipelines".format(name))
-    implementation.check(request.case)
-    return name, module, implementation
+    """(Framework, its Pipelines) for a checked case; Unsupported where none can."""
+    framework = frameworks.load(request)
+    pipelines = framework.part("pipelines").Pipelines()
+    pipelines.check(request.case)
+    return framework, pipelines
 
 
 def run(request, emitter):
     places, case = check(request), request.case
-    name, module, implementation = way(request)
-    frameworks.set_tf32(name, module, False)
+    framework, pipelines = way(request)
+    framework.set_tf32(False)
     job, synthetic = make_job(request, places)
-    implementation.prepare(job)
-    frameworks.report(emitter, name, module, request, layout=LAYOUT[name], input_threads=implementation.THREADS)
-    emitter.environment(simulated=frameworks.simulated(places), synthetic=synthetic)
-    trainer = implementation.Trainer(job)
+    pipelines.prepare(job)
+    framework.report(emitter, request, layout=framework.layout, input_threads=pipelines.threads)
+    emitter.environment(simulated=devices.simulated(places), synthetic=synthetic)
+    trainer = pipelines.trainer(job)
     emitter.metric("trainable_parameters", trainer.parameter_count(), "1")
     protocol = literal if case["protocol"] == "literal" else steady
     first, last = protocol(trainer, job, timing.Budget(request.budget_s), emitter)
@@ -151,13 +149,6 @@ def count_step(batches, job):
             )
     ids = np.concatenate([ids for ids, _ in batches])
     return len(ids), len(set(ids.tolist()))
-
-
-def emit_loss(name, loss, emitter):
-    loss = float(loss)
-    if not math.isfinite(loss):
-        raise ArithmeticError("{} is {}: the training diverged".format(name, loss))
-    emitter.metric(name, loss, "1")
 
 
 def check_axes(case):

@@ -14,9 +14,9 @@ import collections
 
 import numpy as np
 
-import frameworks
 from common import jobs, networks
-from frameworks.numpy import networks as networks_numpy
+from experiments import training
+from frameworks.numpy import networks as reference
 
 TOLERANCE = 1e-4  # of logits, loss and step, in FP32 (that of float32)
 SLOPE_TOLERANCE = 1e-3  # a kink of a ReLU that is crossed all the same
@@ -29,31 +29,25 @@ Errors = collections.namedtuple("Errors", "name value tolerance")
 
 def check(request):
     """Raises Unsupported for what no framework here can do."""
-    jobs.check(request.case)
+    training.check_case(request.case)
     request.case.one_of("protocol", ("steady",))
-    jobs.check_devices(request)
+    training.check_devices(request)
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more (jobs.tries)."""
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
     check(request)
-    return jobs.tries(jobs.way(request))
+    _, strategy, job = training.way(request)
+    return strategy.tries(job)
 
 
 def run(request, emitter):
     check(request)
-    case = request.case
-    name, module, implementation, job = jobs.way(request)
-    frameworks.set_tf32(name, module, case["precision"] == "tf32")
-    job, synthetic = jobs.with_data(job, request)
+    framework, strategy, job = training.prepared(request, emitter)
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE))
-    implementation.prepare(job, "steady")
-    frameworks.report(emitter, name, module, request, layout=job.layout)
-    emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
-
     before = networks.initial_weights(job.network, job.settings["seed"])
-    with emitter.phase("one_step"), jobs.layout_may_be_refused(job.layout, request.accelerator, module):
-        logits, loss, after, replicas = one_step(implementation, job)
+    with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
+        logits, loss, after, replicas = one_step(strategy, job)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")
     with emitter.phase("check"):
@@ -63,7 +57,7 @@ def run(request, emitter):
         if replicas != len(job.places):
             raise AssertionError("{} replicas ran; asked for {}".format(replicas, len(job.places)))
         if job.mode == "training":
-            single = jobs.module_for(name, dict(case, strategy="none"))
+            single = framework.strategy("none")
             with emitter.phase("check_devices"):
                 errors += against_one_device(single, job, before, after, emitter)
     for error in errors:
@@ -73,9 +67,9 @@ def run(request, emitter):
             raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
 
 
-def one_step(implementation, job):
+def one_step(strategy, job):
     """(logits of inference, loss before the step, weights after it, replicas; None for one device)."""
-    trainer = implementation.Steady(job)
+    trainer = strategy.steady(job)
     logits = trainer.logits(job.train[0])
     trainer.announce(1)
     loss = trainer.step()
@@ -89,7 +83,7 @@ def one_step(implementation, job):
 
 def against_numpy(job, before, logits, loss, after):
     """Errors of logits and loss, and in training of the slope of the loss along the step, in float64."""
-    expected = networks_numpy.logits(job.network, before, job.train[0], training=False)
+    expected = reference.logits(job.network, before, job.train[0], training=False)
     yield Errors("logits_relative_error", relative(logits, expected), TOLERANCE)
     training = job.mode == "training"
     expected_loss = mean_loss(job, before, training)
@@ -109,7 +103,7 @@ def against_numpy(job, before, logits, loss, after):
 def mean_loss(job, weights, training):
     """Of the batch by NumPy, each device's share by itself, as batch normalisation sees it."""
     losses = [
-        networks_numpy.loss(networks_numpy.logits(job.network, weights, images, training), labels)
+        reference.loss(reference.logits(job.network, weights, images, training), labels)
         for images, labels in jobs.shards(job)
     ]
     return float(np.mean(losses))

@@ -14,52 +14,130 @@ import math
 import numpy as np
 
 import frameworks
-from common import jobs, networks, timing
+from common import devices, jobs, networks, timing
 from common.events import Unsupported
+
+AXES = (
+    "protocol",
+    "mode",
+    "model",
+    "layout",
+    "strategy",
+    "devices",
+    "nodes",
+    "batch_size",
+    "precision",
+    "execution",
+)
 
 
 def check(request):
     """Raises Unsupported for what no framework here can do."""
     case = request.case
-    jobs.check(case)
+    check_case(case)
     if case["protocol"] == "literal" and case["mode"] != "training":
         raise Unsupported("protocol 'literal' with mode {!r}: no source did; 'steady' would run".format(case["mode"]))
-    jobs.check_devices(request)
+    check_devices(request)
+
+
+def check_case(case):
+    """ValueError for a case that says what nothing here knows, Unsupported for what nothing here can do."""
+    case.require_only(AXES)
+    case.one_of("protocol", ("literal", "steady"))
+    case.one_of("mode", ("training", "inference"))
+    case.one_of("model", sorted(networks.NETWORKS))
+    case.one_of("layout", ("native", "channels_first", "channels_last"))
+    case.one_of("strategy", sorted({known for name in frameworks.names() for known in frameworks.strategies(name)}))
+    case.one_of("precision", ("fp32", "tf32", "amp_fp16", "amp_bf16"))
+    case.one_of("execution", ("native", "compiled", "cuda_graph"))
+    for axis in ("devices", "nodes", "batch_size"):
+        case.positive(axis)
+    if case["nodes"] > 1:
+        raise Unsupported("{} nodes: this runs on 1".format(case["nodes"]))
+    if (case["devices"] > 1) == (case["strategy"] == "none"):
+        raise Unsupported(
+            "strategy {!r} with {} device(s): 'none' is for one device, the others for several".format(
+                case["strategy"], case["devices"]
+            )
+        )
+    if case["batch_size"] % case["devices"]:
+        raise ValueError(
+            "a batch of {} cannot be split evenly over {} devices".format(case["batch_size"], case["devices"])
+        )
+
+
+def check_devices(request):
+    """Raises Unsupported for what the devices here cannot do in any framework."""
+    places = devices.placement(request, request.case["devices"])
+    devices.check_tf32(request.case["precision"] == "tf32", places)
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more (jobs.tries)."""
+    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
     check(request)
-    return jobs.tries(jobs.way(request))
+    _, strategy, job = way(request)
+    return strategy.tries(job)
+
+
+def way(request):
+    """(Framework, Strategy, jobs.Job without its data) for a checked case. Raises Unsupported where there is none."""
+    case = request.case
+    framework = frameworks.load(request)
+    framework.require_tf32(case["precision"] == "tf32")
+    strategy = framework.strategy(case["strategy"])
+    if case["protocol"] == "literal" and strategy.literal is None:
+        raise Unsupported(
+            "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(case["strategy"])
+        )
+    job = jobs.Job(
+        networks.NETWORKS[case["model"]],
+        case["mode"],
+        framework.layout if case["layout"] == "native" else case["layout"],
+        case["strategy"],
+        devices.placement(request, case["devices"]),
+        case["batch_size"],
+        case["precision"],
+        case["execution"],
+        None,
+        None,
+        request.settings,
+    )
+    strategy.check(job, case["protocol"])
+    return framework, strategy, job
+
+
+def prepared(request, emitter):
+    """As way, with the job's data: flags are set, and the environment is reported."""
+    framework, strategy, job = way(request)
+    framework.set_tf32(job.precision == "tf32")
+    job, synthetic = jobs.with_data(job, request)
+    strategy.prepare(job, request.case["protocol"])
+    framework.report(emitter, request, layout=job.layout)
+    emitter.environment(simulated=devices.simulated(job.places), synthetic=synthetic)
+    return framework, strategy, job
 
 
 def run(request, emitter):
     check(request)
-    case = request.case
-    name, module, implementation, job = jobs.way(request)
-    frameworks.set_tf32(name, module, case["precision"] == "tf32")
-    job, synthetic = jobs.with_data(job, request)
-    implementation.prepare(job, case["protocol"])
-    frameworks.report(emitter, name, module, request, layout=job.layout)
-    emitter.environment(simulated=frameworks.simulated(job.places), synthetic=synthetic)
+    framework, strategy, job = prepared(request, emitter)
     emitter.metric("flops", networks.flops(job.network, job.batch_size, job.mode == "training"), "1")
     value_bytes = 2 if job.precision.startswith("amp_") else 4
     least_bytes = networks.least_bytes(job.network, job.batch_size, job.mode == "training", value_bytes)
     emitter.metric("bytes", least_bytes, "B")
     budget = timing.Budget(request.budget_s)
-    protocol = literal if case["protocol"] == "literal" else steady
-    with jobs.layout_may_be_refused(job.layout, request.accelerator, module):
-        trainer = protocol(implementation, job, emitter, budget)
+    protocol = literal if request.case["protocol"] == "literal" else steady
+    with framework.layout_may_be_refused(job.layout, request.accelerator):
+        trainer = protocol(strategy, job, emitter, budget)
         after(trainer, job, emitter)
     trainer.close()
 
 
-def steady(implementation, job, emitter, budget):
+def steady(strategy, job, emitter, budget):
     """Blocks of steps on one batch; metrics initial_loss (of the first step) and final_loss. Returns the trainer.
 
     With settings["parts"], then forward pass and gradients on their own, where the trainer can.
     """
-    trainer = implementation.Steady(job)
+    trainer = strategy.steady(job)
     emit_parameters(trainer, job, emitter)
     losses = []
 
@@ -87,12 +165,12 @@ def steady(implementation, job, emitter, budget):
     return trainer
 
 
-def literal(implementation, job, emitter, budget):
+def literal(strategy, job, emitter, budget):
     """Epochs as a user would run them, then the accuracy, outside the clock. Returns the trainer.
 
     Metrics final_loss (mean over the last epoch) and test_accuracy.
     """
-    trainer = implementation.Literal(job)
+    trainer = strategy.literal(job)
     emit_parameters(trainer, job, emitter)
     steps = math.ceil(len(job.train[1]) / job.batch_size) * timing.least_epochs(job.settings)
     final_loss = trainer.fit(emitter, timing.EpochProbe(budget, steps, trainer.synchronise))

@@ -15,7 +15,7 @@ os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 import numpy as np
 
 from common import data, networks
-from common.distortion import MARGIN
+from common.data import MARGIN
 from common.request import Fields
 from experiments import input_pipeline
 
@@ -58,7 +58,7 @@ def check(implementation, strategy, towers, pipeline):
         labels,
         SETTINGS,
     )
-    implementation.prepare(job)
+    implementation.Pipelines().prepare(job)
     trainer = implementation.Trainer(job)
     steps = [trainer.look() for _ in range(2)]
     trainer.step()

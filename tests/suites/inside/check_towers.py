@@ -12,9 +12,11 @@ sys.path.insert(0, sys.argv[1])
 os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
 
 import numpy as np
+import tensorflow.compat.v1 as tf
 
 from common import data, networks
-from frameworks.tensorflow import towers as training_towers
+from frameworks.tensorflow import graphs_that_ran
+from frameworks.tensorflow.strategies.towers import Steady
 
 BATCH = 8
 # A rate at which the update is no smaller than the weights, so that it does not drown in their rounding.
@@ -29,7 +31,7 @@ def trainer(towers, train, mode="training"):
     network = networks.NETWORKS["cnn10"]
     places, size = [None] * towers, len(train[1])
     job = Job(network, mode, "channels_last", "towers", places, size, "fp32", "native", train, None, SETTINGS)
-    return training_towers.Steady(job)
+    return Steady(job)
 
 
 def after_a_step(towers, train):
@@ -60,7 +62,7 @@ def main():
     for mode in ("training", "inference"):
         steady = trainer(2, (images, labels), mode)
         found[mode] = {"replicas": steady.replicas(), "parameters": steady.parameter_count(), "loss": steady.step()}
-        executed = training_towers.executed_towers(steady.session, steady._fetches)
+        executed = graphs_that_ran.executed_towers(tf, steady.session, steady._fetches)
         found[mode]["devices"] = [executed[tower] for tower in sorted(executed)]
         steady.close()
     print("found: " + json.dumps(found))

@@ -15,6 +15,7 @@ from recorder import Recorder
 
 from common import data, jobs, networks, timing
 from common.request import Fields
+from frameworks.tensorflow.strategies import mirrored, none
 
 BATCH = 16
 NETWORK = networks.NETWORKS["mlp"]  # no batch normalisation, whose statistics would be each replica's own
@@ -30,7 +31,7 @@ def job(strategy, devices):
 
 def after_an_epoch(module, one):
     """(replicas, mean loss over the epoch, what it added to the weights: one array of all of them)."""
-    trainer = module.Literal(one)
+    trainer = module.Strategy().literal(one)
     loss = trainer.fit(Recorder(), timing.EpochProbe(timing.UNLIMITED, 1))
     change = flat(trainer.weights()) - flat(networks.initial_weights(NETWORK, SETTINGS["seed"]))
     return trainer.replicas(), float(loss), change
@@ -41,11 +42,10 @@ def flat(weights):
 
 
 def main():
-    module = jobs.module_for("tensorflow", {"strategy": "mirrored", "protocol": "literal"})
-    mirrored = job("mirrored", 2)
-    module.prepare(mirrored, "literal")
-    replicas, loss, change = after_an_epoch(module, mirrored)
-    _, expected_loss, expected = after_an_epoch(module, job("none", 1))
+    two = job("mirrored", 2)
+    mirrored.Strategy().prepare(two, "literal")
+    replicas, loss, change = after_an_epoch(mirrored, two)
+    _, expected_loss, expected = after_an_epoch(none, job("none", 1))
     found = {
         "replicas": replicas,
         "loss": loss,

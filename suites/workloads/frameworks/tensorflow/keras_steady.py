@@ -4,7 +4,6 @@ import tensorflow as tf
 
 from common import jobs
 from frameworks.tensorflow import graphs_that_ran
-from frameworks.tensorflow import towers as training_towers
 from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
 
 
@@ -18,37 +17,28 @@ class SteadyGraph(Trainer):
         self.session = tf.keras.backend.get_session()
         images, labels = [_variable(self.session, array) for array in (self.laid_out(job.train[0]), job.train[1])]
         self.model = self.build(tf.keras.Input(tensor=images.read_value()))
-        self.replicated = self.replicated_model()
+        self.replicated = self.copies()
         self.loss = loss_function(labels, self.replicated.output)
         self.fetches = [self.loss]
         if training:
             settings = job.settings
             optimizer = tf.train.MomentumOptimizer(settings["learning_rate"], settings["momentum"])
             gradients = optimizer.compute_gradients(self.loss, self.model.trainable_weights)
-            with tf.control_dependencies(self._updates()):
+            with tf.control_dependencies(self.updates()):
                 self.fetches = [self.loss, optimizer.apply_gradients(gradients)]
             self.gradients = [gradient for gradient, _ in gradients]
             self.session.run(tf.variables_initializer(optimizer.variables()))
         self._run = self.session.make_callable(self.fetches)
 
-    def _updates(self):
-        """Of the moving statistics of batch normalisation; of several copies, the first one's.
-
-        All of the model's would compute the template too, the whole batch on one device, beside the copies.
-        """
-        if self.replicated is self.model:
-            return self.model.updates
-        return self.model.get_updates_for(self.model.get_input_at(1))
+    def updates(self):
+        """Of the moving statistics of batch normalisation."""
+        return self.model.updates
 
     def step(self):
-        """Returns the loss before the step."""
+        """A session's run returns when its device is done."""
         return self._run()[0]
 
-    def synchronise(self):
-        """Nothing to wait for: a session's run returns when its device is done."""
-
     def parts(self):
-        """(name of a phase, callable): forward pass, and forward with backward pass, each without an update."""
         yield "forward", self.session.make_callable(self.loss)
         # Only run, not fetched: their values stay on the device.
         yield "forward_backward", self.session.make_callable(tf.group(self.loss, *self.gradients))
@@ -65,47 +55,47 @@ class SteadyGraph(Trainer):
     def transposes(self):
         return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self.fetches)[1])
 
-    def replicas(self):
-        """How many devices compute convolutions or products in the graph that ran."""
-        return len(training_towers.working_devices(self.session, self.fetches))
-
 
 class SteadyFunction(Trainer):
-    """TensorFlow 2.x: one batch in tensors on the devices, by one tf.function, mirrored or on one device."""
+    """TensorFlow 2.x: one batch in tensors on the devices, by one tf.function."""
 
     def __init__(self, job):
         super().__init__(job)
-        self.strategy = tf.distribute.MirroredStrategy(self.devices) if job.strategy == "mirrored" else None
-        with self.strategy.scope() if self.strategy else tf.device(self.devices[0]):
+        with self.scope():
             self.model = self.build(tf.keras.Input(self.laid_out(job.train[0][:1]).shape[1:]))
             self.sgd = self.optimizer()
             self.sgd.build(self.model.trainable_variables)
-        self.batch = self._batch()
+        self.batch = self.one_batch()
         self.step = self._function(self._train if job.mode == "training" else self._infer)
 
-    def _batch(self):
-        """(images, labels) on their device; with a strategy, a share of the batch on each."""
+    def scope(self):
+        """Where the model is built."""
+        return tf.device(self.devices[0])
+
+    def one_batch(self):
+        """What one_replica is given."""
+        return self.shares()[0]
+
+    def shares(self):
+        """(images, labels) of each device's share of the batch, on that device."""
         shares = []
         for (images, labels), device in zip(jobs.shards(self.job), self.devices):
             with tf.device(device):
                 shares.append((tf.identity(self.laid_out(images)), tf.identity(labels)))
-        if not self.strategy:
-            return shares[0]
-        return self.strategy.experimental_distribute_values_from_function(
-            lambda context: shares[context.replica_id_in_sync_group]
-        )
+        return shares
 
     def _function(self, one_replica):
         """A tf.function of one step on the batch: the mean loss over replicas."""
 
         @tf.function(jit_compile=self.job.execution == "compiled")
         def step():
-            if not self.strategy:
-                return one_replica(self.batch)
-            losses = self.strategy.run(one_replica, (self.batch,))
-            return self.strategy.reduce("MEAN", losses, axis=None)
+            return self.everywhere(one_replica)
 
         return step
+
+    def everywhere(self, one_replica):
+        """The mean of one_replica(batch) over all replicas, each with its share of the batch."""
+        return one_replica(self.batch)
 
     def _infer(self, batch):
         images, labels = batch
@@ -127,7 +117,6 @@ class SteadyFunction(Trainer):
         return loss
 
     def parts(self):
-        """(name of a phase, callable): forward pass, and forward with backward pass, each without an update."""
         yield "forward", self._function(lambda batch: loss_function(batch[1], self.model(batch[0], training=True)))
         yield "forward_backward", self._function(self._summed_gradients)
 
@@ -154,15 +143,6 @@ class SteadyFunction(Trainer):
         finally:
             context.disable_run_metadata()
         return graphs_that_ran.transposes(graphs)
-
-    def replicas(self):
-        """How many replicas the strategy runs: each adds 1 to a sum over them."""
-
-        @tf.function
-        def count():
-            return self.strategy.reduce("SUM", self.strategy.run(lambda: tf.constant(1)), axis=None)
-
-        return int(count())
 
 
 Steady = SteadyGraph if IS_GRAPH_MODE else SteadyFunction

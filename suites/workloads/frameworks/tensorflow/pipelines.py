@@ -9,82 +9,12 @@ import numpy as np
 import tensorflow.compat.v1 as tf
 
 from common import networks
-from common.distortion import BRIGHTNESS, CONTRAST, MARGIN
-from frameworks.tensorflow import networks_graph
-from frameworks.tensorflow import towers as training_towers
+from common.data import BRIGHTNESS, CONTRAST, MARGIN
+from frameworks import parts
+from frameworks.tensorflow import graphs_that_ran, networks_graph, towers
 from frameworks.tensorflow.towers import HOST
 
 THREADS = 6  # that fill a queue, as in the source; as many prepare images for tf.data
-
-
-def check(case):
-    """TensorFlow can do them all."""
-
-
-def prepare(job):
-    """No flag to set."""
-
-
-class Trainer:
-    """The towers and what feeds them, trained by Adam; the variables are on the host where there are several towers."""
-
-    def __init__(self, job):
-        with tf.Graph().as_default():
-            tf.set_random_seed(job.settings["seed"])
-            self.session = tf.Session(config=training_towers.session_config(job.places))
-            if job.strategy == "none":
-                devices, shared = [None], None
-            else:
-                devices = [training_towers.tower_device(tower, place) for tower, place in enumerate(job.places)]
-                shared = training_towers.variables_device(job.places)
-            self._batches = PIPELINES[job.pipeline](job, self.session, devices)
-            optimizer = tf.train.AdamOptimizer(job.settings["learning_rate"])
-            with tf.device(shared):
-                self._model = networks_graph.Model(job.network, "channels_last")
-                self._fetches = training_towers.step(
-                    self._model, [batch[:2] for batch in self._batches], devices, optimizer
-                )
-            self.session.run(tf.variables_initializer(optimizer.variables()))
-            self._model.load(self.session, networks.initial_weights(job.network, job.settings["seed"]))
-            self._coordinator = tf.train.Coordinator()
-            self._threads = tf.train.start_queue_runners(self.session, self._coordinator)
-        self._towers = job.towers
-        self._run = self.session.make_callable(self._fetches)
-
-    def step(self):
-        """Returns the loss before the step."""
-        return self._checked(self._run)[0]
-
-    def _checked(self, run):
-        """What run() returns. A queue whose threads failed is closed and says so; what they died of says more."""
-        try:
-            return run()
-        except tf.errors.OutOfRangeError:
-            self._coordinator.raise_requested_exception()
-            raise
-
-    def synchronise(self):
-        """Nothing to wait for: a session's run returns when its devices are done."""
-
-    def look(self):
-        """One more step; returns for each tower (ids, images): (n,) and (n, 32, 32, 3) arrays, as it got them."""
-        batches = [(ids, images) for images, _, ids in self._batches]
-        return self._checked(lambda: self.session.run([batches, self._fetches]))[0]
-
-    def parameter_count(self):
-        return self._model.parameter_count()
-
-    def devices_used(self):
-        """On how many devices the network is computed, by the graph that ran. AssertionError where a tower is not."""
-        executed = training_towers.executed_towers(self.session, self._fetches)
-        if len(executed) != self._towers:
-            raise AssertionError("{} towers computed; there should be {}".format(len(executed), self._towers))
-        return len(set(executed.values()))
-
-    def close(self):
-        self._coordinator.request_stop()
-        self._coordinator.join(self._threads)
-        self.session.close()
 
 
 def shared_host(job, session, devices):
@@ -211,3 +141,64 @@ def whitened_batch(images):
     centred = images - tf.reduce_mean(images, axis=[1, 2, 3], keepdims=True)
     deviation = tf.sqrt(tf.reduce_mean(tf.square(centred), axis=[1, 2, 3], keepdims=True))
     return centred / tf.maximum(deviation, 1 / np.sqrt(np.prod(images.shape.as_list()[1:])))
+
+
+class Trainer(parts.PipelineTrainer):
+    """The towers and what feeds them; the variables are on the host where there are several towers."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        with tf.Graph().as_default():
+            tf.set_random_seed(job.settings["seed"])
+            self.session = tf.Session(config=towers.session_config(job.places))
+            if job.strategy == "none":
+                devices, shared = [None], None
+            else:
+                devices = [towers.tower_device(tower, place) for tower, place in enumerate(job.places)]
+                shared = towers.variables_device(job.places)
+            self._batches = PIPELINES[job.pipeline](job, self.session, devices)
+            optimizer = tf.train.AdamOptimizer(job.settings["learning_rate"])
+            with tf.device(shared):
+                self._model = networks_graph.Model(job.network, "channels_last")
+                self._fetches = towers.step(self._model, [batch[:2] for batch in self._batches], devices, optimizer)
+            self.session.run(tf.variables_initializer(optimizer.variables()))
+            self._model.load(self.session, networks.initial_weights(job.network, job.settings["seed"]))
+            self._coordinator = tf.train.Coordinator()
+            self._threads = tf.train.start_queue_runners(self.session, self._coordinator)
+        self._towers = job.towers
+        self._run = self.session.make_callable(self._fetches)
+
+    def step(self):
+        return self._checked(self._run)[0]
+
+    def _checked(self, run):
+        """What run() returns. A queue whose threads failed is closed and says so; what they died of says more."""
+        try:
+            return run()
+        except tf.errors.OutOfRangeError:
+            self._coordinator.raise_requested_exception()
+            raise
+
+    def look(self):
+        batches = [(ids, images) for images, _, ids in self._batches]
+        return self._checked(lambda: self.session.run([batches, self._fetches]))[0]
+
+    def parameter_count(self):
+        return self._model.parameter_count()
+
+    def devices_used(self):
+        """By the graph that ran."""
+        executed = graphs_that_ran.executed_towers(tf, self.session, self._fetches)
+        if len(executed) != self._towers:
+            raise AssertionError("{} towers computed; there should be {}".format(len(executed), self._towers))
+        return len(set(executed.values()))
+
+    def close(self):
+        self._coordinator.request_stop()
+        self._coordinator.join(self._threads)
+        self.session.close()
+
+
+class Pipelines(parts.Pipelines):
+    threads = THREADS
+    trainer = Trainer

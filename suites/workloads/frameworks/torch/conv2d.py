@@ -4,82 +4,81 @@ import numpy as np
 import torch
 import torch.nn.functional as functional
 
-from common import conv2d_work, timing
+from common import timing
 from common.events import Unsupported
-from frameworks.numpy.reference import same_padding
+from common.networks import same_padding
+from frameworks import parts
 
 
-def check(case):
-    """Raises Unsupported for what only a graph has."""
-    if "search" in case:
-        raise Unsupported("search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one")
-    if case["graph_optimizers"] != "default":
-        raise Unsupported(
-            "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
-                case["graph_optimizers"]
+class Conv2d(parts.Conv2d):
+    def check(self, case):
+        if "search" in case:
+            raise Unsupported(
+                "search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one"
             )
+        if case["graph_optimizers"] != "default":
+            raise Unsupported(
+                "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
+                    case["graph_optimizers"]
+                )
+            )
+
+    def literal(self, problem, emitter):
+        """The source's work in PyTorch: split, to the devices, convolve, back, add. All of it is done in every run.
+
+        There is no graph to hold a constant: feed `constant` is a host tensor made before the clock starts, `fed` makes
+        it from the NumPy array in every run, `resident` has each tower's share on its device before the clock starts.
+        The first run starts the devices, save with `resident`.
+        """
+        host = None if problem.feed == "fed" else _host_tensor(problem.images)
+        shares = _resident(problem) if problem.feed == "resident" else None
+
+        def run():
+            towers = shares or (_host_tensor(problem.images) if host is None else host).chunk(len(problem.places))
+            convolved = [
+                _convolve(images.to(_device(place)), _filter(problem, place), problem)
+                for images, place in zip(towers, problem.places)
+            ]
+            return sum(images.to("cpu") for images in convolved)
+
+        with torch.no_grad():
+            runs = problem.settings["later_runs"]
+            outputs = timing.first_and_later(emitter, run, runs, len(problem.images), problem.budget)
+        return [_nhwc(output) for output in outputs], 1
+
+    def steady(self, problem, emitter):
+        """What was meant: host to device, compute, and device to host, each on its own, warm.
+
+        Host memory is pinned where there is a GPU, as a careful program would have it.
+        """
+        host = [_pinned(images, place) for images, place in zip(_shares(problem), problem.places)]
+        inputs = _resident(problem)
+        filters = [_filter(problem, place) for place in problem.places]
+        results = [torch.empty_like(images) for images in inputs]
+        returned = [_pinned(torch.empty_like(images), place) for images, place in zip(host, problem.places)]
+
+        def copy(targets, sources):
+            for target, source in zip(targets, sources):
+                target.copy_(source, non_blocking=True)
+
+        def compute():
+            results[:] = [_convolve(images, weights, problem) for images, weights in zip(inputs, filters)]
+
+        def synchronise():
+            for place in set(problem.places) - {None}:
+                torch.cuda.synchronize(place)
+
+        steps = (
+            ("host_to_device", lambda: copy(inputs, host)),
+            ("compute", compute),
+            ("device_to_host", lambda: copy(returned, results)),
         )
-
-
-def literal(problem, emitter):
-    """The source's work in PyTorch: split, to the devices, convolve, back, add. Returns two outputs, NHWC.
-
-    There is no graph to hold a constant: feed `constant` is a host tensor made before the clock starts, `fed` makes it
-    from the NumPy array in every run, `resident` has each tower's share on its device before the clock starts. The
-    first run starts the devices, save with `resident`.
-    """
-    host = None if problem.feed == "fed" else _host_tensor(problem.images)
-    shares = _resident(problem) if problem.feed == "resident" else None
-
-    def run():
-        towers = shares or (_host_tensor(problem.images) if host is None else host).chunk(len(problem.places))
-        convolved = [
-            _convolve(images.to(_device(place)), _filter(problem, place), problem)
-            for images, place in zip(towers, problem.places)
-        ]
-        return sum(images.to("cpu") for images in convolved)
-
-    with torch.no_grad():
-        runs = problem.settings["later_runs"]
-        outputs = timing.first_and_later(emitter, run, runs, len(problem.images), problem.budget)
-    conv2d_work.report(problem, emitter)
-    return [_nhwc(output) for output in outputs]
-
-
-def steady(problem, emitter):
-    """What was meant: host to device, compute, and device to host, each on its own, warm. Returns a list of one output.
-
-    Host memory is pinned where there is a GPU, as a careful program would have it.
-    """
-    host = [_pinned(images, place) for images, place in zip(_shares(problem), problem.places)]
-    inputs = _resident(problem)
-    filters = [_filter(problem, place) for place in problem.places]
-    results = [torch.empty_like(images) for images in inputs]
-    returned = [_pinned(torch.empty_like(images), place) for images, place in zip(host, problem.places)]
-
-    def copy(targets, sources):
-        for target, source in zip(targets, sources):
-            target.copy_(source, non_blocking=True)
-
-    def compute():
-        results[:] = [_convolve(images, weights, problem) for images, weights in zip(inputs, filters)]
-
-    def synchronise():
-        for place in set(problem.places) - {None}:
-            torch.cuda.synchronize(place)
-
-    steps = (
-        ("host_to_device", lambda: copy(inputs, host)),
-        ("compute", compute),
-        ("device_to_host", lambda: copy(returned, results)),
-    )
-    with torch.no_grad():
-        for phase, step in steps:
-            timing.steady(
-                emitter, step, synchronise, len(problem.images), problem.settings, phase, budget=problem.budget
-            )
-    conv2d_work.report(problem, emitter)
-    return [_nhwc(sum(returned))]
+        with torch.no_grad():
+            for phase, step in steps:
+                timing.steady(
+                    emitter, step, synchronise, len(problem.images), problem.settings, phase, budget=problem.budget
+                )
+        return [_nhwc(sum(returned))], 1
 
 
 def _host_tensor(images):

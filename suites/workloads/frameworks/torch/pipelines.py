@@ -12,81 +12,14 @@ import torch.nn.functional as functional
 from torch.utils.data import DataLoader, TensorDataset
 
 from common import networks
-from common.distortion import BRIGHTNESS, CONTRAST, MARGIN
+from common.data import BRIGHTNESS, CONTRAST, MARGIN
 from common.events import Unsupported
-from frameworks.torch import networks as networks_torch
+from frameworks import parts
+from frameworks.torch.networks import build, parameter_count
 
 THREADS = 6  # worker processes: as many as the source's queue has threads
 PREFETCHED = 2  # batches of a worker, DataLoader's default
 SHARED_MEMORY = "/dev/shm"  # through which workers pass their batches
-
-
-def check(case):
-    """Raises Unsupported for what there is only in TensorFlow."""
-    if case["strategy"] == "towers":
-        raise Unsupported(
-            "strategy 'towers': PyTorch has no graph to place towers in; strategy 'none' would run here, and "
-            "'data_parallel' and 'distributed_data_parallel' in suite multi_gpu_scaling"
-        )
-    if case["pipeline"] not in PIPELINES:
-        raise Unsupported(
-            "pipeline {!r}: PyTorch has no queue in a graph; would run: {}".format(
-                case["pipeline"], ", ".join(sorted(PIPELINES))
-            )
-        )
-
-
-def prepare(job):
-    """Sets the flags of the protocol: steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
-    torch.backends.cudnn.benchmark = job.protocol == "steady"
-
-
-class Trainer:
-    """The network on the first device, trained by Adam."""
-
-    def __init__(self, job):
-        torch.manual_seed(job.settings["seed"])
-        self._place = job.places[0]
-        device = "cpu" if self._place is None else "cuda:%d" % self._place
-        # First, as the workers are forked: threads that compute would not come along.
-        self._batches = PIPELINES[job.pipeline](job, device)
-        weights = networks.initial_weights(job.network, job.settings["seed"])
-        self._model = networks_torch.build(job.network, weights).to(device)
-        self._model.train()
-        self._optimizer = torch.optim.Adam(self._model.parameters(), job.settings["learning_rate"])
-
-    def step(self):
-        """Returns the loss before the step, a scalar tensor on the device."""
-        images, labels, _ = next(self._batches)
-        return self._train(images, labels)
-
-    def _train(self, images, labels):
-        self._optimizer.zero_grad()
-        loss = functional.cross_entropy(self._model(images), labels)
-        loss.backward()
-        self._optimizer.step()
-        return loss.detach()
-
-    def synchronise(self):
-        if self._place is not None:
-            torch.cuda.synchronize(self._place)
-
-    def look(self):
-        """One more step; returns [(ids, images)]: (n,) and (n, 32, 32, 3) arrays, as the network got them."""
-        images, labels, ids = next(self._batches)
-        self._train(images, labels)
-        return [(ids.numpy(), images.cpu().numpy().transpose(0, 2, 3, 1))]
-
-    def parameter_count(self):
-        return networks_torch.parameter_count(self._model)
-
-    def devices_used(self):
-        """On how many devices the network is."""
-        return len({parameter.device for parameter in self._model.parameters()})
-
-    def close(self):
-        """Ends the workers."""
-        self._batches = None
 
 
 class Rounds:
@@ -189,3 +122,71 @@ def whitened(images):
     centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
     deviation = centred.pow(2).mean(dim=(1, 2, 3), keepdim=True).sqrt()
     return centred / deviation.clamp(min=images[0].numel() ** -0.5)
+
+
+class Trainer(parts.PipelineTrainer):
+    """The network on the first device."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        torch.manual_seed(job.settings["seed"])
+        self._place = job.places[0]
+        device = "cpu" if self._place is None else "cuda:%d" % self._place
+        # First, as the workers are forked: threads that compute would not come along.
+        self._batches = PIPELINES[job.pipeline](job, device)
+        weights = networks.initial_weights(job.network, job.settings["seed"])
+        self._model = build(job.network, weights).to(device)
+        self._model.train()
+        self._optimizer = torch.optim.Adam(self._model.parameters(), job.settings["learning_rate"])
+
+    def step(self):
+        images, labels, _ = next(self._batches)
+        return self._train(images, labels)
+
+    def _train(self, images, labels):
+        self._optimizer.zero_grad()
+        loss = functional.cross_entropy(self._model(images), labels)
+        loss.backward()
+        self._optimizer.step()
+        return loss.detach()
+
+    def synchronise(self):
+        if self._place is not None:
+            torch.cuda.synchronize(self._place)
+
+    def look(self):
+        images, labels, ids = next(self._batches)
+        self._train(images, labels)
+        return [(ids.numpy(), images.cpu().numpy().transpose(0, 2, 3, 1))]
+
+    def parameter_count(self):
+        return parameter_count(self._model)
+
+    def devices_used(self):
+        return len({parameter.device for parameter in self._model.parameters()})
+
+    def close(self):
+        """Ends the workers."""
+        self._batches = None
+
+
+class Pipelines(parts.Pipelines):
+    threads = THREADS
+    trainer = Trainer
+
+    def check(self, case):
+        if case["strategy"] == "towers":
+            raise Unsupported(
+                "strategy 'towers': PyTorch has no graph to place towers in; strategy 'none' would run here, and "
+                "'data_parallel' and 'distributed_data_parallel' in suite multi_gpu_scaling"
+            )
+        if case["pipeline"] not in PIPELINES:
+            raise Unsupported(
+                "pipeline {!r}: PyTorch has no queue in a graph; would run: {}".format(
+                    case["pipeline"], ", ".join(sorted(PIPELINES))
+                )
+            )
+
+    def prepare(self, job):
+        """Steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
+        torch.backends.cudnn.benchmark = job.protocol == "steady"

@@ -1,31 +1,25 @@
-"""Training and inference by DistributedDataParallel: a process for each device. As a script, a rank from 1 on."""
+"""DistributedDataParallel: a process for each device. As a script, a rank from 1 on."""
 
 import torch
 import torch.distributed as distributed
 
-import frameworks
 from common import jobs
 from common.events import failure_kind
 from frameworks.torch import replicas
-from frameworks.torch import training as training_torch
+from frameworks.torch.facts import Framework
+from frameworks.torch.strategies import none
 
 SCRIPT = "frameworks.torch.strategies.distributed_data_parallel"  # this module: of every other rank
 
-# What a rank can do, and its flags, are those of a process alone.
-check, prepare, tries = training_torch.check, training_torch.prepare, training_torch.tries
 
-
-class Rank(training_torch.Steady):
+class Rank(none.Steady):
     """One rank: its share of the batch on its device, gradients averaged with the others' in every step."""
 
     def __init__(self, job, rank):
         super().__init__(job, job.places[rank], jobs.shards(job)[rank])
 
-    def _parallel(self, network):
-        """Wrapped by begin(), once the ranks have met."""
-        return network
-
     def begin(self):
+        """Once the ranks have met."""
         if self.job.mode == "training":
             devices = None if self.place is None else [self.place]
             self.model = torch.nn.parallel.DistributedDataParallel(self.network, device_ids=devices)
@@ -121,10 +115,15 @@ class Steady(Rank):
         self.others.close()
 
 
+class Strategy(none.Strategy):
+    steady = Steady
+    literal = None
+
+
 def other_rank(job, rank):
     """The trainer of a rank from 1 on, in a process of its own."""
-    frameworks.set_tf32("torch", torch, job.precision == "tf32")
-    training_torch.prepare(job, "steady")
+    Framework().set_tf32(job.precision == "tf32")
+    Strategy().prepare(job, "steady")
     return Rank(job, rank)
 
 

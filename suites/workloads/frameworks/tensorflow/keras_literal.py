@@ -1,4 +1,4 @@
-"""Training and inference in tf.keras, 1.13 to Keras 3; under protocol literal by compile and fit."""
+"""Training in tf.keras as a user would have it: compile and fit, 1.13 to Keras 3."""
 
 import math
 import time
@@ -7,10 +7,7 @@ import tensorflow as tf
 
 from common import timing
 from common.events import Skipped
-from frameworks.tensorflow.keras_steady import Steady
-from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, check, keras_loss, prepare, tries
-
-__all__ = ["Literal", "Steady", "check", "prepare", "tries"]
+from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, keras_loss
 
 
 class Literal(Trainer):
@@ -19,18 +16,18 @@ class Literal(Trainer):
     def __init__(self, job):
         super().__init__(job)
         self.images = self.laid_out(job.train[0])
-        strategy = None
-        if job.strategy == "mirrored":
-            strategy = tf.distribute.MirroredStrategy(self.devices)
-        with strategy.scope() if strategy else tf.name_scope("literal"):
+        with self.scope():
             self.model = self.build(tf.keras.Input(self.images.shape[1:]))
-            self.trained = self.replicated_model()
+            self.trained = self.copies()
             # Keras 3 would choose XLA by itself on a GPU, which is another case.
             compilation = {} if IS_GRAPH_MODE else {"jit_compile": job.execution == "compiled"}
             self.trained.compile(self.optimizer(), loss=keras_loss(), **compilation)
 
+    def scope(self):
+        """Where the model is built and compiled."""
+        return tf.name_scope("literal")
+
     def fit(self, emitter, probe):
-        """Trains epoch by epoch, one sample each; returns the mean loss over the last epoch."""
         timer = EpochTimer(emitter, len(self.images), self.job, probe)
         history = self.trained.fit(
             self.images,
@@ -48,11 +45,6 @@ class Literal(Trainer):
     def synchronise(self):
         """Reads a weight: the copy waits for the updates queued before it."""
         tf.keras.backend.get_value(self.model.trainable_weights[-1])
-
-    def replicas(self):
-        """How many replicas MirroredStrategy trains; None for multi_gpu_model, which does not tell."""
-        strategy = getattr(self.trained, "distribute_strategy", None)
-        return strategy.num_replicas_in_sync if strategy else None
 
 
 class EpochTimer(tf.keras.callbacks.Callback):

@@ -1,0 +1,48 @@
+"""Where an experiment puts its work, and what computes it. Needs no framework."""
+
+import platform
+
+from common import cuda_devices
+from common.events import Unsupported
+
+AMPERE = (8, 0)  # the compute capability from which on GPUs have TF32 and BF16
+
+
+def placement(request, count):
+    """Where `count` towers or replicas go: a list of GPU indices, or of None for the CPU.
+
+    With fewer GPUs than asked for they share them in turn. Raises Unsupported when CUDA is asked for and no GPU there.
+    """
+    if request.accelerator == "cpu":
+        return [None] * count
+    gpus = len(cuda_devices.names())
+    if not gpus:
+        raise Unsupported("accelerator 'cuda' asked for, but the driver lists no GPU; accelerator 'cpu' would run")
+    return [index % gpus for index in range(count)]
+
+
+def simulated(places):
+    """Whether several devices were asked for and they are not all distinct GPUs."""
+    return len(places) > 1 and (None in places or len(set(places)) < len(places))
+
+
+def check_tf32(wanted, places):
+    """Raises Unsupported where TF32 is wanted and the first of `places` has none."""
+    if wanted and places[0] is None:
+        raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
+    if wanted and cuda_devices.compute_capability(places[0]) < AMPERE:
+        raise Unsupported(
+            "precision 'tf32': this GPU has none (compute capability 8.0 and newer have); 'fp32' would run"
+        )
+
+
+def described(accelerator):
+    """What computes: the CPU, and with accelerator "cuda" the GPUs the driver lists; `kind` and `name` of each."""
+    gpus = cuda_devices.names() if accelerator == "cuda" else []
+    return [{"kind": "cpu", "name": _cpu_name()}] + [{"kind": "gpu", "name": name} for name in gpus]
+
+
+def _cpu_name():
+    with open("/proc/cpuinfo") as lines:
+        models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

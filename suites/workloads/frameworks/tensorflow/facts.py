@@ -1,0 +1,58 @@
+"""What TensorFlow says of itself, and its switches."""
+
+import os
+import re
+
+import tensorflow
+
+from common import installed
+from frameworks import interface
+
+# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
+# which depends on the CPU. So it is tried.
+LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
+
+
+class Framework(interface.Framework):
+    name = "tensorflow"
+    module = tensorflow
+    layout = "channels_last"
+
+    def facts(self):
+        sysconfig = tensorflow.sysconfig
+        build = sysconfig.get_build_info() if hasattr(sysconfig, "get_build_info") else {}
+        return {
+            "versions": installed.versions("tensorflow", "numpy", "scipy"),
+            "cuda": build.get("cuda_version") or _loaded_library("libcudart"),
+            "cudnn": build.get("cudnn_version") or _loaded_library("libcudnn"),
+            "flags": {
+                "cudnn_benchmark": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1") != "0",
+                "deterministic": os.environ.get("TF_DETERMINISTIC_OPS", "0") in ("1", "true"),
+                "tf32": _experimental("tensor_float_32_execution_enabled", lambda: False)(),
+                # TensorFlow does not tell; this is what it takes by default (NumSchedulableCPUs).
+                "threads": len(os.sched_getaffinity(0)),
+            },
+        }
+
+    def cuda_usable(self):
+        return tensorflow.test.is_gpu_available()
+
+    def tf32_switches(self):
+        enable = _experimental("enable_tensor_float_32_execution", None)
+        return enable and [enable]
+
+    def layout_refusal(self, error):
+        refusal = LAYOUT_REFUSED.search(str(error))
+        return refusal and refusal.group()
+
+
+def _experimental(name, default):
+    """A function of tf.config.experimental; TensorFlow before 2.4 has none of TF32."""
+    return getattr(getattr(getattr(tensorflow, "config", None), "experimental", None), name, default)
+
+
+def _loaded_library(name):
+    """Version in the file name of a shared library this process has mapped, for frameworks that do not say; or None."""
+    with open("/proc/self/maps") as lines:
+        found = re.search(re.escape(name) + r"\.so\.([0-9.]*[0-9])", lines.read())
+    return found.group(1) if found else None

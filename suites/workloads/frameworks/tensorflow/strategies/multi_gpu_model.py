@@ -1,0 +1,59 @@
+"""multi_gpu_model of Keras in TensorFlow 1.x: copies of a model, each with a slice of the batch, on a GPU each."""
+
+import tensorflow as tf
+
+from common.events import Unsupported
+from frameworks.tensorflow import graphs_that_ran, keras_literal, keras_steady, keras_trainer
+
+
+class Copies:
+    """A Trainer that trains copies of its model."""
+
+    def copies(self):
+        return replicated(self.model, len(self.job.places))
+
+
+class Steady(Copies, keras_steady.SteadyGraph):
+    def updates(self):
+        """The first copy's.
+
+        All of the model's would compute the template too, the whole batch on one device, beside the copies.
+        """
+        return self.model.get_updates_for(self.model.get_input_at(1))
+
+    def replicas(self):
+        """How many devices compute convolutions or products in the graph that ran."""
+        return len(graphs_that_ran.working_devices(tf, self.session, self.fetches))
+
+
+class Literal(Copies, keras_literal.Literal):
+    """By compile and fit."""
+
+
+class Strategy(keras_trainer.Strategy):
+    steady = Steady
+    literal = Literal
+
+    def check(self, job, protocol):
+        super().check(job, protocol)
+        if not keras_trainer.IS_GRAPH_MODE:
+            raise Unsupported(
+                "strategy 'multi_gpu_model': TensorFlow 2.4 and newer have it no more; 'mirrored' would run"
+            )
+
+    def tries(self, job):
+        """Also whether it finds the GPUs it wants."""
+        return [(try_replicated, (len(job.places),))] + super().tries(job)
+
+
+def try_replicated(gpus):
+    """Copies a model of one operation."""
+    replicated(tf.keras.Sequential([tf.keras.layers.Activation("linear", input_shape=(1,))]), gpus)
+
+
+def replicated(model, gpus):
+    """Copies of a model that share its weights, each with a slice of the batch, on a GPU each."""
+    try:
+        return tf.keras.utils.multi_gpu_model(model, gpus=gpus)
+    except ValueError as error:
+        raise Unsupported("strategy 'multi_gpu_model' needs {} GPUs; Keras says: {}".format(gpus, error)) from error

@@ -1,0 +1,8 @@
+"""One device, in tf.keras."""
+
+from frameworks.tensorflow import keras_literal, keras_steady, keras_trainer
+
+
+class Strategy(keras_trainer.Strategy):
+    steady = keras_steady.Steady
+    literal = keras_literal.Literal

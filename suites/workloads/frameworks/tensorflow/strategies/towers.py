@@ -1,0 +1,110 @@
+"""Training by towers in graph mode, with nothing of Keras; see frameworks/tensorflow/towers.py."""
+
+import tensorflow.compat.v1 as tf
+
+from common import data, jobs, networks
+from common.events import Unsupported
+from frameworks import interface
+from frameworks.tensorflow import graphs_that_ran, networks_graph, towers
+from frameworks.tensorflow.facts import Framework
+
+
+class Steady(interface.Trainer):
+    """One batch, split evenly, each share in variables on its tower's device."""
+
+    def __init__(self, job):
+        super().__init__(job)
+        with tf.Graph().as_default():
+            self.session = tf.Session(config=towers.session_config(job.places))
+            with tf.device(towers.variables_device(job.places)):
+                self.model = networks_graph.Model(job.network, job.layout)
+            batches = [self._share(tower) for tower in range(len(job.places))]
+            settings, optimizer = job.settings, None
+            if job.mode == "training":
+                optimizer = tf.train.MomentumOptimizer(settings["learning_rate"], settings["momentum"])
+            devices = [towers.tower_device(tower, place) for tower, place in enumerate(job.places)]
+            with tf.device(towers.variables_device(job.places)):
+                self._fetches = towers.step(self.model, batches, devices, optimizer)
+            self._images = tf.placeholder(tf.float32, [None] + batches[0][0].shape.as_list()[1:])
+            with tf.device(devices[0]):
+                self._logits, _ = self.model.apply(self._images, training=False)
+            if optimizer:
+                self.session.run(tf.variables_initializer(optimizer.variables()))
+        self.model.load(self.session, networks.initial_weights(job.network, job.settings["seed"]))
+        self._run = self.session.make_callable(self._fetches)
+
+    def _share(self, tower):
+        """(images, labels) of a tower's share of the batch, read from variables on its device."""
+        size = self.job.batch_size // len(self.job.places)
+        chosen = slice(tower * size, (tower + 1) * size)
+        images, labels = self.job.train
+        arrays = [networks_graph.laid_out(images[chosen], self.job.layout), labels[chosen]]
+        with tf.device(towers.tower_device(tower, self.job.places[tower])):
+            variables = [
+                networks_graph.loadable("%s%d" % (name, tower), array.shape, array.dtype)
+                for name, array in zip(("images", "labels"), arrays)
+            ]
+            networks_graph.load(self.session, variables, arrays)
+            return [variable.read_value() for variable in variables]
+
+    def step(self):
+        """A session's run returns when its devices are done."""
+        return float(self._run()[0])
+
+    def transposes(self):
+        return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self._fetches)[1])
+
+    def parameter_count(self):
+        return self.model.parameter_count()
+
+    def weights(self):
+        return self.model.weights(self.session)
+
+    def logits(self, images):
+        return self.session.run(self._logits, {self._images: networks_graph.laid_out(images, self.job.layout)})
+
+    def replicas(self):
+        """How many towers compute: runs one more step, and counts them in the graph that ran."""
+        return len(graphs_that_ran.executed_towers(tf, self.session, self._fetches))
+
+    def close(self):
+        self.session.close()
+
+
+class Strategy(interface.Strategy):
+    steady = Steady
+
+    def check(self, job, protocol):
+        """ValueError for a batch that cannot be split evenly."""
+        if job.precision not in ("fp32", "tf32") or job.execution != "native":
+            raise Unsupported(
+                "strategy 'towers' with precision {!r} and execution {!r}: towers compute in fp32 or tf32, "
+                "natively".format(job.precision, job.execution)
+            )
+        if job.batch_size % len(job.places):
+            raise ValueError(
+                "a batch of {} cannot be split evenly over {} towers".format(job.batch_size, len(job.places))
+            )
+
+    def tries(self, job):
+        return layout_tries(job)
+
+
+def layout_tries(job):
+    """On a CPU, whether there are kernels for the layout."""
+    if None not in job.places or job.layout == Framework.layout:
+        return []
+    return [(try_layout, (job.layout, job.mode, job.network.name))]
+
+
+def try_layout(layout, mode, model):
+    """One step of a small network with layers of the same kinds, as it is the first of them that is refused."""
+    network = networks.small(networks.NETWORKS[model])
+    settings = {"seed": 0, "learning_rate": 0.01, "momentum": 0.9}
+    (images, labels), _ = data.synthetic(1, 0, 0, network.shape)
+    train = data.normalise(images), labels
+    job = jobs.Job(network, mode, layout, "none", [None], 1, "fp32", "native", train, None, settings)
+    with Framework().layout_may_be_refused(layout, "cpu"):
+        trainer = Steady(job)
+        trainer.step()
+        trainer.close()

@@ -1,0 +1,37 @@
+"""What PyTorch says of itself, and its switches."""
+
+import functools
+
+import torch
+
+from common import installed
+from frameworks import interface
+
+
+class Framework(interface.Framework):
+    name = "torch"
+    module = torch
+    layout = "channels_first"
+
+    def facts(self):
+        cudnn = torch.backends.cudnn
+        return {
+            "versions": installed.versions("torch", "numpy", "scipy"),
+            "cuda": torch.version.cuda,
+            "cudnn": str(cudnn.version()) if torch.version.cuda else None,
+            "flags": {
+                "cudnn_benchmark": cudnn.benchmark,
+                "deterministic": cudnn.deterministic,
+                "tf32": getattr(cudnn, "allow_tf32", False),  # torch before 1.7 has no TF32
+                "threads": torch.get_num_threads(),
+            },
+        }
+
+    def cuda_usable(self):
+        return torch.cuda.is_available()
+
+    def tf32_switches(self):
+        if not hasattr(torch.backends.cudnn, "allow_tf32"):
+            return None
+        backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
+        return [functools.partial(setattr, backend, "allow_tf32") for backend in backends]

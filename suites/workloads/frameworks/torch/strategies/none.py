@@ -1,0 +1,134 @@
+"""One device: a batch that is on it from the start, or epochs over a DataLoader."""
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+from common import cuda_devices, devices, timing
+from common.events import Unsupported
+from frameworks import interface
+from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
+
+
+class Steady(Trainer):
+    """One batch, on the device from the start."""
+
+    def __init__(self, job, place=None, batch=None):
+        super().__init__(job, place)
+        images, labels = batch or job.train
+        self.images = self.to_device(nchw(images))
+        self.labels = torch.from_numpy(labels).to(self.device)
+        self.model.train(job.mode == "training")
+        self.graph = None
+
+    def step(self):
+        if self.job.mode == "inference":
+            with torch.no_grad():
+                return self.forward(self.images, self.labels)
+        if self.job.execution == "cuda_graph":
+            return self._replay()
+        return self.train(self.images, self.labels)
+
+    def parts(self):
+        yield "forward", lambda: self.forward(self.images, self.labels)
+        yield "forward_backward", lambda: self.gradients(self.images, self.labels)
+
+    def _replay(self):
+        """The step as a CUDA graph, recorded at the first call, after the steps PyTorch asks to be run beforehand.
+
+        The first step is therefore three steps and a recording: what has to be paid before the graph can be used.
+        """
+        if self.graph is None:
+            side = torch.cuda.Stream(self.place)
+            side.wait_stream(torch.cuda.current_stream(self.place))
+            with torch.cuda.stream(side):
+                first_loss = self.train(self.images, self.labels).clone()
+                for _ in range(2):
+                    self.train(self.images, self.labels)
+            torch.cuda.current_stream(self.place).wait_stream(side)
+            self.graph = torch.cuda.CUDAGraph()
+            self.optimizer.zero_grad(set_to_none=True)
+            with torch.cuda.graph(self.graph):
+                self.graph_loss = self.train(self.images, self.labels)
+            return first_loss
+        self.graph.replay()
+        return self.graph_loss.clone()
+
+
+class Literal(Trainer):
+    """Epochs over a DataLoader in its default: batches put together by the main process, from shuffled host tensors."""
+
+    def fit(self, emitter, probe):
+        images, labels = self.job.train
+        loader = DataLoader(TensorDataset(nchw(images), torch.from_numpy(labels)), self.job.batch_size, shuffle=True)
+        self.model.train()
+        epochs_s = []
+        while len(epochs_s) < self.job.settings.positive("epochs"):
+            with emitter.phase("epoch"):
+                (total, steps), seconds = timing.timed(lambda: self._epoch(loader, probe))
+            emitter.sample("epoch", len(epochs_s), steps, len(labels), seconds)
+            epochs_s.append(seconds)
+            if timing.epochs_enough(epochs_s, self.job.settings):
+                break
+        return total.item() / len(labels)
+
+    def _epoch(self, loader, probe):
+        """(sum of the images' losses, steps), synchronised; the sum stays on the device, so no step waits for it."""
+        total, steps = torch.zeros((), device=self.device), 0
+        for images, labels in loader:
+            total += self.train(self.to_device(images), labels.to(self.device)) * len(labels)
+            steps += 1
+            probe.step_ended()
+        self.synchronise()
+        return total, steps
+
+
+class Strategy(interface.Strategy):
+    steady = Steady
+    literal = Literal
+
+    def check(self, job, protocol):
+        needs = [
+            (job.layout == "channels_last", hasattr(torch, "channels_last"), "layout 'channels_last'", "1.5"),
+            (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
+            (job.execution == "compiled", hasattr(torch, "compile"), "execution 'compiled'", "2.0"),
+            (job.execution == "cuda_graph", hasattr(torch.cuda, "CUDAGraph"), "execution 'cuda_graph'", "1.10"),
+        ]
+        for asked, there, what, since in needs:
+            if asked and not there:
+                raise Unsupported("{}: PyTorch {} has none ({} and newer do)".format(what, torch.__version__, since))
+        if job.execution == "cuda_graph" and None in job.places:
+            raise Unsupported("execution 'cuda_graph' needs a GPU, and this is a CPU; 'native' would run")
+        if job.precision == "amp_bf16" and None not in job.places:
+            refuse_without_bf16(job.places[0])
+        if protocol == "literal" and job.execution == "cuda_graph":
+            raise Unsupported(
+                "execution 'cuda_graph' with protocol 'literal': batches would change; 'steady' would run"
+            )
+
+    def prepare(self, job, protocol):
+        """Steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
+        if protocol == "steady":
+            torch.backends.cudnn.benchmark = True
+
+    def tries(self, job):
+        """On a CPU, whether there is a compiler; on a GPU only compiling says so."""
+        return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
+
+
+def try_compiler():
+    """Looks for a C++ compiler as torch.compile does before it compiles for a CPU."""
+    from torch._inductor.cpp_builder import get_cpp_compiler
+
+    try:
+        get_cpp_compiler()
+    except Exception as error:
+        raise_if_no_compiler(error)
+        raise
+
+
+def refuse_without_bf16(place):
+    if cuda_devices.compute_capability(place) < devices.AMPERE:
+        raise Unsupported(
+            "precision 'amp_bf16': {} has no bfloat16 (compute capability 8.0 and newer have); 'amp_fp16' would "
+            "run".format(cuda_devices.names()[place])
+        )

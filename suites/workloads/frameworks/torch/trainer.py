@@ -1,0 +1,134 @@
+"""Training and inference in PyTorch, 1.1 to 2.x: what all strategies and protocols have in common."""
+
+import contextlib
+import re
+
+import numpy as np
+import torch
+import torch.nn.functional as functional
+
+from common import networks
+from common.events import Unsupported
+from frameworks import interface
+from frameworks.torch.networks import build, get_weights, parameter_count
+
+AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
+# What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton, which in
+# turn needs compute capability 7.0.
+NO_COMPILER = re.compile(
+    r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing|GPUTooOldForTriton"
+)
+
+
+class Trainer(interface.Trainer):
+    """A network on its device, and one step of SGD, or of inference. place: of this process, if not the job's first."""
+
+    def __init__(self, job, place=None):
+        super().__init__(job)
+        self.place = job.places[0] if place is None else place
+        self.device = "cpu" if self.place is None else "cuda:%d" % self.place
+        network = build(job.network, networks.initial_weights(job.network, job.settings["seed"]))
+        self.network = self._laid_out(network.to(self.device))
+        self.model = self.parallel(self.network)
+        if job.execution == "compiled":
+            self.model = torch.compile(self.model)
+        self.optimizer = torch.optim.SGD(
+            self.network.parameters(), job.settings["learning_rate"], momentum=job.settings["momentum"]
+        )
+        self.scaler = self._scaler()
+
+    def parallel(self, network):
+        """The network as the strategy runs it."""
+        return network
+
+    def _scaler(self):
+        """Gradients of FP16 vanish unless the loss is scaled up; other precisions need no scaler."""
+        if self.job.precision != "amp_fp16":
+            return None
+        kind = self.device.partition(":")[0]
+        return torch.amp.GradScaler(kind) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler()
+
+    def _autocast(self):
+        if self.job.precision not in AMP:
+            return no_context()
+        return torch.autocast(self.device.partition(":")[0], getattr(torch, AMP[self.job.precision]))
+
+    def forward(self, images, labels):
+        """The loss, a scalar tensor on the device."""
+        with self._autocast():
+            try:
+                logits = self.model(images)
+            except Exception as error:
+                raise_if_no_compiler(error)
+                raise
+        return functional.cross_entropy(logits.float(), labels)
+
+    def gradients(self, images, labels):
+        """Forward and backward pass; returns the loss."""
+        self.optimizer.zero_grad()
+        loss = self.forward(images, labels)
+        (self.scaler.scale(loss) if self.scaler else loss).backward()
+        return loss.detach()
+
+    def train(self, images, labels):
+        """One step; returns the loss before it."""
+        loss = self.gradients(images, labels)
+        if self.scaler:
+            self.scaler.step(self.optimizer)
+            self.scaler.update()
+        else:
+            self.optimizer.step()
+        return loss
+
+    def to_device(self, images):
+        """NCHW tensor to the device, in the job's memory format."""
+        return self._laid_out(images.to(self.device))
+
+    def _laid_out(self, what):
+        if self.job.layout == "channels_last":
+            return what.to(memory_format=torch.channels_last)
+        return what
+
+    def synchronise(self):
+        for place in set(self.job.places) - {None}:
+            torch.cuda.synchronize(place)
+
+    def parameter_count(self):
+        return parameter_count(self.network)
+
+    def weights(self):
+        return get_weights(self.network)
+
+    def logits(self, images):
+        training = self.network.training
+        self.network.eval()
+        with torch.no_grad():
+            batches = nchw(images).split(self.job.batch_size)
+            logits = [self.network(self.to_device(batch)).float().cpu().numpy() for batch in batches]
+        self.network.train(training)
+        return np.concatenate(logits)
+
+    def peak_device_memory_mib(self):
+        """By the allocator's count, not the process's."""
+        if None in self.job.places:
+            return None
+        return max(torch.cuda.max_memory_allocated(place) for place in self.job.places) / 2.0**20
+
+
+@contextlib.contextmanager
+def no_context():
+    yield
+
+
+def raise_if_no_compiler(error):
+    """Raises Unsupported for an error of torch.compile that says there is nothing to compile with."""
+    if NO_COMPILER.search(type(error).__name__ + str(error)):
+        raise Unsupported(
+            "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler for CPUs; for GPUs "
+            "Triton, a C compiler, and compute capability 7.0); 'native' would run"
+        ) from error
+
+
+def nchw(images):
+    """(N, height, width, channels) array to (N, channels, height, width) tensor."""
+    return torch.from_numpy(images.transpose(0, 3, 1, 2).copy())
