@@ -98,9 +98,10 @@ def images(ctx: "ChainContext", verify: bool = False) -> None:
 
     Without --verify, sizes and times of files tell whether a virtual environment is as it was built.
     """
-    from tsuishi.commands import inventory
+    from tsuishi.environments import inventory
 
-    inventory.show(ctx.chain.session, verify)
+    session = ctx.chain.session
+    inventory.show(session.builder, session.screen, verify=verify)
 
 
 @task(
@@ -112,9 +113,10 @@ def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
 
     They hold software of others: docs/redistribution.md says what of it may be passed on.
     """
-    from tsuishi.commands import exchange
+    from tsuishi.environments import exchange
 
-    exchange.export(ctx.chain.session, to)
+    session = ctx.chain.session
+    exchange.export(session.builder, session.screen, session.choice.environments, to)
 
 
 @task(
@@ -124,9 +126,10 @@ def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
 )
 def import_(ctx: "ChainContext", archive: str = "") -> None:
     """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
-    from tsuishi.commands import exchange
+    from tsuishi.environments import exchange
 
-    exchange.import_archives(ctx.chain.session, ctx.chain.options.names("archive"))
+    session, archives = ctx.chain.session, ctx.chain.options.names("archive")
+    exchange.import_archives(session.builder, session.screen, archives, session.build)
 
 
 @task(
@@ -238,9 +241,10 @@ def list_(ctx: "ChainContext", sources: bool = False) -> None:
 @task(auto_shortflags=False)
 def doctor(ctx: "ChainContext") -> None:
     """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy."""
-    from tsuishi.commands import doctor
+    from tsuishi.environments import doctor
 
-    doctor.examine(ctx.chain.session)
+    session = ctx.chain.session
+    doctor.examine(session.builder, session.nvml, session.screen)
 
 
 @task(

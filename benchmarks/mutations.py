@@ -48,7 +48,7 @@ from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.commands import listing
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.plan.planning import plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.report.output.folder import make_report

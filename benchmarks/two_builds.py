@@ -23,6 +23,7 @@ from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.engines.docker import recipe
 from tsuishi.engines.docker.base_images import Bases
+from tsuishi.engines.docker.daemon import Connection
 from tsuishi.engines.docker.layers import Layers
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import Environment, known_environments, read_environment
@@ -139,7 +140,8 @@ def build(client: "DockerClient", environment: Environment, settings: Settings, 
     """The image, built from an empty cache of artefacts and no layer of an earlier build, and the seconds it took."""
     begin = time.monotonic()
     rooms = Rooms()
-    base = Bases(settings.cache, settings.mirrors).ensure(client, environment, print, lambda size: None).image
+    bases = Bases(Connection(), settings.cache, settings.mirrors)
+    base = bases.ensure(environment, print, lambda size: None).image
     settings.cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=settings.cache, prefix=".two-builds-") as folder:
         fetcher = Builder(settings.model_copy(update={"cache": Path(folder)}), rooms).fetcher(lambda line: None)

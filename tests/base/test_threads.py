@@ -15,13 +15,14 @@ import pytest
 from tests.pinned import environment
 from tsuishi.base import threads
 from tsuishi.base.checkout import Rooms
-from tsuishi.engines.interface import Built, Launch, Process
-from tsuishi.engines.venv import VenvEngine
+from tsuishi.base.processes import Process
+from tsuishi.engines.interface import Built, Launch
+from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.environments.probe import ask
 
 
-class Noting(VenvEngine):
-    """An engine of child processes that notes what it started."""
+class Noting(ProcessStarter):
+    """A starter of child processes that notes what it started."""
 
     def start(self, built: Built, launch: Launch) -> Process:
         process = super().start(built, launch)
@@ -147,18 +148,18 @@ def test_a_question_asked_too_late_leaves_nothing_running(tmp_path: Path) -> Non
     rooms = Rooms(tmp_path)
     rooms.workloads.mkdir(parents=True)
     (rooms.workloads / "run.py").write_text("import time; time.sleep(30)")
-    engine = Noting(tmp_path)
+    starter = Noting()
 
     def work(index: int) -> None:
         if index == 0:
             raise ZeroDivisionError("a bug")
         wait_until_halted()
         built = Built(environment(()), "host", "", "", "", (sys.executable,))
-        ask(engine, built, rooms, "sleeps", {}, timeout_s=20)
+        ask(starter, built, rooms, "sleeps", {}, timeout_s=20)
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
         threads.each([1, 0], work, jobs=2)
-    assert [psutil.pid_exists(pid) for pid in engine.pids] == [False]
+    assert [psutil.pid_exists(pid) for pid in starter.pids] == [False]
 
 
 def test_ctrl_c_ends_a_process_that_others_wait_for() -> None:

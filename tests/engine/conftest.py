@@ -27,7 +27,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     What its cache holds is used, but its locks on building and measuring are the worker's own.
     """
     given = read_settings({}, os.environ, {"engine": "docker"})
-    answer = Builder(given, REAL).engines["docker"].availability()
+    answer = Builder(given, REAL).engines.docker.availability()
     if not answer.usable:
         missing(f"no container engine: {answer.reason}")
     return Settings(**{**given.model_dump(), "cache": linked_cache(given.cache, tmp_path_factory.mktemp("cache"))})

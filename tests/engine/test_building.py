@@ -26,8 +26,8 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands import inventory
 from tsuishi.commands.fetch import fetch
+from tsuishi.environments import inventory
 from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -375,7 +375,7 @@ def test_images_shows_what_there_is_and_whether_it_is_what_the_specs_say(
         path = rooms.images / file
         path.write_text(path.read_text().replace(version, "9.9"))
     work, said = session(rooms, given)
-    inventory.show(work)
+    inventory.show(work.builder, work.screen)
     rows = {tuple(re.split(r" {2,}", line.strip())) for line in said.getvalue().splitlines()}
     lock = tiny(rooms).lock_sha256[:12]
     size = next(row[3] for row in rows if row[0] == "tiny")
@@ -402,7 +402,7 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
     engine.images.get(stand_in(given)).tag("nobody/tsuishi", "1")
     running = engine.containers.run(ours["busy"], ["sleep", "600"], detach=True, name="theirs")
     work, said = session(rooms, given)
-    inventory.remove(work)
+    inventory.remove(work.builder, work.screen)
     lines = said.getvalue().splitlines()
     assert f"removed {ours['tiny']}" in lines
     (left,) = [line for line in lines if line.startswith("left ")]
@@ -413,7 +413,7 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
     }
     running.remove(force=True)
     work, said = session(rooms, given)
-    inventory.remove(work)
+    inventory.remove(work.builder, work.screen)
     assert said.getvalue().splitlines() == [f"removed {ours['busy']}"]
     assert not (given.cache / "environments").exists()
 

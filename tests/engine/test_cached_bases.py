@@ -16,7 +16,7 @@ from tests.engine.conftest import tiny_rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker.base_images import Bases
-from tsuishi.engines.docker.daemon import image_or_none
+from tsuishi.engines.docker.daemon import Connection, image_or_none
 from tsuishi.specs.environment import BaseImage, Environment, read_environment
 
 pytestmark = pytest.mark.engine
@@ -96,7 +96,7 @@ def kept(images: Images, folder: Path) -> tuple[Environment, Path, str]:
     """A base that `invoke fetch` put into the cache, the tar of it, and its id; in the engine it is no more."""
     image = images.make(images.base)
     environment = on(folder, images.base)
-    Bases(folder / "cache", {}).keep(images.client, environment, quiet, quiet)
+    Bases(Connection(), folder / "cache", {}).fetch(environment, quiet, quiet)
     (tar,) = (folder / "cache/bases").glob("*.tar")
     return environment, tar, image
 
@@ -105,7 +105,7 @@ def load(images: Images, environment: Environment, folder: Path) -> str:
     """Bring the base from the cache into an engine that has none of these images; its id."""
     images.remove()
     assert images.there() == {}
-    found = Bases(folder / "cache", {}, offline=True).ensure(images.client, environment, quiet, quiet)
+    found = Bases(Connection(), folder / "cache", {}, offline=True).ensure(environment, quiet, quiet)
     return str(found.image.id)
 
 

@@ -205,7 +205,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
     def with_a_device(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
-    monkeypatch.setattr("tsuishi.engines.docker.engine.hardening", with_a_device)
+    monkeypatch.setattr("tsuishi.engines.docker.containers.hardening", with_a_device)
     run = run_suite(session(tiny_rooms(tmp_path, "ok"), settings))
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
@@ -252,7 +252,7 @@ def test_an_image_says_what_it_is(
         ]
     assert ready.record["base"]["digest"] == "unpinned"
     assert ready.record["engine_version"].startswith("Podman ") == (engine == "podman")
-    assert ready.built.realised_id in [kept.realised_id for kept in ready.engine.kept()]
+    assert ready.built.realised_id in [kept.realised_id for kept in work.builder.engines.docker.store.kept()]
     assert set(ready.record["packages"]) >= {"pip", "typing-extensions"}
 
 
@@ -276,8 +276,8 @@ def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
     engine = DockerEngine(template, settings.mirrors, tmp_path / "temporary")
     environment = read_environment(rooms.images / "tiny.toml")
     said: list[str] = []
-    built = engine.build(environment, Builder(settings, rooms).fetcher(said.append), said.append)
-    engine.discard(built)
+    built = engine.maker.build(environment, Builder(settings, rooms).fetcher(said.append), said.append)
+    engine.maker.discard(built)
     assert [line for line in said if line.startswith("interfaces")] == ["interfaces ['lo']"]
 
 
@@ -291,7 +291,7 @@ def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, se
         BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"
     ):
         builder.ensure(environment, builder.fetcher(lambda line: None), lambda line: None)
-    assert builder.engines["docker"].find(environment) is None
+    assert builder.engines.docker.find(environment) is None
 
 
 def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings: Settings) -> None:
@@ -300,7 +300,7 @@ def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings:
     engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
     fetcher = Builder(settings, rooms).fetcher(lambda line: None)
     with pytest.raises(BuildError, match=r"cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
-        engine.build(environment, fetcher, lambda line: None)
+        engine.maker.build(environment, fetcher, lambda line: None)
 
 
 def test_a_debian_package_is_an_artefact_like_a_wheel(
@@ -330,7 +330,7 @@ def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch:
     with pytest.raises(
         UserError, match=r"DOCKER_HOST=tcp://192\.0\.2\.1:2375 is another machine, and telemetry would watch this one"
     ):
-        Builder(settings, Rooms()).engines["docker"].availability()
+        Builder(settings, Rooms()).engines.docker.availability()
 
 
 def runner_process(rooms: Rooms, settings: Settings, first: str = "") -> "subprocess.Popen[str]":
@@ -360,7 +360,7 @@ from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import read_environment
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.settings import Settings
-engine = Builder(Settings(**{settings!r}), Rooms(Path({root!r}))).engines["docker"]
+engine = Builder(Settings(**{settings!r}), Rooms(Path({root!r}))).engines.docker
 with engine.base_container(read_environment(Path({root!r}) / "images" / "tiny.toml"), print) as container:
     print("container", container.id, flush=True)
     sys.stdin.read()
@@ -371,8 +371,7 @@ def test_a_container_that_a_killed_lock_left_ends_with_the_next(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
     rooms = tiny_rooms(tmp_path)
-    engine = Builder(settings, rooms).engines["docker"]
-    assert isinstance(engine, DockerEngine)
+    engine = Builder(settings, rooms).engines.docker
     code = LOCK.format(settings=settings.model_dump(mode="json"), root=str(tmp_path))
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -416,7 +415,7 @@ def test_what_a_killed_runner_left_burning_is_gone_before_a_run_of_another_cache
     session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
     child = runner_process(rooms, settings)
     container = burning(tmp_path / "one", client)
-    Builder(settings, other).sweep()
+    Builder(settings, other).engines.sweep()
     assert container.id in ids(client)
     child.kill()  # nobody has asked yet how it ended
     before, begun = cpu_s(container), time.time()
@@ -442,5 +441,5 @@ def test_what_a_killed_runner_left_burning_ends_by_itself(
     child.wait()
     assert container.status == "running"
     assert container.wait(timeout=60)["StatusCode"] == 128 + signal.SIGKILL
-    Builder(settings, rooms).sweep()
+    Builder(settings, rooms).engines.sweep()
     assert container.id not in ids(client)

@@ -15,17 +15,15 @@ from typing import Any
 import docker
 import pytest
 
-from tests.commands.test_exchange import damaged, end_of, entry
 from tests.conftest import missing
 from tests.engine import local_bases
 from tests.engine.conftest import tiny_rooms
 from tests.engine.test_docker import session
+from tests.environments.test_exchange import damaged, end_of, entry, export, import_archives
 from tests.run.test_runner import trials
 from tsuishi.artifacts import intake
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.commands import exchange
-from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.plan.choice import Choice
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
@@ -54,7 +52,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tu
     root = tmp_path_factory.mktemp("here")
     work = session(tiny_rooms(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
     run = run_suite(work)
-    (path,) = exchange.export(work, root / "exports")
+    (path,) = export(work, root / "exports")
     return path, run
 
 
@@ -88,7 +86,7 @@ def test_an_imported_environment_is_the_same_environment(
 ) -> None:
     path, run = exported
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
-    exchange.import_archives(work, [path])
+    import_archives(work, [path])
     before = environment_of(run)
     assert f"tiny: imported as {before['image']['tag']}, image {before['realised_id']}\n" in capsys.readouterr().out
     again = run_suite(work)
@@ -103,13 +101,13 @@ def test_an_export_says_where_it_is_and_what_may_be_passed_on_and_the_next_is_th
     rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
     work = session(rooms, settings)
     ready = work.build([read_environment(rooms.images / "tiny.toml")])["tiny"]
-    (path,) = exchange.export(work, tmp_path / "exports")
+    (path,) = export(work, tmp_path / "exports")
     assert path == tmp_path / "exports" / f"tiny-{ready.built.spec_id}.oci.tar"
     said = capsys.readouterr().out
     assert f"tiny: exported to {path}, " in said
     assert f", image {ready.built.realised_id}\n" in said
     assert f"before you pass it on, read docs/redistribution.md ({OTHERS})\n" in said
-    (again,) = exchange.export(work, tmp_path / "again")
+    (again,) = export(work, tmp_path / "again")
     assert again.read_bytes() == path.read_bytes()
 
 
@@ -121,13 +119,13 @@ def test_an_image_that_had_the_name_makes_room(
 ) -> None:
     path, run = exported
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
-    exchange.import_archives(work, [path])
+    import_archives(work, [path])
     tag = environment_of(run)["image"]["tag"]
     container = elsewhere.containers.create(tag)
     other = container.commit(*tag.split(":"))
     container.remove()
     assert elsewhere.images.get(tag).id == other.id
-    exchange.import_archives(work, [path])
+    import_archives(work, [path])
     assert [image.id for image in elsewhere.images.list(all=True)] == [environment_of(run)["realised_id"]]
 
 
@@ -144,7 +142,7 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     asked = spec.read_text()
     spec.write_text(asked.replace('python = "3.11",', 'python = "3",'))
     work = session(rooms, bare(tmp_path, settings))
-    exchange.import_archives(work, [path])
+    import_archives(work, [path])
     assert (
         "tiny: not what this checkout asks for (different: images/tiny.toml): `invoke build` would make another. "
         f"What it was made with: tar xf {path} --strip-components 1 tsuishi/images/tiny.toml\n"
@@ -166,7 +164,7 @@ def test_the_command_to_paste_is_quoted(
     shutil.copy(exported[0], path)
     rooms = tiny_rooms(tmp_path / "checkout", "ok")
     (rooms.images / "tiny.toml").unlink()
-    exchange.import_archives(session(rooms, bare(tmp_path, settings)), [path])
+    import_archives(session(rooms, bare(tmp_path, settings)), [path])
     assert f"tar xf '{path}' --strip-components 1 tsuishi/images/tiny.toml\n" in capsys.readouterr().out
 
 
@@ -178,12 +176,11 @@ def test_an_image_of_another_id_than_the_archive_has_does_not_stay(
 ) -> None:
     path, run = exported
     image, tag = intake.read_archive(path), environment_of(run)["image"]["tag"]
-    engine = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines["docker"]
-    assert isinstance(engine, DockerEngine)
+    engine = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines.docker
 
     def load() -> None:
         with path.open("rb") as file:
-            engine.load(image.packed(file), tag, (f"sha256:{'0' * 64}",))
+            engine.store.load(image.packed(file), tag, (f"sha256:{'0' * 64}",))
 
     without_images(elsewhere)
     said = f"{tag}: the engine made another image of the archive than is in it: all is as it was before; "
@@ -242,7 +239,7 @@ def test_a_second_manifest_that_the_engine_would_read_is_refused(
     without_images(elsewhere)
     work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
     with pytest.raises(UserError) as caught:
-        exchange.import_archives(work, [hostile])
+        import_archives(work, [hostile])
     assert str(caught.value) == (
         f"{hostile}: no archive of an image, or not the whole of one: a header is damaged: invalid header"
     )
@@ -261,8 +258,7 @@ def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
     work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
     image = intake.read_archive(path)
     last = image.layers[-1]
-    engine = work.builder.engines["docker"]
-    assert isinstance(engine, DockerEngine)
+    engine = work.builder.engines.docker
 
     def sent() -> Iterator[bytes]:
         with path.open("r+b") as file:
@@ -274,7 +270,7 @@ def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
             yield from pieces
 
     with pytest.raises(UserError, match=f"^{last.name} has changed since it was checked: "):
-        engine.load(sent(), image.tag, image.ids)
+        engine.store.load(sent(), image.tag, image.ids)
     assert elsewhere.images.list(all=True) == []
 
 
@@ -283,11 +279,11 @@ def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings:
     spec = rooms.images / "tiny.toml"
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     with pytest.raises(UserError) as caught:
-        exchange.export(session(rooms, settings), tmp_path / "exports")
+        export(session(rooms, settings), tmp_path / "exports")
     assert str(caught.value) == ("tiny is not built as it is asked for now: build it first: invoke build --env tiny")
     host = replace(session(rooms, settings), choice=Choice(environments=("host",)))
     with pytest.raises(UserError) as caught:
-        exchange.export(host, tmp_path / "exports")
+        export(host, tmp_path / "exports")
     assert str(caught.value) == "host is an interpreter of this machine, and no image: it cannot be exported"
     assert not (tmp_path / "exports").exists()
 
@@ -302,10 +298,10 @@ def test_podman_imports_what_docker_exported(
     path, run = exported
     monkeypatch.setenv("DOCKER_HOST", podman)
     work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
-    exchange.import_archives(work, [path])
+    import_archives(work, [path])
     again = run_suite(work)
     assert trials(again)["ok"]["status"] == "ok"
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
-    assert environment_of(run)["spec_id"] in [kept.spec_id for kept in work.builder.engines["docker"].kept()]
-    (back,) = exchange.export(work, tmp_path / "exports")
+    assert environment_of(run)["spec_id"] in [kept.spec_id for kept in work.builder.engines.docker.store.kept()]
+    (back,) = export(work, tmp_path / "exports")
     assert (tmp_path / "exports" / path.name) == back

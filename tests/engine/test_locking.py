@@ -112,7 +112,7 @@ def test_debian_packages_are_locked_with_all_the_base_lacks_and_built_without_a_
     assert resolve(rooms, settings, []).files == {}
     builder = Builder(Settings(**{**settings.model_dump(), "cache": tmp_path / "cache"}), rooms)
     environment = read_environment(rooms.images / "tiny.toml")
-    built = builder.engines["docker"].build(environment, builder.fetcher(lambda line: None), lambda line: None)
+    built = builder.engines.docker.maker.build(environment, builder.fetcher(lambda line: None), lambda line: None)
     said = docker.from_env().containers.run(built.realised_id, ["jq", "--version"], remove=True, network_mode="none")
     assert said.strip() == b"jq-1.6"
 

@@ -21,7 +21,8 @@ from tests.engine.conftest import tiny_rooms
 from tests.job import REAL
 from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base.settings import Settings
-from tsuishi.environments.builder import Builder, Ready
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.entry import Ready
 from tsuishi.specs.environment import Environment, read_environment
 
 pytestmark = pytest.mark.engine
@@ -142,7 +143,7 @@ def from_debs(
         builder = Builder(given, rooms)
         ready = builder.ensure(environment, builder.fetcher(print), print)
         yield images, ready
-        ready.engine.discard(ready.built)
+        builder.engines.docker.maker.discard(ready.built)
         for image in images:
             client.images.remove(str(image.id), force=True)
 
@@ -287,7 +288,7 @@ def of_the_base(
         builder = Builder(given, rooms)
         ready = builder.ensure(environment, builder.fetcher(print), print)
         yield ready, builder
-        ready.engine.discard(ready.built)
+        builder.engines.docker.maker.discard(ready.built)
 
 
 def test_an_environment_of_its_base_is_that_base_with_nothing_added(

@@ -149,7 +149,7 @@ def test_packages_that_a_user_has_installed_are_found_and_nothing_else_of_the_ho
 
 def started_by_host(python: Path, code: str) -> str:
     built = Built(environment(()), "host", "", "", "", (str(python),))
-    return said(HostEngine(str(python)).start(built, Launch(("-c", code), {}, "name", {})))  # type: ignore[arg-type]
+    return said(HostEngine(str(python)).starter.start(built, Launch(("-c", code), {}, "name", {})))  # type: ignore[arg-type]
 
 
 @pytest.mark.usefixtures("walled")

@@ -15,7 +15,7 @@ from tests.conftest import missing
 from tests.pinned import environment
 from tsuishi.engines import sandbox
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
-from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
+from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.listener import Timeout, Transcript, listen
 
@@ -60,7 +60,7 @@ def started(
     limits: ResourceLimits = ResourceLimits(),  # noqa: B008
     mounts: dict[Path, str] | None = None,
 ) -> ChildProcess:
-    process = SubprocessEngine().start(BUILT, Launch(arguments, mounts or {}, "name", {}, limits))
+    process = ProcessStarter().start(BUILT, Launch(arguments, mounts or {}, "name", {}, limits))
     assert isinstance(process, ChildProcess)
     return process
 
@@ -96,7 +96,7 @@ def test_of_the_users_variables_a_workload_gets_those_that_say_where_cuda_is(
     assert found.keys() - {"PWD", "LC_CTYPE"} == ours | needed.keys()  # bubblewrap and Python set two of their own
     assert {name: found[name] for name in needed} == needed
     assert found["PATH"] == f"{Path(PYTHON).parent}:/usr/local/bin:/usr/bin:/bin"
-    assert SubprocessEngine().confinement(PYTHON)["variables"] == sorted(needed, key=[*needed].index)
+    assert ProcessStarter().confinement(PYTHON)["variables"] == sorted(needed, key=[*needed].index)
 
 
 def test_without_a_sandbox_a_workload_has_a_home_of_its_own_for_as_long_as_it_runs(
@@ -153,9 +153,9 @@ RUNNER = """
 import sys
 from tests.pinned import environment
 from tsuishi.engines.interface import Built, Launch
-from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.engines.subprocesses import ProcessStarter
 built = Built(environment(()), "host", "", "", "", (sys.executable,))
-process = SubprocessEngine().start(built, Launch(tuple(sys.argv[1:]), {}, "name", {}))
+process = ProcessStarter().start(built, Launch(tuple(sys.argv[1:]), {}, "name", {}))
 for piece in process.output():
     print("heard", flush=True)
 """
@@ -256,7 +256,7 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
     ) as runner:
         assert runner.stdout
         runner.stdout.readline()
-        SubprocessEngine().sweep()
+        ProcessStarter().sweep()
         assert running(token)
         (supervisor,) = psutil.Process(runner.pid).children()
         supervisor.suspend()
@@ -264,5 +264,5 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
         runner.wait()
         supervisor.kill()
     assert [process for process in running(token) if "while True" in process.info["cmdline"][2]]
-    SubprocessEngine().sweep()
+    ProcessStarter().sweep()
     assert not running(token)

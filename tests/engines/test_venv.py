@@ -9,9 +9,10 @@ import pytest
 from tests.tiny_venv import PYTHON, tiny_rooms
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Screen
-from tsuishi.commands import inventory
 from tsuishi.engines.interface import Kept
-from tsuishi.environments.builder import Builder, Ready
+from tsuishi.environments import inventory
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -51,11 +52,11 @@ class Made:
         return builder.ensure(self.environment, builder.fetcher(self.said.append), self.said.append)
 
     def kept(self) -> Kept:
-        (kept,) = self.builder().engines["venv"].kept()
+        (kept,) = self.builder().engines.venv.store.kept()
         return kept
 
     def altered(self) -> str:
-        return self.builder().engines["venv"].altered(self.kept(), whole=True)
+        return self.builder().engines.venv.inspector.altered(self.kept(), whole=True)
 
     @property
     def folder(self) -> Path:
@@ -77,6 +78,14 @@ def test_one_lock_gives_one_id_in_any_folder(made: Made, tmp_path: Path) -> None
     assert (other.folder / "bin" / "tiny").read_bytes().startswith(b"#!/bin/sh\n'''exec' ")
     assert (made.altered(), other.altered()) == ("", "")
     assert other.kept().realised_id == made.kept().realised_id
+
+
+def test_tidying_removes_what_an_unfinished_build_left_and_nothing_else(made: Made) -> None:
+    unfinished = made.folder.with_name("tiny-0123456789abcdef")
+    (unfinished / "bin").mkdir(parents=True)
+    made.builder().engines.venv.maker.tidy()
+    assert not unfinished.exists()
+    assert made.find() is not None
 
 
 def test_what_was_altered_is_built_again_before_a_run(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
@@ -122,12 +131,14 @@ def test_images_are_verified_by_all_they_hold(
     made: Made, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
-    inventory.show(made.session(), verify=True)
+    work = made.session()
+    inventory.show(work.builder, work.screen, verify=True)
     assert "all virtual environments are as they were built" in capsys.readouterr().out
     evil = made.folder / EVIL
     evil.write_text(SETS_A_VERSION)
+    work = made.session()
     with pytest.raises(UserError) as caught:
-        inventory.show(made.session(), verify=True)
+        inventory.show(work.builder, work.screen, verify=True)
     evil.unlink()
     assert str(caught.value) == (
         f"not as built: {made.folder}: {EVIL}: not there when it was built: remove the folder, then `invoke build`"

@@ -12,7 +12,9 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Built
-from tsuishi.environments.builder import Builder, broken_promises, framework_of
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.entry import framework_of
+from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.provenance import environment_record
 from tsuishi.specs.debian import Deb
 from tsuishi.specs.environment import read_environment
@@ -85,14 +87,14 @@ def builder(tmp_path: Path, **settings: Any) -> Builder:
 def test_an_engine_that_is_of_no_use_is_refused_with_its_remedy(tmp_path: Path) -> None:
     work = builder(tmp_path, engine="host", host_python="/no/such/python")
     with pytest.raises(UserError) as caught:
-        work.engine_for(pinned(PINS))
+        work.engines.chosen_for(pinned(PINS))
     assert str(caught.value) == "engine host: no interpreter '/no/such/python'; give one with --host-python"
 
 
 def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_path: Path) -> None:
     said = "it is pinned, and the host engine takes an interpreter as it is: use --env host, or another engine"
     work = builder(tmp_path, engine="host", host_python=sys.executable)
-    assert work.refusal(pinned(PINS)) == said
+    assert work.engines.refusal(pinned(PINS)) == said
     with pytest.raises(BuildError) as caught:
         work.ensure(pinned(PINS), work.fetcher(print), print)
     assert str(caught.value) == f"env: {said}"
@@ -100,7 +102,7 @@ def test_a_pinned_environment_is_not_entered_with_an_interpreter_as_it_is(tmp_pa
 
 def test_what_comes_with_its_base_image_needs_a_container_engine(tmp_path: Path) -> None:
     of_the_base = pinned(()).model_copy(update={"packages": "of the base"})
-    assert builder(tmp_path, engine="venv").refusal(of_the_base) == (
+    assert builder(tmp_path, engine="venv").engines.refusal(of_the_base) == (
         "its packages come with its base image, which only a container engine can use: start Docker"
     )
 
@@ -114,7 +116,7 @@ def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_rec
     monkeypatch.setenv("HOME", str(tmp_path))
     work = builder(tmp_path, host_python=given)
     environment = read_environment(Rooms().images / "host.toml")
-    built = work.engine_for(environment).find(environment)
+    built = work.engines.chosen_for(environment).find(environment)
     assert built is not None
     assert built.python == (str(tmp_path / "venv" / "bin" / "python"),)
     assert str(tmp_path) not in repr(environment_record(built, {}))
@@ -133,8 +135,17 @@ def test_what_is_remembered_about_a_build_follows_what_was_asked_and_got(tmp_pat
     work = builder(tmp_path)
     built = Built(pinned(PINS), "venv", "3.6.15", "spec-1", "got-1", ("python",))
     paths = {
-        work._record_path("env", one)
+        work.reports._path("env", one)
         for one in (built, *(Built(pinned(PINS), "venv", "3.6.15", *ids, ("python",)) for ids in
                              (("spec-2", "got-1"), ("spec-1", "got-2"), ("spec-1", "got-1"))))
     }  # fmt: skip
     assert len(paths) == 3
+
+
+def test_the_host_makes_and_stores_nothing_and_only_venvs_can_be_altered(tmp_path: Path) -> None:
+    engines = {engine.name: engine for engine in builder(tmp_path).engines}
+    assert [name for name, engine in engines.items() if engine.maker and engine.store] == ["docker", "venv"]
+    assert [name for name, engine in engines.items() if engine.bases] == ["docker"]
+    assert [name for name, engine in engines.items() if engine.inspector] == ["venv"]
+    host = engines["host"]
+    assert (host.maker, host.store, host.inspector, host.bases) == (None, None, None, None)

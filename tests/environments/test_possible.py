@@ -15,9 +15,10 @@ from tests.bench import make_rooms
 from tests.run.test_runner import Nobody, session
 from tests.synthetic_run import run_content
 from tsuishi.base.checkout import Rooms
-from tsuishi.engines.interface import Built, Launch, Process
+from tsuishi.base.processes import Process
+from tsuishi.engines.interface import Built, Launch
 from tsuishi.environments import possible
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
 from tsuishi.plan import trials
 from tsuishi.plan.planning import measurable, plan_builds_only
@@ -70,14 +71,14 @@ class Bench:
         self.ready: dict[str, Ready] = self.work.build(plan_builds_only(self.work).environments)
         self.started: list[str] = []
         self.said: list[str] = []
-        engine = self.ready["host"].engine
-        start = engine.start
+        starter = self.ready["host"].starter
+        start = starter.start
 
         def counted(built: Built, launch: Launch) -> Process:
             self.started.append(json.loads(launch.arguments[2])["experiment"])
             return start(built, launch)
 
-        monkeypatch.setattr(engine, "start", counted)
+        monkeypatch.setattr(starter, "start", counted)
 
     def unsupported(self, *questions: Question, machine: str = "this") -> dict[str, str]:
         work = self.work

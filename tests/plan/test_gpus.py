@@ -11,8 +11,8 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Built
-from tsuishi.engines.venv import VenvEngine
-from tsuishi.environments.builder import Ready
+from tsuishi.engines.subprocesses import ProcessStarter
+from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import Gpu
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -40,7 +40,7 @@ def session(tmp_path: Path, nvml: Machine) -> Session:
 
 def ready(tmp_path: Path) -> dict[str, Ready]:
     built = Built(KNOWN[NAME], "venv", "", "spec", "realised", ("python",))
-    return {NAME: Ready(KNOWN[NAME], VenvEngine(tmp_path), built, {"cuda_usable": True})}
+    return {NAME: Ready(KNOWN[NAME], ProcessStarter(), built, {"cuda_usable": True})}
 
 
 def trial(devices: int = 1, forced: str = "") -> PlannedTrial:

@@ -19,7 +19,7 @@ from tests.run.test_runner import Nobody, log_of, session, trials
 from tests.synthetic_run import run_content
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi.base.errors import UserError
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, plan_trials

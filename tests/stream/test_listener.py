@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tsuishi.base.errors import EngineLost
-from tsuishi.engines.interface import Ended
+from tsuishi.base.processes import Ended
 from tsuishi.engines.subprocesses import ChildProcess
 from tsuishi.stream.events import Event, PhaseBegin, PhaseEnd
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended

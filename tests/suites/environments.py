@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import missing
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.settings import read_settings
-from tsuishi.engines.interface import Built, Engine, Launch
+from tsuishi.engines.interface import Built, Launch, Starter
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import Environment, select_environments
 
@@ -27,11 +27,11 @@ def inside(test: Callable[..., None]) -> Callable[..., None]:
     return pytest.mark.engine(pytest.mark.usefixtures("environments")(test))
 
 
-def built(environment: Environment) -> tuple[Engine, Built]:
+def built(environment: Environment) -> tuple[Starter, Built]:
     """As an image or a virtual environment, whichever there is."""
     engines = Builder(read_settings({}, os.environ, {}), REAL).engines
     usable = [engine for name in ("docker", "venv") if (engine := engines[name]).availability().usable]
-    found = [(engine, there) for engine in usable if (there := engine.find(environment)) is not None]
+    found = [(engine.starter, there) for engine in usable if (there := engine.find(environment)) is not None]
     return found[0] if found else missing(f"{environment.name} is built neither as an image nor as a venv")
 
 
@@ -40,14 +40,14 @@ def run_inside(environment: Environment, script: str, *arguments: str, file: Pat
 
     Its last is where it sees `file`, if one is given.
     """
-    engine, there = built(environment)
+    starter, there = built(environment)
     mounts = {REAL.workloads: "/workloads", INSIDE: "/inside"}
-    workloads, inside = (engine.inside(path, place) for path, place in mounts.items())
+    workloads, inside = (starter.inside(path, place) for path, place in mounts.items())
     if file is not None:
         mounts[file] = f"/file/{file.name}"
-        arguments += (engine.inside(file, mounts[file]),)
+        arguments += (starter.inside(file, mounts[file]),)
     command = ("-B", f"{inside}/{script}", workloads, *arguments)
-    process = engine.start(there, Launch(command, mounts, f"tsuishi-test-{uuid.uuid4().hex}", {"run": "test"}))
+    process = starter.start(there, Launch(command, mounts, f"tsuishi-test-{uuid.uuid4().hex}", {"run": "test"}))
     printed = b"".join(piece for _, piece in process.output()).decode(errors="replace")
     assert process.wait().code == 0, printed[-4000:]
     match = re.search(r"^found: (\{.*\})$", printed, re.MULTILINE)

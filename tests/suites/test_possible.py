@@ -23,7 +23,7 @@ from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
 from tsuishi.environments import possible as asking
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
 from tsuishi.environments.probe import ask
 from tsuishi.specs.case import AXES, Case
@@ -160,9 +160,9 @@ def test_a_reason_longer_than_an_event_is_cut() -> None:
 
 def answers(environment: Environment, questions: list[Question]) -> dict[str, str]:
     """Asked of the environment itself: reasons by case id."""
-    engine, there = built(environment)
-    ready = Ready(environment, engine, there, {})
-    transcript, why_not = ask(engine, there, REAL, "possible", asking.argument(ready, "cpu", questions), 300.0)
+    starter, there = built(environment)
+    ready = Ready(environment, starter, there, {})
+    transcript, why_not = ask(starter, there, REAL, "possible", asking.argument(ready, "cpu", questions), 300.0)
     assert not why_not
     assert sorted(transcript.answers) == list(range(len(questions)))
     return {questions[index][1].id: reason for index, reason in transcript.answers.items() if reason}
@@ -220,11 +220,11 @@ def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environme
     of_rule = {_rule(reason): (reason, case_id) for case_id, reason in reversed(found.items())}
     case_of = dict(of_rule[rule] for rule in of_rule if rule not in known)
     assert found
-    engine, there = built(environment)
+    starter, there = built(environment)
     for reason, case_id in case_of.items():
         workload, case, settings = questions[case_id]
         argument = {"case": case.axes, "framework": environment.framework, "accelerator": "cpu", "settings": settings}
-        transcript, _ = ask(engine, there, REAL, workload, argument, 300.0)
+        transcript, _ = ask(starter, there, REAL, workload, argument, 300.0)
         assert transcript.failure, reason
         assert transcript.failure.kind == "unsupported"
         assert f"{transcript.failure.type}: {transcript.failure.text}" == reason

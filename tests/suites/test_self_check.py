@@ -9,7 +9,7 @@ from tests.bench import link_rooms
 from tests.suites.environments import PINNED, REAL, built, inside
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
 from tsuishi.specs.environment import Environment
 
@@ -21,8 +21,8 @@ CHECKED = {
 
 def check(environment: Environment, rooms: Rooms) -> tuple[dict[str, float], list[str]]:
     said: list[str] = []
-    engine, there = built(environment)
-    return self_check(Ready(environment, engine, there, {}), rooms, "cpu", (), said.append), said
+    starter, there = built(environment)
+    return self_check(Ready(environment, starter, there, {}), rooms, "cpu", (), said.append), said
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)

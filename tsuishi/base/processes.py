@@ -1,18 +1,47 @@
-"""Worker processes: a module of tsuishi does a part of the work while the process that started it goes on.
+"""Processes: a started workload as its listener sees it, and the worker processes of tsuishi itself.
 
-A worker may answer once, by pickle, with a result or an error.
+A worker is a module of tsuishi that does a part of the work while the process that started it goes on. It may answer
+once, by pickle, with a result or an error.
 """
 
 import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Protocol
 
 from tsuishi.base.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
+
+Stream = Literal["stdout", "stderr"]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a process ended. A signal's number is in `code`: negative, or plus 128 where it was in a container."""
+
+    code: int
+    out_of_memory: bool = False
+
+
+class Process(Protocol):
+    """A started workload."""
+
+    def output(self) -> Iterator[tuple[Stream, bytes]]:
+        """Everything it prints, as it comes, until it ends. Raises EngineLost where the engine goes away."""
+
+    def pids(self) -> Sequence[int]:
+        """The process ids on this machine whose process trees are the workload's."""
+
+    def stop(self) -> None:
+        """End it at once, with everything it started. Does nothing where it has ended."""
+
+    def wait(self) -> Ended:
+        """How it ended, once `output` is exhausted; cleans up after it."""
 
 
 def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[Any]":

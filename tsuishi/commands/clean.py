@@ -3,7 +3,7 @@
 import shutil
 
 from tsuishi.artifacts import datasets
-from tsuishi.commands import inventory
+from tsuishi.environments import inventory
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 
@@ -13,7 +13,7 @@ def clean(session: Session, images: bool, cache: bool, results: bool) -> None:
     settings = session.settings
     folders = [path.parent for path in settings.reports.glob("*/report.md") if (path.parent / "index.html").exists()]
     if images or cache:
-        inventory.remove(session)
+        inventory.remove(session.builder, session.screen)
     if cache:
         kept = ("artifacts", "bases", "report")
         folders += [*(settings.cache / name for name in kept), datasets.folder(settings.cache)]

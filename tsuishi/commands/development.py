@@ -12,6 +12,7 @@ from pathlib import Path
 from tsuishi.base import budget
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import known_suites, read_suite
 
@@ -44,13 +45,13 @@ def lint(variables: Mapping[str, str]) -> None:
 
 def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
     """Every environment's Dockerfile, as `<environment>.Dockerfile`; its base by tag, as an id is nothing to lint."""
-    from tsuishi.engines.docker import recipe
+    from tsuishi.environments.engine_choice import Engines
 
-    template, written = rooms.dockerfile.read_text(encoding="utf-8"), []
+    maker, written = Engines(Settings(), rooms).docker.maker, []
     for environment in read_environments(rooms.images):
         if environment.base is not None:
             file = folder / f"{environment.name}.Dockerfile"
-            file.write_text(recipe.dockerfile(template, environment, environment.base.reference), "utf-8")
+            file.write_text(maker.dockerfile(environment, environment.base.reference), "utf-8")
             written.append(file)
     return written
 

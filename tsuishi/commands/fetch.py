@@ -20,7 +20,7 @@ def fetch(session: Session) -> None:
             if names:
                 raise UserError(f"{environment.name}: {unknown}")
             say(f"left out: {environment.name}: {unknown}")
-    if why_not := session.builder.why_no_container_engine():
+    if why_not := session.builder.engines.why_no_containers():
         say(f"base images are not fetched: {why_not}")
     session.building().fetch([environment for environment in chosen if environment.pinned and not environment.open])
 

@@ -4,7 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.commands.inventory import why_not_here
+from tsuishi.environments.inventory import why_not_here
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
@@ -56,8 +56,8 @@ def _how_checked(claim: Claim) -> str:
 
 
 def _environment_row(session: Session, environment: Environment) -> tuple[str, ...]:
-    engine = session.builder.engine_for(environment)
-    if why_not := why_not_here(session, environment):
+    engine = session.builder.engines.chosen_for(environment)
+    if why_not := why_not_here(session.builder, environment):
         state = why_not
     elif not environment.pinned:
         state = "whatever is installed"

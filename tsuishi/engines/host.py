@@ -1,29 +1,25 @@
-"""The host engine: whatever interpreter is given, recorded rather than pinned. Nothing is built."""
+"""The host engine: the interpreter that the user names, recorded rather than pinned. It makes and stores nothing."""
 
 import shutil
 import site
 from pathlib import Path
 
-from tsuishi.artifacts.fetcher import Fetcher
-from tsuishi.base.errors import BuildError
-from tsuishi.base.screen import Say
 from tsuishi.engines.interface import Availability, Built
-from tsuishi.engines.subprocesses import SubprocessEngine
+from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.machine.interpreters import full_version, real_executable
 from tsuishi.specs.environment import Environment
 
 
-class HostEngine(SubprocessEngine):
-    """An interpreter of this machine, with whatever is installed in it."""
+class HostEngine:
+    """An interpreter of this machine, with the packages that are installed in it."""
 
     name = "host"
+    maker = store = inspector = bases = None
 
     def __init__(self, python: str) -> None:
         self._given = python
-
-    def more_variables(self) -> dict[str, str]:
-        """Where `pip install --user` puts packages: they are among what is installed, and found by the user's home."""
-        return {"PYTHONUSERBASE": site.getuserbase()}
+        # Where `pip install --user` puts packages; Python finds it by the user's home, which workloads do not get.
+        self.starter = ProcessStarter({"PYTHONUSERBASE": site.getuserbase()})
 
     def availability(self) -> Availability:
         python = self._interpreter()
@@ -37,6 +33,7 @@ class HostEngine(SubprocessEngine):
         return "" if self.availability().usable else self.availability().reason
 
     def find(self, environment: Environment) -> Built | None:
+        """The interpreter, without a realised id: its packages may have changed, and only asking it shows that."""
         python = self._interpreter()
         if python is None:
             return None
@@ -45,24 +42,15 @@ class HostEngine(SubprocessEngine):
             engine=self.name,
             engine_version=full_version(python),
             spec_id=environment.spec_id("host"),
-            realised_id="",  # what is installed may have changed: known only after asking it
+            realised_id="",
             python=(str(python),),
-            details={"base": None, "substitutions": [], "image": None, **self.confinement(str(python))},
+            details={"base": None, "substitutions": [], "image": None, **self.starter.confinement(str(python))},
         )
 
-    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        built = self.find(environment)
-        if built is None:
-            raise BuildError(f"{environment.name}: {self.availability().reason}: {self.availability().remedy}")
-        return built
-
-    def discard(self, built: Built) -> None:
-        """Nothing was made."""
-
     def _interpreter(self) -> Path | None:
-        """Absolute, as workloads are started from /; links are kept, as they make a virtual environment.
+        """Its absolute path, as workloads are started from /. Links stay: a virtual environment is found by its link.
 
-        Not the shim of a version manager, which needs the user's home and variables, but what that starts.
+        In place of a version manager's shim, which needs the user's home and variables, the interpreter behind it.
         """
-        found = shutil.which(Path(self._given).expanduser())
-        return real_executable(Path(found).absolute()) if found else None
+        path = shutil.which(Path(self._given).expanduser())
+        return real_executable(Path(path).absolute()) if path else None

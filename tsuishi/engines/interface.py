@@ -1,21 +1,29 @@
-"""The verbs every engine has, and what passes through them."""
+"""What an engine is: how it enters environments, and the parts it has where it also makes and stores them.
 
-from collections.abc import Iterator, Mapping, Sequence
+Every engine finds environments and starts programs in them. The other parts are there or None, so nobody writes a
+method that does nothing, and a caller who needs a part sees in its type that an engine may lack it.
+
+              starter  maker  store  inspector  bases
+    docker    yes      yes    yes               yes
+    venv      yes      yes    yes    yes
+    host      yes
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from tsuishi.artifacts.fetcher import Fetcher
+from tsuishi.base.processes import Process
 from tsuishi.base.screen import Progress, Say
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Environment
 
-Stream = Literal["stdout", "stderr"]
-
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether an engine can be used here; if not, why and what to do about it."""
+    """Whether an engine can be used on this machine; if not, the reason and its remedy."""
 
     usable: bool
     version: str = ""
@@ -25,7 +33,7 @@ class Availability:
 
 @dataclass(frozen=True)
 class Built:
-    """An environment that exists and can be entered: what was asked, and what was got."""
+    """An environment that exists and can be entered: what was asked for, and what was got."""
 
     environment: Environment
     engine: str
@@ -33,15 +41,18 @@ class Built:
     spec_id: str
     # Image id, or the digest of interpreter and installed packages.
     realised_id: str
-    # How to start a Python program in it: ("python",) in a container, the path of an interpreter elsewhere.
+    # The command that starts Python in it: ("python",) in a container, the path of an interpreter elsewhere.
     python: tuple[str, ...]
-    # What goes into the environment's record beside the above: base, substitutions, image size.
+    # More for the environment's record: base, substitutions, image or sandbox.
     details: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """An environment that takes room on this machine, whichever spec it was made from; empty what is not known."""
+    """An environment that takes room on this machine, made from today's spec or an earlier one.
+
+    A text is empty where the value is not known.
+    """
 
     environment: str
     engine: str
@@ -58,9 +69,9 @@ class Kept:
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """What a trial may use.
+    """What a program may use.
 
-    `seconds` are the runner's to watch; where the runner is gone, the engine ends the trial some time later.
+    The runner watches `seconds`. Where the runner was killed, the engine ends the program some time later.
     """
 
     memory_bytes: int | None = None
@@ -70,19 +81,11 @@ class ResourceLimits:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a process ended. Where a signal did it, `code` is its number, negative, or plus 128 in a container."""
-
-    code: int
-    out_of_memory: bool = False
-
-
-@dataclass(frozen=True)
 class Launch:
-    """What to start in an environment: `python <arguments>`, with folders of the host to be seen read-only.
+    """A program to start in an environment: `python <arguments>`, which can read some folders of the host.
 
-    `mounts` maps a folder here to its place inside a container; `Engine.inside` tells which path to use in arguments.
-    `name` and `labels` are for finding it again.
+    `mounts` maps a folder or file of the host to its place inside a container; `Starter.inside` gives the path that the
+    arguments have to use. `name` and `labels` identify the program later.
     """
 
     arguments: tuple[str, ...]
@@ -92,80 +95,105 @@ class Launch:
     limits: ResourceLimits = ResourceLimits()
 
 
-class Process(Protocol):
-    """A started workload."""
-
-    def output(self) -> Iterator[tuple[Stream, bytes]]:
-        """Everything it prints, as it comes, until it ends. Raises EngineLost where the engine goes away."""
-
-    def pids(self) -> Sequence[int]:
-        """Process ids on this machine whose trees are the workload's."""
-
-    def stop(self) -> None:
-        """End it at once, with everything it started. Does nothing where it has ended."""
-
-    def wait(self) -> Ended:
-        """How it ended, once `output` is exhausted; cleans up after it."""
-
-
-class Engine(Protocol):
-    """How environments are made and entered."""
-
-    name: str
-
-    def availability(self) -> Availability:
-        """Whether this engine can be used on this machine, without starting anything."""
-
-    def refusal(self, environment: Environment) -> str:
-        """Why this engine cannot make that environment here, with the remedy; empty where it can."""
-
-    def find(self, environment: Environment) -> Built | None:
-        """The environment as built earlier from the same spec, lock and template; quickly, and without network."""
-
-    def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
-        """Keep in the cache what a build needs beside its artefacts; its bytes."""
-
-    def missing(self, environment: Environment) -> tuple[str, ...]:
-        """What of that is neither here nor in the cache, in words."""
-
-    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where it is wrong.
-
-        May be called for several environments at once, from a thread each; `tidy` once they all have ended.
-        """
-
-    def tidy(self) -> None:
-        """Remove what builds leave behind."""
-
-    def discard(self, built: Built) -> None:
-        """Forget a build, so that `find` does not give it again."""
-
-    def kept(self) -> list[Kept]:
-        """Every environment that was made by this engine and is still there, of whatever spec."""
-
-    def altered(self, kept: Kept, *, whole: bool) -> str:
-        """What of one of those is not as it was built, by sizes and times, or `whole`: by contents; empty where all is.
-
-        Nothing is looked at where the realised id is a digest that the engine itself keeps to.
-        """
-
-    def remove(self, kept: Kept) -> None:
-        """Remove one of those. Raises UserError where it is in use."""
-
-    def storage(self) -> Path | None:
-        """Where what is built takes room; None where that is nowhere this machine can see."""
+class Starter(Protocol):
+    """Starts programs in environments, and ends them."""
 
     def start(self, built: Built, launch: Launch) -> Process:
         """Start a program in the environment. Raises EngineLost where the engine does not answer."""
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
-        """Why a program started in an environment would not see these GPUs, with the remedy; empty where it would."""
+        """Why a program would not see these GPUs, with the remedy; empty where it would."""
 
     def inside(self, path: Path, place: str) -> str:
-        """The path by which a mounted folder is seen by the workload: `place` in a container, else `path`."""
+        """The path by which a program sees a mounted folder: `place` in a container, else `path`."""
 
     def sweep(self) -> None:
-        """End whatever killed processes of tsuishi left running, of any run, cache and user.
+        """End the programs whose runner was killed, of every run, cache and user.
 
-        What a living process started stays. Does nothing where the engine does not answer.
+        Programs of a living process go on. Does nothing where the engine does not answer.
         """
+
+
+class Maker(Protocol):
+    """Makes environments."""
+
+    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where that is wrong.
+
+        Several threads may build at once; `tidy` follows when all builds have ended.
+        """
+
+    def discard(self, built: Built) -> None:
+        """Remove an environment that was just built, so that `Engine.find` does not give it again."""
+
+    def tidy(self) -> None:
+        """Remove what builds left that failed or were killed. Only while nothing is being built."""
+
+    def building_bytes(self, packages_bytes: int, installed_bytes: int) -> int:
+        """The most disk space that one build takes while it goes on, by the size of its packages."""
+
+
+class Store(Protocol):
+    """The environments of an engine that take room on this machine."""
+
+    def kept(self) -> list[Kept]:
+        """Every environment that this engine made and that is still there, also those of earlier specs."""
+
+    def remove(self, kept: Kept) -> None:
+        """Remove one of them. Raises UserError where it is in use."""
+
+    def folder(self) -> Path | None:
+        """The folder on whose disk they lie; None where this machine cannot see it."""
+
+
+class Inspector(Protocol):
+    """Compares stored environments with what was built, where they are files that anybody can change.
+
+    An image needs none: its id is a digest of all it holds.
+    """
+
+    def altered(self, kept: Kept, *, whole: bool) -> str:
+        """The first difference, in words; empty where there is none.
+
+        Compares sizes and times; where `whole`, every file's content.
+        """
+
+
+class BaseSupply(Protocol):
+    """The base images that environments are built on, where the engine does not build on this machine itself."""
+
+    def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
+        """Put the base image into the cache, where it is not there already; its size there in bytes."""
+
+    def missing(self, environment: Environment) -> tuple[str, ...]:
+        """The base image in words, where neither engine nor cache has it; else nothing."""
+
+
+class Engine(Protocol):
+    """A way to have environments on this machine."""
+
+    name: str
+
+    @property
+    def starter(self) -> Starter: ...
+
+    @property
+    def maker(self) -> Maker | None: ...
+
+    @property
+    def store(self) -> Store | None: ...
+
+    @property
+    def inspector(self) -> Inspector | None: ...
+
+    @property
+    def bases(self) -> BaseSupply | None: ...
+
+    def availability(self) -> Availability:
+        """Whether this engine can be used on this machine. Starts nothing."""
+
+    def refusal(self, environment: Environment) -> str:
+        """Why this engine cannot provide that environment here, with the remedy; empty where it can."""
+
+    def find(self, environment: Environment) -> Built | None:
+        """The environment that is there for exactly this spec, lock and template. Quick, and without network."""

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from tsuishi.machine import environ
+from tsuishi.engines import environment_variables
+from tsuishi.machine import interpreters
 
 HOME = "/tmp"  # noqa: S108  inside, where it is the trial's own
 _PATIENCE_S = 20
@@ -50,7 +51,9 @@ def why_none(python: str) -> str:
     """Why programs of this interpreter run without a sandbox; empty where one works, which has been tried."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
-    tried = _said([*_command(python, ()), python, "-S", "-c", ""], environ.for_trial(Path(python), HOME, ()))
+    tried = _said(
+        [*_command(python, ()), python, "-S", "-c", ""], environment_variables.for_trial(Path(python), HOME, ())
+    )
     return "" if tried.returncode == 0 else f"bubblewrap does not work here ({_last_line(tried.stderr)})"
 
 
@@ -64,7 +67,7 @@ def _command(python: str, mounts: Iterable[str]) -> list[str]:
     # All that are there, as without a sandbox: CUDA_VISIBLE_DEVICES says which are the trial's.
     for device in (*Path("/dev").glob("nvidia*"), Path("/dev/dxg")):
         command += ("--dev-bind-try", str(device), str(device))
-    for place in sorted({*_places(python), *environ.folders(), *mounts}):
+    for place in sorted({*_places(python), *environment_variables.folders(), *mounts}):
         if not place.startswith(tuple(f"{system}/" for system in _SYSTEM)):
             command += _readable(place)
     return [*command, "--remount-ro", "/", "--"]
@@ -77,7 +80,7 @@ def _readable(place: str) -> tuple[str, str, str]:
 @cache
 def _places(python: str) -> frozenset[str]:
     """The folders this interpreter needs; none that holds the user's home."""
-    said = _said([python, "-c", _WHERE], environ.for_finding())
+    said = _said([python, "-c", _WHERE], interpreters.variables())
     named = json.loads(said.stdout) if said.returncode == 0 else []
     places = {*named, *(os.path.realpath(place) for place in named), *_folders_of_links(Path(python))}
     home = Path.home()
@@ -93,7 +96,7 @@ def _folders_of_links(path: Path) -> Iterator[str]:
 
 @cache
 def _version() -> str:
-    return _said(["bwrap", "--version"], environ.for_finding()).stdout.strip()
+    return _said(["bwrap", "--version"], interpreters.variables()).stdout.strip()
 
 
 def _said(command: list[str], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":

@@ -1,9 +1,8 @@
-"""A workload as a child process: what the venv and host engines share."""
+"""A workload as a child process: how the venv and host engines start it and end it."""
 
 import ctypes
 import os
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,19 +16,10 @@ from typing import Any
 import psutil
 
 from tsuishi.base import owner
-from tsuishi.base.screen import Progress, Say
-from tsuishi.engines import sandbox, supervisor
-from tsuishi.engines.interface import (
-    Built,
-    Ended,
-    Kept,
-    Launch,
-    Process,
-    Stream,
-)
-from tsuishi.machine import environ
+from tsuishi.base.processes import Ended, Process, Stream
+from tsuishi.engines import environment_variables, sandbox, supervisor
+from tsuishi.engines.interface import Built, Launch
 from tsuishi.machine.gpus import Gpu
-from tsuishi.specs.environment import Environment
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
@@ -41,12 +31,13 @@ _MARK = "TSUISHI_TRIAL"
 
 
 class ChildProcess:
-    """One workload under a supervisor, which ends everything that the workload started: see supervisor.py.
+    """A workload under a supervisor, which ends every process that the workload started: see supervisor.py.
 
-    `scratch` is a folder that is made for it, and removed with it. Raises OSError where it cannot be started.
+    `scratch` is a folder that is made for the workload, and removed when it ends. Raises OSError where it cannot be
+    started.
     """
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], scratch: str = "") -> None:
+    def __init__(self, command: Sequence[str], variables: Mapping[str, str], scratch: str = "") -> None:
         self._mark = f"{owner.me()} {uuid.uuid4().hex}"
         self._code: int | None = None
         lifeline, holding = os.pipe()
@@ -58,7 +49,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env={**environ, _MARK: self._mark},
+                env={**variables, _MARK: self._mark},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C is the runner's
                 preexec_fn=_adopt_orphans,
@@ -110,75 +101,61 @@ class ChildProcess:
         return Ended(code if self._code is None else self._code)
 
     def _hear_status(self) -> None:
-        """How the workload ended, once the supervisor has. One that somebody has killed tells nothing, and left it."""
+        """Read how the workload ended, once the supervisor has ended.
+
+        A supervisor that was killed has written nothing, and has left the workload running.
+        """
         if not self._status.closed:
-            told = self._status.read()
+            status = self._status.read()
             self._status.close()
-            self._code = int(told) if told else None
-            if not told:
+            self._code = int(status) if status else None
+            if not status:
                 _kill_marked(self._mark)
 
 
-class SubprocessEngine:
-    """The verbs that are the same for every engine without containers."""
+class ProcessStarter:
+    """Starts workloads as child processes, in a sandbox where there is one.
+
+    `more_variables`: environment variables that a workload gets beside those of every workload without a container.
+    """
+
+    def __init__(self, more_variables: Mapping[str, str] | None = None) -> None:
+        self._more_variables = dict(more_variables or {})
 
     def start(self, built: Built, launch: Launch) -> Process:
-        """A child process, in a sandbox where there is one. Limits other than time are not enforced."""
+        """As the protocol says; of the limits only the time is enforced."""
         python = built.python[0]
         walls = sandbox.walls(python, launch.mounts)
         scratch = "" if walls else f"{tempfile.gettempdir()}/tsuishi-{uuid.uuid4().hex}"
-        variables = environ.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
-        return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self.more_variables()}, scratch)
-
-    def more_variables(self) -> dict[str, str]:
-        """What a workload gets of the user's beside what all engines without containers give it."""
-        return {}
+        variables = environment_variables.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
+        return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self._more_variables}, scratch)
 
     def confinement(self, python: str) -> dict[str, Any]:
-        """What the record says of how a workload is kept apart from this machine."""
-        return {"sandbox": sandbox.described(python), "variables": [*environ.passed(), *self.more_variables()]}
+        """How a workload of this interpreter is kept apart from the machine, for the environment's record."""
+        variables = [*environment_variables.passed(), *self._more_variables]
+        return {"sandbox": sandbox.described(python), "variables": variables}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        """Never: a child process sees the GPUs that its parent sees."""
         return ""
 
     def inside(self, path: Path, place: str) -> str:
         return str(path)
 
-    def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
-        return 0
-
-    def missing(self, environment: Environment) -> tuple[str, ...]:
-        return ()
-
-    def tidy(self) -> None:
-        """Nothing is left behind."""
-
-    def kept(self) -> list[Kept]:
-        return []
-
-    def altered(self, kept: Kept, *, whole: bool) -> str:
-        return ""
-
-    def remove(self, kept: Kept) -> None:
-        shutil.rmtree(kept.name)
-
-    def storage(self) -> Path | None:
-        return None
-
     def sweep(self) -> None:
-        """End what trials left whose runner and supervisor were both killed."""
+        """End the trials whose runner and supervisor were both killed."""
         for mark in {mark for _, mark in _marked()}:
             if not owner.is_alive(mark.rpartition(" ")[0]):
                 _kill_marked(mark)
 
 
 def _adopt_orphans() -> None:
-    """In the supervisor, before it begins: whatever loses its parent there becomes its child."""
+    """In the supervisor, before it begins: every process below it that loses its parent becomes its child."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _marked() -> Iterator[tuple[psutil.Process, str]]:
-    """Every process that a trial of this machine has started, and the mark of the trial."""
+    """Every process that a trial on this machine has started, with the mark of its trial."""
     for process in psutil.process_iter():
         with suppress(psutil.Error, OSError):  # it is another user's, or has just ended
             mark = process.environ().get(_MARK)
@@ -187,7 +164,7 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill what a trial has started, until there is none of it."""
+    """Kill every process that a trial has started, until none is left."""
     while found := [process for process, its_mark in _marked() if its_mark == mark]:
         for process in found:
             with suppress(psutil.Error):

@@ -15,10 +15,9 @@ from tsuishi.artifacts.fetcher import Fetcher
 from tsuishi.base import files, threads
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Say
-from tsuishi.engines import contents, wheelhouse
+from tsuishi.engines import contents, environment_variables, wheelhouse
 from tsuishi.engines.interface import Availability, Built, Kept
-from tsuishi.engines.subprocesses import ChildProcess, SubprocessEngine
-from tsuishi.machine import environ
+from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
 from tsuishi.machine.interpreters import find_python, full_version
 from tsuishi.specs.environment import Environment
 
@@ -32,20 +31,21 @@ class Mark(BaseModel):
     python: str
     lock_sha256: str
     realised_id: str
-    # For a reader: what was asked for.
+    # What the spec asked for, for people who read the file.
     asked: dict[str, Any]
 
 
-class VenvEngine(SubprocessEngine):
+class VenvEngine:
     """Environments as virtual environments under <cache>/venvs/."""
 
     name = "venv"
+    bases = None
 
     def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
-        self._venvs = cache / "venvs"
         self._pythons = pythons
-        # What was found altered, or "", by folder; looked at once.
-        self._altered: dict[Path, str] = {}
+        self.starter = ProcessStarter()
+        self._venvs = Venvs(cache / "venvs", pythons, self.starter)
+        self.maker = self.store = self.inspector = self._venvs
 
     def availability(self) -> Availability:
         return Availability(usable=True, version="")
@@ -53,29 +53,36 @@ class VenvEngine(SubprocessEngine):
     def refusal(self, environment: Environment) -> str:
         if not environment.pinned:
             return "it is no pinned environment: use --engine host"
-        assert environment.python is not None
         if environment.packages == "of the base":
             return "its packages come with its base image, which only a container engine can use: start Docker"
         if environment.debs:
             return "it needs Debian packages, which only a container engine can install: start Docker"
-        if find_python(environment.python, self._pythons) is None:
-            return (
-                f"no CPython {environment.python} on this machine: install one (pyenv install {environment.python}, "
-                f"or uv python install {environment.python}), name its folder in tsuishi.pythons, or start Docker"
-            )
-        return ""
+        return "" if _python(environment, self._pythons) else _no_python(environment)
 
     def find(self, environment: Environment) -> Built | None:
         """As the protocol says; None also where a file is not as it was recorded when it was built."""
+        return self._venvs.find(environment)
+
+
+class Venvs:
+    """The virtual environments of a cache, a folder each: makes, stores and inspects them."""
+
+    def __init__(self, venvs: Path, pythons: Sequence[str], starter: ProcessStarter) -> None:
+        self._venvs = venvs
+        self._pythons = pythons
+        self._starter = starter
+        # The alteration by folder, or "" where there is none; each folder is compared once.
+        self._alterations: dict[Path, str] = {}
+
+    def find(self, environment: Environment) -> Built | None:
         folder = self._folder(environment)
         mark = _mark(folder)
         return None if mark is None or self._alteration(folder) else self._built(environment, folder, mark)
 
     def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        assert environment.python is not None
-        python = find_python(environment.python, self._pythons)
+        python = _python(environment, self._pythons)
         if python is None:
-            raise BuildError(f"{environment.name}: {self.refusal(environment)}")
+            raise BuildError(f"{environment.name}: {_no_python(environment)}")
         wheels = fetcher.fetch(environment)
         folder = self._folder(environment)
         if _mark(folder) and (altered := self._alteration(folder)):
@@ -95,14 +102,30 @@ class VenvEngine(SubprocessEngine):
         mark = Mark(python=version, lock_sha256=lock, realised_id=realised_id, asked=environment.asked)
         files.sync_all(folder)
         files.write_json(folder / contents.MARK, mark.model_dump())
-        self._altered.pop(folder, None)
+        self._alterations.pop(folder, None)
         return self._built(environment, folder, mark)
 
     def discard(self, built: Built) -> None:
         shutil.rmtree(self._folder(built.environment), ignore_errors=True)
 
+    def tidy(self) -> None:
+        """Remove the folders without a mark: their builds did not end well."""
+        for folder in self._venvs.glob("[!.]*/"):
+            if not (folder / contents.MARK).exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def building_bytes(self, packages_bytes: int, installed_bytes: int) -> int:
+        """The packages are linked from the cache, and take no further space."""
+        return installed_bytes
+
     def kept(self) -> list[Kept]:
         return [_kept(path) for path in sorted(self._venvs.glob(f"*/{contents.MARK}"))]
+
+    def remove(self, kept: Kept) -> None:
+        shutil.rmtree(kept.name)
+
+    def folder(self) -> Path | None:
+        return self._venvs
 
     def altered(self, kept: Kept, *, whole: bool) -> str:
         folder = Path(kept.name)
@@ -114,22 +137,19 @@ class VenvEngine(SubprocessEngine):
             return f"{contents.MARK}: not the realised id of what is there"
         return altered
 
-    def storage(self) -> Path | None:
-        return self._venvs
-
     def _folder(self, environment: Environment) -> Path:
         return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
 
     def _alteration(self, folder: Path) -> str:
-        if folder not in self._altered:
-            self._altered[folder] = contents.alteration(folder, whole=False)
-        return self._altered[folder]
+        if folder not in self._alterations:
+            self._alterations[folder] = contents.alteration(folder, whole=False)
+        return self._alterations[folder]
 
     def _built(self, environment: Environment, folder: Path, mark: Mark) -> Built:
         assert environment.base is not None
         return Built(
             environment=environment,
-            engine=self.name,
+            engine=VenvEngine.name,
             engine_version=mark.python,
             spec_id=environment.spec_id(_RECIPE),
             realised_id=mark.realised_id,
@@ -140,13 +160,25 @@ class VenvEngine(SubprocessEngine):
                     {"asked": environment.base.reference, "used": f"CPython {mark.python} of this machine"}
                 ],
                 "image": None,
-                **self.confinement(str(folder / "bin" / "python")),
+                **self._starter.confinement(str(folder / "bin" / "python")),
             },
         )
 
 
+def _python(environment: Environment, pythons: Sequence[str]) -> Path | None:
+    assert environment.python is not None
+    return find_python(environment.python, pythons)
+
+
+def _no_python(environment: Environment) -> str:
+    return (
+        f"no CPython {environment.python} on this machine: install one (pyenv install {environment.python}, "
+        f"or uv python install {environment.python}), name its folder in tsuishi.pythons, or start Docker"
+    )
+
+
 def _mark(folder: Path) -> Mark | None:
-    """What was noted about a virtual environment; None where that is missing, or of an earlier tsuishi."""
+    """The mark of a virtual environment; None where there is none, or an earlier tsuishi wrote it."""
     try:
         return Mark.model_validate_json(files.read_bytes(folder / contents.MARK))
     except (UserError, ValueError):
@@ -170,7 +202,7 @@ def _kept(path: Path) -> Kept:
 
 
 def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
-    """First what installs the rest, then the rest."""
+    """Install pip and the build tools first, then all packages with them."""
     options = ["--no-index", "--find-links", str(house / "wheels"), "--no-deps", "--no-cache-dir", "--quiet"]
     options += ["--disable-pip-version-check", "--require-hashes", "--isolated", "--no-build-isolation"]
     for installer, names in (([f"{pip}/pip"], "bootstrap.txt"), (["-m", "pip"], "requirements.txt")):
@@ -178,9 +210,9 @@ def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
 
 
 def _run(environment: str, command: list[str], home: Path) -> None:
-    """Run one step of a build, at home in a folder of its own; its last words are the error where it fails."""
+    """Run one step of a build, whose home is a temporary folder. Raises BuildError with its last lines of output."""
     # It ends with this process, also where this one is killed.
-    process = ChildProcess(command, environ.for_building(Path(command[0]), str(home)))
+    process = ChildProcess(command, environment_variables.for_building(Path(command[0]), str(home)))
     with threads.closing(process.stop):
         said = b"".join(piece for _, piece in process.output()).decode(errors="replace")
         code = process.wait().code

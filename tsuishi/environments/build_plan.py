@@ -9,63 +9,60 @@ from tsuishi.environments.builder import Builder
 from tsuishi.machine.history import History
 from tsuishi.specs.environment import Environment
 
-# An image is made in two stages, and until then the engine has its packages twice beside.
-_STAGES = 2
-
 
 @dataclass(frozen=True)
 class PlannedBuild:
-    """What is to be done for one environment."""
+    """What is to be done for one environment; nothing where it is built."""
 
     environment: Environment
     engine: str
     built: bool
-    downloads: int
-    download_bytes: int
-    # What it takes once it is there, and what building it takes, this included.
-    size_bytes: int
-    disk_bytes: int
-    expected_s: float
+    downloads: int = 0
+    download_bytes: int = 0
+    # Its size once it is built, and the most disk space that its build takes, this included.
+    size_bytes: int = 0
+    disk_bytes: int = 0
+    expected_s: float = 0.0
 
 
 def plan_builds(builder: Builder, environments: Sequence[Environment], history: History) -> list[PlannedBuild]:
     """What building each environment takes from where things stand now."""
-    planned = []
-    for environment in environments:
-        ready = not environment.pinned or builder.find(environment) is not None
-        engine = builder.engine_for(environment).name
-        pins = [(one.size_bytes or 0, builder.cache.find(one.sha256, environment.python)) for one in environment.pins]
-        debs = [(one.size_bytes or 0, builder.cache.find([one.sha256])) for one in environment.debs]
-        missing = [] if ready else [size for size, file in (*pins, *debs) if file is None]
-        packed = 0 if ready else sum(size for size, _ in (*pins, *debs))
-        size = int(packed * environment.expect.unpacked)
-        planned.append(
-            PlannedBuild(
-                environment=environment,
-                engine=engine,
-                built=ready,
-                downloads=len(missing),
-                download_bytes=sum(missing),
-                size_bytes=size,
-                disk_bytes=_STAGES * (packed + size) if engine == "docker" else size,
-                expected_s=0.0 if ready else build_s(history, environment, engine),
-            )
-        )
-    return planned
+    return [_planned(builder, environment, history) for environment in environments]
+
+
+def _planned(builder: Builder, environment: Environment, history: History) -> PlannedBuild:
+    engine = builder.engines.chosen_for(environment)
+    if not environment.pinned or builder.find(environment) is not None:
+        return PlannedBuild(environment, engine.name, built=True)
+    artefacts = [(one.size_bytes or 0, builder.cache.find(one.sha256, environment.python)) for one in environment.pins]
+    artefacts += [(one.size_bytes or 0, builder.cache.find([one.sha256])) for one in environment.debs]
+    missing = [size for size, file in artefacts if file is None]
+    packed = sum(size for size, _ in artefacts)
+    size = int(packed * environment.expect.unpacked)
+    return PlannedBuild(
+        environment=environment,
+        engine=engine.name,
+        built=False,
+        downloads=len(missing),
+        download_bytes=sum(missing),
+        size_bytes=size,
+        disk_bytes=engine.maker.building_bytes(packed, size) if engine.maker else 0,
+        expected_s=build_s(history, environment, engine.name),
+    )
 
 
 def build_name(environment: str, engine: str) -> str:
-    """Under which name the history knows a build."""
+    """The name of a build in the history."""
     return f"build {engine} {environment}"
 
 
 def build_s(history: History, environment: Environment, engine: str) -> float:
-    """Seconds that building an environment will take, once all it is made of is here."""
+    """Seconds that building an environment will take, once its artefacts are downloaded."""
     return history.expected_s(build_name(environment.name, engine), environment.expect.build_s, (f"build {engine}",))
 
 
 def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
-    """Bytes beside the downloads: for what stays, and for the `jobs` largest of the builds while they go on."""
+    """Bytes beside the downloads: the built environments, and what the `jobs` largest builds take while they go on."""
     meanwhile = sorted((build.disk_bytes - build.size_bytes for build in planned), reverse=True)
     return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
 

@@ -12,7 +12,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 from tsuishi.environments import provenance
-from tsuishi.environments.builder import Ready, framework_of
+from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.case import Case
@@ -81,7 +81,7 @@ def _ask(
     answers: dict[str, str] = {}
     for keys in _that_fit(questions):
         asked = argument(ready, accelerator, [questions[key] for key in keys])
-        transcript, why_not = ask(ready.engine, ready.built, rooms, WORKLOAD, asked, _TIMEOUT_S, tuple(gpus))
+        transcript, why_not = ask(ready.starter, ready.built, rooms, WORKLOAD, asked, _TIMEOUT_S, tuple(gpus))
         if why_not:
             say(f"{ready.environment.name}: it cannot say which cases it can run, so all are tried: {why_not}")
             return {}

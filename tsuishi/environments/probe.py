@@ -1,53 +1,51 @@
-"""A question to an environment: one workload, started in it outside of any run, and heard out."""
+"""A question to an environment: one experiment, run in it outside of any run, and its answer."""
 
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from tsuishi.base import threads, toml
+from tsuishi.base import threads
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.engines.interface import Built, Engine, Launch, ResourceLimits
+from tsuishi.engines.interface import Built, Starter
+from tsuishi.environments.entry import start_workload
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
-WORKLOADS_INSIDE = "/workloads"
-ENTRY = "run.py"  # of all workloads; its argument names the experiment
 _LOG_KEPT = 4000
 
 
 def ask(
-    engine: Engine,
+    starter: Starter,
     built: Built,
     rooms: Rooms,
-    workload: str,
+    experiment: str,
     argument: Mapping[str, Any],
     timeout_s: float,
     gpus: tuple[Gpu, ...] = (),
 ) -> tuple[Transcript, str]:
-    """What the workload said, and why it came to no good end; empty where it finished."""
-    script = f"{engine.inside(rooms.workloads, WORKLOADS_INSIDE)}/{ENTRY}"
+    """The experiment's transcript, and why it failed; empty where it finished."""
     started, transcript, log = time.monotonic(), Transcript(), bytearray()
 
     def remember(piece: bytes) -> None:
         log.extend(piece)
         del log[:-_LOG_KEPT]
 
-    process = engine.start(
+    process = start_workload(
+        starter,
         built,
-        Launch(
-            arguments=("-u", script, toml.canonical_json({"experiment": workload, **argument})),
-            mounts={rooms.workloads: WORKLOADS_INSIDE},
-            name=f"tsuishi-{workload}-{built.environment.name}-{time.time_ns()}",
-            labels={workload: built.environment.name},
-            limits=ResourceLimits(gpus=gpus, seconds=timeout_s),
-        ),
+        rooms.workloads,
+        {"experiment": experiment, **argument},
+        name=f"tsuishi-{experiment}-{built.environment.name}-{time.time_ns()}",
+        labels={experiment: built.environment.name},
+        seconds=timeout_s,
+        gpus=gpus,
     )
     try:
         with threads.closing(process.stop):
             ended = listen(process, transcript, started, timeout_s, _ignore, remember)
-    except threads.Halted:  # stopped before anybody listened, and so cleaned up by nobody
+    except threads.Halted:  # stopped before `listen` began, which would have cleaned up
         process.wait()
         raise
     except Timeout:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
-from tsuishi.environments.builder import Ready, framework_of
+from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.case import Case
@@ -47,7 +47,7 @@ def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Seque
     errors: dict[str, float] = {}
     each: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
     for one_gpu in each:
-        transcript, why_not = ask(ready.engine, ready.built, rooms, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
+        transcript, why_not = ask(ready.starter, ready.built, rooms, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
         if why_not:
             raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
         for metric in transcript.metrics:

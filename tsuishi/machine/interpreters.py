@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
-from tsuishi.machine import environ
-
 # The folders of version managers and distributions; PATH comes before them.
 _FOLDERS = (
     "~/.pyenv/versions/*/bin",
@@ -22,6 +20,11 @@ _FOLDERS = (
     "/usr/local/bin",
     "/usr/bin",
 )
+# Variables of the user by which an interpreter is found: a version manager's shim needs all but the first two.
+_VARIABLES = (
+    *("PATH", "LD_LIBRARY_PATH", "HOME", "PYENV_ROOT", "PYENV_VERSION"),
+    *("ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME"),
+)
 
 
 def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
@@ -29,6 +32,11 @@ def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
     versions = {executable: full for path in _candidates(version, more_folders) for executable, full in _ask(path)}
     matches = [executable for executable, full in versions.items() if full.startswith(f"{version}.")]
     return max(matches, key=lambda path: [int(part) for part in re.findall(r"\d+", versions[path])], default=None)
+
+
+def variables() -> dict[str, str]:
+    """The environment variables with which an interpreter is asked what it is: none of the user's secrets."""
+    return {name: os.environ[name] for name in _VARIABLES if name in os.environ} | {"LANG": "C.UTF-8"}
 
 
 def full_version(python: Path) -> str:
@@ -51,7 +59,7 @@ def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
     try:
         result = subprocess.run(
             [str(python), "-I", "-c", code],
-            env=environ.for_finding(),
+            env=variables(),
             capture_output=True,
             text=True,
             timeout=20,

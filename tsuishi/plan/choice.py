@@ -41,7 +41,7 @@ def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: b
     """
     chosen, left_out = [], {}
     for environment in select_environments(rooms.images, choice.environments, computing(choice, nvml)):
-        refusal = builder.refusal(environment)
+        refusal = builder.engines.refusal(environment)
         if to_run and not refusal:
             refusal = why_not_run(builder, rooms, choice, nvml, environment)
         if refusal and choice.environments:
@@ -61,7 +61,7 @@ def why_not_run(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, envi
     refusal = gpu_refusal(environment, nvml, rooms.images, choice.accelerator, choice.force)
     if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
         return refusal
-    return builder.engine_for(environment).why_no_gpus(nvml.gpus)
+    return builder.engines.chosen_for(environment).starter.why_no_gpus(nvml.gpus)
 
 
 def computing(choice: Choice, nvml: Nvml) -> Accelerator:

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from tsuishi.base import units
 from tsuishi.base.errors import UserError
 from tsuishi.environments import possible
-from tsuishi.environments.batch import jobs
 from tsuishi.environments.build_plan import PlannedBuild, disk_needed, plan_builds, print_builds
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
+from tsuishi.environments.jobs import jobs
 from tsuishi.machine import disk
 from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
@@ -115,7 +115,7 @@ def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[Pl
     select_suites(session.rooms.suites, session.choice.suites)  # a wrong name is an error before anything else
     chosen = choose(session.builder, session.rooms, session.choice, session.nvml, to_run)
     pinned = any(environment.pinned for environment in chosen.environments)
-    if pinned and (why_not := session.builder.why_no_container_engine()):
+    if pinned and (why_not := session.builder.engines.why_no_containers()):
         session.screen.say(f"without containers: {why_not}")
     return chosen, plan_builds(session.builder, chosen.environments, session.history)
 
@@ -163,7 +163,7 @@ def _print_expected(session: Session, builds: Sequence[PlannedBuild], then_s: fl
 def _require_disk(session: Session, builds: Sequence[PlannedBuild], fetch: int, unpacked: int) -> None:
     """Raise UserError where downloads and builds do not fit, on one file system or on two."""
     cache = session.settings.cache
-    storages = {session.builder.engine_for(build.environment).storage() for build in builds if not build.built}
-    storage = next((place for place in storages if place), cache)
+    stores = [session.builder.engines.chosen_for(one.environment).store for one in builds if not one.built]
+    storage = next((folder for store in stores if store and (folder := store.folder())), cache)
     advice = "choose fewer with --env or --jobs, or move the cache (tsuishi.cache)"
     disk.require([(cache, fetch), (storage, unpacked)], advice, _FREE_DISK_MARGIN)

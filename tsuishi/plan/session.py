@@ -13,7 +13,8 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments import provenance
 from tsuishi.environments.batch import Building
-from tsuishi.environments.builder import Builder, Ready
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.choice import Choice
@@ -83,7 +84,7 @@ class Session:
 
     def building(self) -> Building:
         """Builds and fetches environments, as this session is set."""
-        return Building(self.builder, self.settings, self.screen, self.history)
+        return Building(self.builder, self.screen, self.history)
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others.

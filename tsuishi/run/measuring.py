@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tsuishi.base import exclusion
 from tsuishi.base.units import duration
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
@@ -105,7 +105,7 @@ class Measuring:
 def machine_alone(session: Session) -> Iterator[None]:
     """Only one run at a time measures, whose ever it is, and nothing that others left running is beside it."""
     with exclusion.machine(session.settings.exclusive_on):
-        session.builder.sweep()
+        session.builder.engines.sweep()
         yield
 
 

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.environments.builder import Ready
+from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import ALL
 from tsuishi.plan.choice import Choice, why_not_run
 from tsuishi.plan.planning import measurable, questions

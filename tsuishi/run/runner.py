@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import psutil
@@ -12,11 +13,10 @@ from tsuishi.artifacts.datasets import DataFile
 from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.processes import Ended, Process
 from tsuishi.base.settings import Settings
-from tsuishi.engines.interface import Ended, Launch, Process, ResourceLimits
 from tsuishi.environments import possible, provenance
-from tsuishi.environments.builder import Ready, framework_of
-from tsuishi.environments.probe import ENTRY, WORKLOADS_INSIDE
+from tsuishi.environments.entry import ENTRY, Ready, framework_of, start_workload
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
@@ -177,29 +177,30 @@ class Runner:
         except UserError as refused:
             return Outcome("failed", str(refused)), None
         except EngineLost as lost:
-            reason = f"{ready.engine.name} stopped answering: {lost}"
+            reason = f"{ready.built.engine} stopped answering: {lost}"
             return Outcome("failed", reason), RunStopped(self._run, f"{reason}; start it again")
         return outcome_of(recording.transcript, ended, self._memory, ready.record), None
 
     def _start(self, trial: PlannedTrial, ready: Ready, trial_id: TrialId) -> Process:
         """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
-        script = f"{ready.engine.inside(self._rooms.workloads, WORKLOADS_INSIDE)}/{ENTRY}"
-        mounts, data = {self._rooms.workloads: WORKLOADS_INSIDE}, None
+        mounts: dict[Path, str] = {}
+        data = None
         if self._data:
-            mounts[self._data.path] = f"{_DATA_INSIDE}/{self._data.name}"
-            data = {**self._data.record, "file": ready.engine.inside(self._data.path, mounts[self._data.path])}
+            mounts[self._data.path] = place = f"{_DATA_INSIDE}/{self._data.name}"
+            data = {**self._data.record, "file": ready.starter.inside(self._data.path, place)}
         try:
-            return ready.engine.start(
+            return start_workload(
+                ready.starter,
                 ready.built,
-                Launch(
-                    arguments=("-u", script, toml.canonical_json(argument(trial, ready, data))),
-                    mounts=mounts,
-                    name=f"tsuishi-{self._run.id}-{trial_id}",
-                    labels={"run": self._run.id},
-                    limits=ResourceLimits(
-                        self._memory, self._settings.pids, gpus_for(trial, self._nvml.gpus), trial.timeout_s
-                    ),
-                ),
+                self._rooms.workloads,
+                argument(trial, ready, data),
+                name=f"tsuishi-{self._run.id}-{trial_id}",
+                labels={"run": self._run.id},
+                seconds=trial.timeout_s,
+                gpus=gpus_for(trial, self._nvml.gpus),
+                memory_bytes=self._memory,
+                pids=self._settings.pids,
+                mounts=mounts,
             )
         except OSError as error:
             raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error

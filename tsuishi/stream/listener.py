@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tsuishi.base.errors import EngineLost
-from tsuishi.engines.interface import Ended, Process
+from tsuishi.base.processes import Ended, Process
 from tsuishi.stream.events import (
     CaseAnswer,
     EnvironmentReport,

@@ -13,7 +13,7 @@ from tests.engine.test_cached_bases import Files, packed, unpacked
 from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker import saved_images
-from tsuishi.engines.docker.base_images import Bases
+from tsuishi.engines.docker.base_cache import BaseCache
 from tsuishi.specs.environment import BaseImage
 
 BASE = BaseImage(reference="a/base:1")
@@ -46,7 +46,7 @@ def note(cache: Path, **changes: object) -> Path:
 def test_a_note_of_another_type_is_refused(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     path = note(tmp_path, **changes)
     with pytest.raises(UserError) as caught:
-        Bases(tmp_path, {})._kept(BASE)
+        BaseCache(tmp_path).find((BASE.reference,))
     assert str(caught.value).startswith(f"{path}: {problem}")
     assert str(caught.value).endswith(": remove it, and get it again with `invoke fetch`")
 
@@ -56,22 +56,22 @@ def test_what_is_no_note_is_refused(tmp_path: Path, text: str) -> None:
     path = note(tmp_path)
     path.write_text(text)
     with pytest.raises(UserError, match=rf"^{path}: .+: remove it, and get it again with `invoke fetch`$"):
-        Bases(tmp_path, {})._kept(BASE)
+        BaseCache(tmp_path).find((BASE.reference,))
 
 
 def test_only_a_regular_file_is_a_kept_base(tmp_path: Path) -> None:
     tar = note(tmp_path).with_suffix(".tar")
-    bases = Bases(tmp_path, {})
-    assert bases._kept(BASE) is None
+    bases = BaseCache(tmp_path)
+    assert bases.find((BASE.reference,)) is None
     tar.write_bytes(b"1234")
-    assert bases._kept(BASE) is not None
+    assert bases.find((BASE.reference,)) is not None
     tar.rename(tmp_path / "elsewhere")
     tar.symlink_to(tmp_path / "elsewhere")
-    assert bases._kept(BASE) is None
+    assert bases.find((BASE.reference,)) is None
     tar.unlink()
     os.mkfifo(tar)
     note(tmp_path, size_bytes=0)
-    assert bases._kept(BASE) is None
+    assert bases.find((BASE.reference,)) is None
 
 
 def blob(files: Files, value: object) -> str:

@@ -121,7 +121,7 @@ def asked_for(api: Api, tmp_path: Path, nvml: Nvml) -> dict[str, Any]:
     engine = DockerEngine(Rooms().dockerfile, {}, tmp_path)
     built = Built(environment(()), "docker", "", "", "sha256:0", ("python",))
     with pytest.raises(UserError, match="the engine refused: it starts nothing"):
-        engine.start(built, Launch(("-V",), {}, "t", {}, ResourceLimits(gpus=nvml.gpus)))
+        engine.starter.start(built, Launch(("-V",), {}, "t", {}, ResourceLimits(gpus=nvml.gpus)))
     assert api.removed, "what was created does not stay behind"
     (created,) = api.created
     return created
@@ -228,7 +228,7 @@ def test_a_gpu_its_cdi_devices_lack_is_refused_with_the_remedy(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.info = {"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}
-    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).why_no_gpus(machine(monkeypatch).gpus)
+    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
     assert why_not == (
         "GPU GPU-1111 is not among the engine's CDI devices (0): "
         "write them anew with `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
@@ -285,7 +285,7 @@ def test_an_engine_that_passes_none_is_told_before_anything_starts(
     remedy: str,
 ) -> None:
     api.name, api.version, api.info = name, version, info
-    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).why_no_gpus(machine(monkeypatch).gpus)
+    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
     assert why_not == (
         f"{'Podman' if name.startswith('Podman') else 'Docker'} {version} here passes no GPUs: install "
         f"nvidia-container-toolkit, then {remedy}; or use --engine venv, or --accelerator cpu"

@@ -1,4 +1,4 @@
-"""A trial as a container: what it is denied, the little it is given, and how it is heard and ended."""
+"""A trial as a container: how it is started, what it may do, how its output is read and how it is ended."""
 
 import os
 import re
@@ -11,25 +11,73 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import owner
-from tsuishi.engines.docker.daemon import speaking
+from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.processes import Ended, Process, Stream
+from tsuishi.engines.docker.daemon import Connection, address, speaking
+from tsuishi.engines.docker.devices import NO_GPUS, find_passing
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.engines.interface import Ended, ResourceLimits, Stream
+from tsuishi.engines.interface import Built, Launch, ResourceLimits
+from tsuishi.machine.gpus import Gpu
 
 if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-# A container's own deadline ends it so much later than its runner would: a runner that lives is always first.
+# A container's own deadline is so much later than its runner's: a living runner is always first.
 GRACE_S = 30.0
 _OWNER = f"{OURS}owner"
-# Of the clock that runners measure time-outs by, which no change of the time of day moves.
+# By the monotonic clock, which a change of the time of day does not move.
 _DEADLINE = f"{OURS}deadline-monotonic-s"
 _NOBODY = "65534:65534"
 _SIGKILLED = 128 + signal.SIGKILL
 
 
+class ContainerStarter:
+    """Starts trials as containers of an environment's image."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def start(self, built: Built, launch: Launch) -> Process:
+        labels = {OURS + key: value for key, value in launch.labels.items()}
+        with self._connection.speaking() as client:
+            container = client.containers.create(
+                built.realised_id,
+                bounded([*built.python, *launch.arguments], launch.limits.seconds),
+                name=launch.name,
+                labels=labels | owned_labels(launch.limits.seconds),
+                **hardening(launch.limits, launch.mounts),
+                **self._gpus(launch.limits.gpus),
+                **self._connection.daemon.needs,
+            )
+            try:
+                return RunningContainer(client, container)
+            except BaseException:  # it must not stay behind, whatever happened
+                container.remove(force=True)
+                raise
+
+    def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        try:
+            self._gpus(gpus)
+        except UserError as error:
+            return str(error)
+        return ""
+
+    def inside(self, path: Path, place: str) -> str:
+        return place
+
+    def sweep(self) -> None:
+        if address().startswith("unix://"):
+            with suppress(EngineLost), self._connection.speaking() as client:
+                remove_abandoned(client)
+
+    def _gpus(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
+        """Arguments of containers.create. Raises UserError where the engine cannot pass these GPUs."""
+        return find_passing(self._connection.daemon).arguments(gpus) if gpus else NO_GPUS
+
+
 def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
-    """Everything a trial's container is denied, and the little it is given, as arguments of containers.create."""
+    """What a trial's container may not do, and the little that it may, as arguments of containers.create."""
     from docker.types import LogConfig, Mount
 
     given: dict[str, Any] = {
@@ -52,12 +100,12 @@ def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, A
 
 
 def owned_labels(seconds: float) -> dict[str, str]:
-    """Labels that say whose container it is, and until when it can be wanted: this process's, for so many seconds."""
+    """Labels of a container: this process owns it, and nobody needs it after so many seconds."""
     return {_OWNER: owner.me(), _DEADLINE: f"{time.monotonic() + seconds + GRACE_S:.0f}"}
 
 
 def bounded(command: Sequence[str], seconds: float) -> list[str]:
-    """A command that ends after so many seconds and the grace, though nobody is left to end it.
+    """The command with a time limit of its own, so many seconds and the grace: its runner may have been killed.
 
     timeout(1), which every Debian and Ubuntu has, is the container's process 1: nothing in there can end it, and all
     ends with it.
@@ -66,7 +114,7 @@ def bounded(command: Sequence[str], seconds: float) -> list[str]:
 
 
 def remove_abandoned(client: "DockerClient") -> None:
-    """Remove the containers whose owner is dead or whose time is up."""
+    """Remove the containers whose owner is dead or whose time is over."""
     from docker.errors import APIError
 
     for found in client.api.containers(all=True, filters={"label": _OWNER}):
@@ -86,7 +134,7 @@ def _is_wanted(labels: Mapping[str, str]) -> bool:
 
 
 class RunningContainer:
-    """A trial's container, attached before it starts so that nothing it says is lost."""
+    """A trial's container, attached before it starts so that none of its output is lost."""
 
     def __init__(self, client: "DockerClient", container: "Container") -> None:
         self._client = client
@@ -124,11 +172,11 @@ class RunningContainer:
 
 
 def _oom_kills() -> int:
-    """How many processes of this machine the kernel has ended for want of memory, in a container or not."""
+    """The number of processes of this machine, in containers or not, that the kernel has ended for want of memory."""
     found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
     return int(found[1]) if found else 0
 
 
 def _unprivileged_user() -> str:
-    """Whoever runs tsuishi, who can read the workloads whatever the umask was; nobody in place of root."""
+    """The user who runs tsuishi and can read the workloads, whatever the umask was; in place of root, nobody."""
     return f"{os.getuid()}:{os.getgid()}" if os.getuid() else _NOBODY

@@ -1,10 +1,12 @@
-"""The daemon behind the socket: where it listens, who it is, and whatever goes wrong on the way to it."""
+"""The daemon behind the socket: where it listens, which engine it is, and the errors on the way to it."""
 
 import os
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +24,7 @@ _CAP_SYS_RESOURCE = 24
 
 @dataclass(frozen=True)
 class Daemon:
-    """Who answers at the socket: Podman speaks Docker's language too. `info` is what it tells of itself."""
+    """The engine at the socket: Docker, or Podman, which speaks its language. `info`: what it says of itself."""
 
     name: Literal["Docker", "Podman"]
     version: str
@@ -33,8 +35,8 @@ class Daemon:
         return f"{self.name} {self.version}"
 
     @property
-    def told(self) -> str:
-        """The version as records have it, beside the engine's name `docker`, which is that of the language spoken."""
+    def recorded_version(self) -> str:
+        """The version as records have it: beside it the engine's name is `docker`, as both speak Docker's language."""
         rootless = self.info.get("Rootless") or "name=rootless" in (self.info.get("SecurityOptions") or ())
         # Podman is silent about limits it ignores: those of a user under cgroups of the first version.
         unlimited = ", without limits on memory" if self.info.get("CgroupVersion") == "1" else ""
@@ -43,7 +45,7 @@ class Daemon:
 
     @property
     def needs(self) -> dict[str, Any]:
-        """What every container has to be created with here, as arguments of containers.create.
+        """Arguments of containers.create that every container needs with this engine.
 
         Podman raises limits to its own defaults where none are given, which fails without CAP_SYS_RESOURCE.
         """
@@ -55,7 +57,7 @@ class Daemon:
 
     @property
     def no_network(self) -> str:
-        """What a build is asked for to have none: Podman takes the word for containers and gives the host's."""
+        """The build argument `networkmode` for no network: at Docker's word for it, Podman gives the host's network."""
         return "none" if self.name == "Docker" else "NetworkDisabled"
 
     @property
@@ -65,7 +67,7 @@ class Daemon:
 
 
 def identify(client: "DockerClient") -> Daemon:
-    """Ask the daemon who it is."""
+    """Ask the daemon which engine it is."""
     version = client.version()
     podman = any(component["Name"] == "Podman Engine" for component in version.get("Components") or ())
     return Daemon("Podman" if podman else "Docker", str(version["Version"]), client.info())
@@ -97,9 +99,51 @@ def image_or_none(client: "DockerClient", name: str) -> "Image | None":
         return None
 
 
+class Connection:
+    """The clients of one daemon."""
+
+    def __init__(self, timeout_s: float = 60.0) -> None:
+        self._timeout_s = timeout_s
+        # Docker's client is not made for several threads: each has its own.
+        self._of_thread = threading.local()
+
+    @contextmanager
+    def speaking(self) -> Iterator["DockerClient"]:
+        """This thread's client, whose errors become UserError and EngineLost."""
+        with speaking():
+            yield self.client
+
+    @property
+    def client(self) -> "DockerClient":
+        """This thread's client."""
+        import docker
+
+        if not hasattr(self._of_thread, "client"):
+            self._of_thread.client = docker.DockerClient(base_url=address(), timeout=self._timeout_s)  # type: ignore[arg-type]
+        client: DockerClient = self._of_thread.client
+        return client
+
+    @cached_property
+    def daemon(self) -> Daemon:
+        """The engine that answers, asked once."""
+        with self.speaking() as client:
+            return identify(client)
+
+
+@contextmanager
+def patient(client: "DockerClient") -> Iterator[None]:
+    """Inside, answers have no time limit: an engine that packs or unpacks gigabytes is silent meanwhile."""
+    usual = client.api.timeout
+    client.api.timeout = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        client.api.timeout = usual
+
+
 @contextmanager
 def speaking() -> Iterator[None]:
-    """Whatever goes wrong between here and the daemon, as one kind of error."""
+    """Inside, every error between here and the daemon becomes EngineLost, or UserError where the engine refuses."""
     import docker.credentials.errors
     import docker.errors
     import requests.exceptions

@@ -1,4 +1,4 @@
-"""What a Docker engine does for minutes, cut off by an interrupt: it gives up what nobody listens to any more."""
+"""Long requests to a Docker engine, cut off by an interrupt: the engine gives up a request when nobody listens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interruptible(client: "DockerClient") -> Iterator[None]:
-    """While inside, an interrupt closes the connections over which this client is being answered."""
+    """Inside, an interrupt closes the connections over which answers come to this client."""
     from docker.types import CancellableStream
 
     answers: list[Any] = []

@@ -1,4 +1,4 @@
-"""What an image carries about itself: the labels it is built with, and what they tell of it later."""
+"""The labels that an image is built with, and the facts that are read from them later."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ OURS = "io.tsuishi."
 
 
 def labels(environment: Environment, spec_id: str, base: "Image", base_used: str) -> dict[str, str]:
-    """Of an environment's image, built on this base by that reference."""
+    """The labels for an environment's image, built on this base image, which was found by the reference `base_used`."""
     assert environment.base is not None
     revision = git_state()
     return {
@@ -32,7 +32,7 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
 
 
 def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any]:
-    """What goes into the environment's record: the base asked for and the one used, substitutions, the image."""
+    """Facts for the environment's record: the base asked for and the base used, substitutions, the image."""
     assert environment.base is not None
     asked, used = environment.base.reference, image.labels[f"{OURS}base-used"]
     replaced = used.partition("@")[0] not in (asked, asked.rpartition(":")[0])
@@ -57,7 +57,7 @@ def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any
 
 
 def kept(image: "Image", tag: str, engine: str) -> Kept | None:
-    """What an image of that name is; None where somebody else gave the name, or built on one of ours."""
+    """An image by its tag; None where tsuishi did not give the tag: another program may have built on our image."""
     # Podman names the registry it takes a name without one for.
     repository, _, version = tag.removeprefix("localhost/").removeprefix("docker.io/").rpartition(":")
     owner, _, environment = repository.partition("/")

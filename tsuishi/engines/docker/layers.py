@@ -1,4 +1,4 @@
-"""The layers that builds make: noted as they come, and removed where in the end no image is made of them."""
+"""The layers that builds make: noted as they come, and removed if no image is made of them in the end."""
 
 import re
 import time
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-# In a build's output: colours, a layer that is there now (Podman's arrow is shorter), and lines that tell nothing.
+# In a build's output: colours, a new layer (Podman's arrow is shorter), and lines without information.
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 _LAYER = re.compile(r"(?: -)?--> ([0-9a-f]{11,12})$")
 _CHATTER = (" --->", "--> ", "Removing intermediate container")
-# In which an engine ends the container of a build that was cut off.
+# Within this time an engine ends the container of a build that was cut off.
 _PATIENCE_S = 10.0
 
 
 class Layers:
-    """What one build has made, newest last; not what it found made by another."""
+    """The layers that one build has made itself, newest last; not those that it took from an earlier build."""
 
     def __init__(self) -> None:
         self._ids: list[str] = []
 
     def follow(self, stream: Iterable[Mapping[str, Any]], base_id: str, say: Say) -> None:
-        """Read a build to its end. Raises BuildError with its error, and what was printed last before it."""
+        """Read a build's output to its end. Raises BuildError with its error and the last line before that."""
         last, found = "", False
         for chunk in stream:
             if "error" in chunk:
@@ -45,12 +45,12 @@ class Layers:
                     last = last if line.startswith("Step ") else line.strip()
 
     def keep(self, image: "Image") -> None:
-        """Those of an image are there to stay."""
+        """Leave out the layers of this image: they are not removed."""
         of_it = " ".join(str(entry["Id"]) for entry in image.history())
         self._ids = [layer for layer in self._ids if layer not in of_it]
 
     def remove(self, client: "DockerClient") -> None:
-        """Remove the others; of a build that was cut off, once the engine has ended its container."""
+        """Remove the layers. Of a build that was cut off, wait until the engine has ended its container."""
         deadline = time.monotonic() + _PATIENCE_S
         while self._ids and time.monotonic() < deadline:
             if not client.containers.list(all=True, filters={"ancestor": self._ids[-1]}, ignore_removed=True):
@@ -61,7 +61,7 @@ class Layers:
 
 
 def remove_unnamed(client: "DockerClient", image_id: str) -> None:
-    """Remove an image that has no name, and that no other image or container is made of."""
+    """Remove an image that has no name and on which no other image or container is based."""
     from docker.errors import APIError
 
     with suppress(APIError):  # it is gone, or is still needed

@@ -1,4 +1,4 @@
-"""The environment variables of programs that are not part of tsuishi: a short list, and no others of the user.
+"""The environment variables of workloads and of pip without a container: a short list, and nothing else of the user's.
 
 The user's variables hold tokens, passwords of proxies, and sockets of agents. Variables that set the number of threads
 (OMP_NUM_THREADS, ...) or change the computation of a framework are left out too: containers do not get them, and they
@@ -23,8 +23,6 @@ _PASSED = {
 }
 # Those of them that name folders: a sandbox makes these readable.
 _FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
-# The shim of a version manager finds its interpreter with these.
-_SHIMS = ("HOME", "PYENV_ROOT", "PYENV_VERSION", "ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME")
 
 
 def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
@@ -40,11 +38,6 @@ def for_building(python: Path, home: str) -> dict[str, str]:
     """The variables of a step that makes a virtual environment: the setup.py of an sdist is a program of others."""
     libraries = _of_user(("LD_LIBRARY_PATH",))
     return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
-
-
-def for_finding() -> dict[str, str]:
-    """The variables of an interpreter that is asked for its version, from the user's own PATH."""
-    return _of_user(("PATH", "LD_LIBRARY_PATH", *_SHIMS)) | {"LANG": "C.UTF-8"}
 
 
 def passed() -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import re
 import tarfile
 import tracemalloc
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands import exchange
+from tsuishi.environments import exchange
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 
@@ -553,12 +553,20 @@ def work(tmp_path: Path, *names: str, **settings: Any) -> Session:
     return Session(given, Choice(environments=names), Screen())
 
 
+def export(work: Session, folder: Path) -> list[Path]:
+    return exchange.export(work.builder, work.screen, work.choice.environments, folder)
+
+
+def import_archives(work: Session, paths: Sequence[Path]) -> None:
+    exchange.import_archives(work.builder, work.screen, paths, work.build)
+
+
 def test_only_images_travel(tmp_path: Path, archive: Path) -> None:
     for engine in ("venv", "host"):
         given = work(tmp_path, "tf2-cpu", engine=engine)
         for doing, task in (
-            ("export", lambda given=given: exchange.export(given, tmp_path)),
-            ("import", lambda given=given: exchange.import_archives(given, [archive])),
+            ("export", lambda given=given: export(given, tmp_path)),
+            ("import", lambda given=given: import_archives(given, [archive])),
         ):
             with pytest.raises(UserError) as caught:
                 task()
@@ -568,7 +576,7 @@ def test_only_images_travel(tmp_path: Path, archive: Path) -> None:
 def test_without_an_engine_nothing_is_exported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     with pytest.raises(UserError, match=r"^export needs a container engine: Docker does not answer: .*; start it or "):
-        exchange.export(work(tmp_path, "tf2-cpu"), tmp_path)
+        export(work(tmp_path, "tf2-cpu"), tmp_path)
 
 
 def test_what_to_export_and_import_has_to_be_said(tmp_path: Path) -> None:
@@ -577,12 +585,12 @@ def test_what_to_export_and_import_has_to_be_said(tmp_path: Path) -> None:
         ([tmp_path / "a.tar"], f"there is no file {tmp_path / 'a.tar'}: --archive takes what `invoke export` wrote"),
     ):
         with pytest.raises(UserError) as caught:
-            exchange.import_archives(work(tmp_path), paths)
+            import_archives(work(tmp_path), paths)
         assert str(caught.value) == said
     with pytest.raises(UserError, match=r"^say which environments to export: --env A,B; `invoke images` shows "):
-        exchange.export(work(tmp_path), tmp_path)
+        export(work(tmp_path), tmp_path)
     with pytest.raises(UserError, match=r"^unknown environment 'tf2-cup'; did you mean 'tf2-cpu'"):
-        exchange.export(work(tmp_path, "tf2-cup"), tmp_path)
+        export(work(tmp_path, "tf2-cup"), tmp_path)
 
 
 def test_the_record_in_an_archive_must_be_that_of_its_image(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ The image keeps its id on the way (artifacts/image_archive.py), and so stays the
 
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -19,12 +19,12 @@ from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml, units
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.base.screen import Progress
+from tsuishi.base.screen import Progress, Screen
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.docker.labels import OURS
-from tsuishi.environments.builder import Builder, Ready
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.entry import Ready
 from tsuishi.machine import disk
-from tsuishi.plan.session import Session
 from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
@@ -35,6 +35,8 @@ _RECORD = "environment.json"
 _ADVICE = "or choose another disk"
 _LICENCES = "docs/redistribution.md"
 
+Build = Callable[[Sequence[Environment]], object]
+
 
 class _Recorded(Received):
     """The image of a record."""
@@ -44,7 +46,7 @@ class _Recorded(Received):
 
 
 class _Record(Received):
-    """What of a record in an archive has to be that of its image."""
+    """The part of a record in an archive that must agree with its image."""
 
     name: toml.Name
     spec_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
@@ -52,41 +54,42 @@ class _Record(Received):
     image: _Recorded
 
 
-def export(session: Session, to: Path | str = "") -> list[Path]:
-    """Write an archive of every environment chosen, with its checksum beside it; nothing where one cannot be.
+def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | str = "") -> list[Path]:
+    """Write an archive of each of these environments, with its checksum beside it, to a folder or to exports/.
 
-    They go to that folder, else to exports/ of the checkout. Raises UserError for what is not built, and for what is
-    no image.
+    Raises UserError, and writes nothing, where one is not built or is no image.
     """
-    names = session.choice.environments
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
-    environments = select_environments(session.rooms.images, names, "cpu")
-    engine = _engine(session, "export")
-    ready = [_ready(session.builder, environment) for environment in environments]
-    folder = Path(to).expanduser() if to else session.rooms.from_here(_FOLDER)
+    environments = select_environments(builder.rooms.images, names, "cpu")
+    engine = _engine(builder, "export")
+    ready = [_ready(builder, environment) for environment in environments]
+    folder = Path(to).expanduser() if to else builder.rooms.from_here(_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    return [_export(session, engine, environment, folder) for environment in ready]
+    return [_export_one(builder.rooms, screen, engine, one, folder) for one in ready]
 
 
-def import_archives(session: Session, files: Sequence[Path | str]) -> None:
-    """Bring archives back as the environments they were; raises UserError for a file that is not what it says."""
+def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str], build: Build) -> None:
+    """Load the images of archives. `build` then enters those that this checkout asks for.
+
+    Raises UserError for an archive that is not what it says.
+    """
     if not files:
         raise UserError("say which archives to import: --archive FILE,FILE")
     paths = [Path(file) for file in files]
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
-    engine = _engine(session, "import")
+    engine = _engine(builder, "import")
     for path in paths:
-        _import(session, engine, path)
+        if environment := _import_one(builder.rooms, screen, engine, path):
+            build([environment])
 
 
-def _engine(session: Session, doing: str) -> DockerEngine:
-    if session.settings.engine not in ("auto", DockerEngine.name):
-        raise UserError(f"engine {session.settings.engine}: only images can be {doing}ed: leave --engine out")
-    engine = session.builder.engines[DockerEngine.name]
-    assert isinstance(engine, DockerEngine)
+def _engine(builder: Builder, doing: str) -> DockerEngine:
+    engine, asked = builder.engines.docker, builder.settings.engine
+    if asked not in ("auto", engine.name):
+        raise UserError(f"engine {asked}: only images can be {doing}ed: leave --engine out")
     usable = engine.availability()
     if not usable.usable:
         raise UserError(f"{doing} needs a container engine: {usable.reason}; start it or install one")
@@ -103,30 +106,28 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
     return ready
 
 
-def _export(session: Session, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+def _export_one(rooms: Rooms, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
     name, built, image = ready.environment.name, ready.built, ready.record["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
     # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
-    disk.require([(folder, size), (engine.storage(), size)], _ADVICE)
-    with session.screen.moving(f"exporting {name}", size) as progress:
-        notes = partial(_notes, session.rooms, ready)
+    disk.require([(folder, size), (engine.store.folder(), size)], _ADVICE)
+    with screen.moving(f"exporting {name}", size) as progress:
+        notes = partial(_notes, rooms, ready)
         try:
-            image_id = image_archive.write_archive(path, engine.save(built), image["tag"], notes, progress)
+            image_id = image_archive.write_archive(path, engine.store.save(built), image["tag"], notes, progress)
         except Damaged as error:
             raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
-    session.screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
+    screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
     parts = ready.environment.redistribution
-    session.screen.say(
-        f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}"
-    )
+    screen.say(f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}")
     return path
 
 
 def _notes(rooms: Rooms, ready: Ready, image_id: str) -> dict[str, bytes]:
-    """What travels with an image: its record, and the files it was asked for with, by their place in a checkout.
+    """The files that travel with an image, by their place in a checkout: its record, and the files that asked for it.
 
-    In the record it has the id by which most engines know it, whatever this one calls it.
+    The record holds the id that most engines give the image, also where this engine gives it another.
     """
     record = json.dumps({**ready.record, "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
     files = _files(rooms, ready.environment.name)
@@ -134,33 +135,34 @@ def _notes(rooms: Rooms, ready: Ready, image_id: str) -> dict[str, bytes]:
 
 
 def _files(rooms: Rooms, name: str) -> dict[str, Path]:
-    """What an environment is asked for with, there or not, by its place in a checkout."""
+    """The files that ask for an environment, whether they exist or not, by their place in a checkout."""
     spec = rooms.images / f"{name}.toml"
     files = (spec, spec.with_suffix(".lock"), apt_lock(spec), rooms.dockerfile)
     return {file.relative_to(rooms.root).as_posix(): file for file in files}
 
 
-def _import(session: Session, engine: DockerEngine, path: Path) -> None:
+def _import_one(rooms: Rooms, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
+    """Load the image of an archive; the environment, if this checkout asks for exactly that."""
     image = intake.read_archive(path)
-    record = _record(session.rooms, path, image)
+    record = _record(rooms, path, image)
     packed = path.stat().st_size
-    disk.require([(engine.storage(), image.unpacked_bytes + packed)], _ADVICE)
-    with session.screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
-        image_id = engine.load(_counted(image.packed(file), progress), image.tag, image.ids)
-    session.screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
+    disk.require([(engine.store.folder(), image.unpacked_bytes + packed)], _ADVICE)
+    with screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
+        image_id = engine.store.load(_counted(image.packed(file), progress), image.tag, image.ids)
+    screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
     if image_id != record.realised_id:
-        session.screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    asked = _asked_for_here(session.rooms, record.name)
-    if asked is None or asked.spec_id(session.rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
-        session.screen.say(f"{record.name}: {_how_to_use(session.rooms, path, image)}")
-    else:
-        session.build([asked])
+        screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
+    asked = _asked_for_here(rooms, record.name)
+    if asked is None or asked.spec_id(rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+        screen.say(f"{record.name}: {_how_to_use(rooms, path, image)}")
+        return None
+    return asked
 
 
 def _record(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> _Record:
-    """The record in an archive. Raises UserError where it, or a file beside it, is that of another image.
+    """The record in an archive. Raises UserError where it, or a file beside it, belongs to another image.
 
-    Nothing of it is kept: once it is imported, the engine and the image itself are asked again.
+    The record is only compared, not kept: after the import, the engine and the image are asked again.
     """
     record = intake.parsed(path, _RECORD, image.notes.get(_RECORD, b""), _Record)
     says, is_ = f"tsuishi/{record.name}:{record.spec_id}", image.labels.get(f"{OURS}spec-id")
@@ -182,7 +184,7 @@ def _record(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> _Record:
 
 
 def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    """The same pieces, each told to the progress by its size."""
+    """The same pieces; each is counted as progress."""
     for piece in pieces:
         threads.check()
         progress(len(piece))
@@ -195,7 +197,7 @@ def _asked_for_here(rooms: Rooms, name: str) -> Environment | None:
 
 
 def _how_to_use(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> str:
-    """What to say where this checkout asks for something else than what was imported."""
+    """The advice where this checkout asks for something else than the imported environment."""
     brought = {name: text for name, text in image.notes.items() if name != _RECORD}
     here = {name: rooms.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]

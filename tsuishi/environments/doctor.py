@@ -1,17 +1,20 @@
-"""What this machine has for a run, and what is missing with its remedy: `invoke doctor`."""
+"""What this machine has for a run, and the remedy for what is missing: `invoke doctor`."""
 
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from tsuishi.base import units
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
 from tsuishi.engines import sandbox
+from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.busy import shared_with, used_by_others
 from tsuishi.machine.disk import free_bytes
+from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.interpreters import find_python, full_version
-from tsuishi.plan.session import Session
 from tsuishi.specs.environment import Environment, open_refusal, read_environments
 
 # Below this, building all default environments is likely to fail.
@@ -26,30 +29,31 @@ class MachineCheck(NamedTuple):
     remedy: str = ""
 
 
-def examine(session: Session) -> None:
+def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
     """One line for each thing a run may need, and for each environment where it would compute."""
-    environments = read_environments(session.rooms.images)
-    for check in (*_tools(session, environments), *_gpus(session), _disk(session)):
+    images = builder.rooms.images
+    environments = read_environments(images)
+    for check in (*_tools(builder, nvml, environments), *_gpus(nvml), _disk(builder.settings.cache)):
         state = "missing" if check.remedy else "ok"
-        session.screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
+        screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
     for environment in environments:
         unknown = open_refusal(environment)
-        refused = gpu_refusal(environment, session.nvml, session.rooms.images, "auto", force=False)
-        on_cpu = why_on_cpu(environment, session.nvml)
+        refused = gpu_refusal(environment, nvml, images, "auto", force=False)
+        on_cpu = why_on_cpu(environment, nvml)
         where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
         state = "open" if unknown else "refused" if refused else "ok"
         said = "; ".join(filter(None, (unknown, refused))) or where
-        session.screen.say(f"{state:7} environment {environment.name}: {said}")
+        screen.say(f"{state:7} environment {environment.name}: {said}")
 
 
-def _tools(session: Session, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
+def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
     """Interpreters and engines."""
     yield MachineCheck("Python for tsuishi", ".".join(str(part) for part in sys.version_info[:3]))
-    docker = session.builder.engines["docker"]
+    docker = builder.engines.docker
     try:
         answer = docker.availability()
         yield MachineCheck("Docker", answer.version or answer.reason, answer.remedy)
-        if answer.usable and (why_not := docker.why_no_gpus(session.nvml.gpus)):
+        if answer.usable and (why_not := docker.starter.why_no_gpus(nvml.gpus)):
             state, _, remedy = why_not.partition(": ")
             yield MachineCheck("GPUs in containers", state, remedy)
     except UserError as error:
@@ -58,7 +62,7 @@ def _tools(session: Session, environments: Sequence[Environment]) -> Iterator[Ma
     remedy = "install bubblewrap; containers need none" if walls.startswith("none") else ""
     yield MachineCheck("sandbox for trials without a container", walls, remedy)
     for wanted in sorted({environment.python for environment in environments if environment.python}):
-        python = find_python(wanted, session.settings.pythons)
+        python = find_python(wanted, builder.settings.pythons)
         if python:
             yield MachineCheck(f"CPython {wanted}", f"{full_version(python)} at {python}")
         else:
@@ -66,23 +70,23 @@ def _tools(session: Session, environments: Sequence[Environment]) -> Iterator[Ma
             yield MachineCheck(f"CPython {wanted}", "not found, which only the venv engine needs", remedy)
 
 
-def _gpus(session: Session) -> Iterator[MachineCheck]:
-    gpus = session.nvml.describe()
+def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
+    gpus = nvml.describe()
     if not gpus:
         remedy = "everything runs on the CPU; install NVIDIA's driver if there is one"
-        yield MachineCheck("GPU", f"none ({session.nvml.why_not or 'no device'})", remedy)
+        yield MachineCheck("GPU", f"none ({nvml.why_not or 'no device'})", remedy)
         return
-    yield MachineCheck("NVIDIA driver", str(session.nvml.driver()))
+    yield MachineCheck("NVIDIA driver", str(nvml.driver()))
     for gpu in gpus:
         yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
-    for said in shared_with(session.nvml):
+    for said in shared_with(nvml):
         yield MachineCheck("GPU", said)
-    for device in session.nvml.gpus:
-        if used := used_by_others(session.nvml, device):
+    for device in nvml.gpus:
+        if used := used_by_others(nvml, device):
             yield MachineCheck(f"GPU {device.index}", used, "free it, or choose others with --gpus")
 
 
-def _disk(session: Session) -> MachineCheck:
-    free = free_bytes(session.settings.cache)
+def _disk(cache: Path) -> MachineCheck:
+    free = free_bytes(cache)
     remedy = "" if free > _COMFORTABLE_DISK_BYTES else "free some, or move the cache (tsuishi.cache)"
-    return MachineCheck("disk for the cache", f"{units.megabytes(free)} free at {session.settings.cache}", remedy)
+    return MachineCheck("disk for the cache", f"{units.megabytes(free)} free at {cache}", remedy)

@@ -7,20 +7,20 @@ from rich.console import Console
 
 from tests.machine.test_compatibility import Machine
 from tests.run.test_sampler import NoGpus
-from tests.sessions import seeing
+from tsuishi.base.checkout import Rooms
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands import doctor
+from tsuishi.environments import doctor
+from tsuishi.environments.builder import Builder
 from tsuishi.machine.gpus import Nvml
-from tsuishi.plan.choice import Choice
-from tsuishi.plan.session import Session
 
 
 def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
     """The line about each environment, by name, without its state's padding."""
     out = io.StringIO()
     screen = Screen(Console(file=out, width=1000, highlight=False))
-    doctor.examine(seeing(Session(Settings(cache=tmp_path, engine="venv"), Choice(), screen), nvml=nvml))
+    builder = Builder(Settings(cache=tmp_path, engine="venv"), Rooms())
+    doctor.examine(builder, nvml, screen)
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
     return {line.split()[2].rstrip(":"): line for line in lines if line.split()[1] == "environment"}
 

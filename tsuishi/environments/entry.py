@@ -1,0 +1,62 @@
+"""Entering an environment: the workloads' one program, run.py, started in it with its argument."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tsuishi.base import toml
+from tsuishi.base.processes import Process
+from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
+from tsuishi.machine.gpus import Gpu
+from tsuishi.specs.environment import Environment
+
+WORKLOADS_INSIDE = "/workloads"
+ENTRY = "run.py"  # of all workloads; its argument names the experiment
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An environment that was entered and reported what it promises; `record` is its environment record."""
+
+    environment: Environment
+    starter: Starter
+    built: Built
+    record: dict[str, Any]
+
+
+def start_workload(
+    starter: Starter,
+    built: Built,
+    workloads: Path,
+    argument: Mapping[str, Any],
+    *,
+    name: str,
+    labels: Mapping[str, str],
+    seconds: float,
+    gpus: Sequence[Gpu] = (),
+    memory_bytes: int | None = None,
+    pids: int = ResourceLimits.pids,
+    mounts: Mapping[Path, str] | None = None,
+) -> Process:
+    """Start run.py of the folder `workloads` with this argument; for the rest see `Launch` and `ResourceLimits`.
+
+    `mounts`: what it may read beside the workloads. Raises OSError or UserError where it cannot be started, EngineLost
+    where the engine does not answer.
+    """
+    script = f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}"
+    return starter.start(
+        built,
+        Launch(
+            arguments=("-u", script, toml.canonical_json(argument)),
+            mounts={workloads: WORKLOADS_INSIDE, **(mounts or {})},
+            name=name,
+            labels=labels,
+            limits=ResourceLimits(memory_bytes, pids, tuple(gpus), seconds),
+        ),
+    )
+
+
+def framework_of(environment: Environment) -> str | None:
+    """The framework that a workload imports; None where the workload looks for one itself."""
+    return None if environment.framework == "any" else environment.framework

@@ -1,0 +1,140 @@
+"""The environments that take room on this machine: `invoke images` and `invoke clean --images`."""
+
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from tsuishi.base import exclusion, units
+from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.engines.interface import Engine, Kept, Store
+from tsuishi.environments.builder import Builder
+from tsuishi.environments.promises import broken_promises
+from tsuishi.specs.environment import Environment, read_environments
+
+_HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "promises")
+_SHORT = 12
+
+
+def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
+    """A row for every pinned environment and engine that has it, and for what is left of earlier specs.
+
+    `verify`: all of their files are read. Raises UserError where one is not as it was built.
+    """
+    storing = _storing(builder, screen, "listed")
+    all_kept = [kept for _, store in storing for kept in store.kept()]
+    altered = {kept.name: _alteration(builder, screen, kept, whole=verify) for kept in all_kept}
+    pinned = [environment for environment in read_environments(builder.rooms.images) if environment.pinned]
+    engines = [engine for engine, _ in storing]
+    rows = [row for environment in pinned for row in _rows(builder, environment, engines, all_kept, altered)]
+    strangers = [kept for kept in all_kept if kept.environment not in {environment.name for environment in pinned}]
+    rows += [_row(kept, "of an environment that is not in images/", "") for kept in strangers]
+    screen.table("Images", _HEADERS, rows)
+    screen.say(f"{units.megabytes(sum(kept.size_bytes for kept in all_kept))} in all, where they share nothing")
+    screen.say(f"what is in each image (CycloneDX): {builder.settings.cache}/environments/*.cdx.json")
+    if verify:
+        _raise_altered(screen, altered)
+
+
+def remove(builder: Builder, screen: Screen) -> None:
+    """Remove all of them, and say each. Environments in use stay, and everything that tsuishi did not make."""
+    cache, machine = builder.settings.cache, exclusion.machine(builder.settings.exclusive_on)
+    with machine, exclusion.file(cache / "building.lock", "building environments"):
+        storing = _storing(builder, screen, "removed")
+        left = [kept for engine, store in storing for kept in _not_removed(builder, screen, engine, store)]
+        if not left:
+            shutil.rmtree(cache / "venvs", ignore_errors=True)
+            if any(engine is builder.engines.docker for engine, _ in storing):
+                # Else there may be images, whose reports stay true.
+                shutil.rmtree(cache / "environments", ignore_errors=True)
+
+
+def why_not_here(builder: Builder, environment: Environment) -> str:
+    """Why an environment cannot be made, as a table has room for it; empty where it can."""
+    if environment.open:
+        return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
+    refusal = builder.engines.refusal(environment)
+    return refusal and f"not here: {refusal}"
+
+
+def _storing(builder: Builder, screen: Screen, done: str) -> list[tuple[Engine, Store]]:
+    """The usable engines that store environments. For an unusable one it says that images are not `done`."""
+    storing = []
+    for engine in builder.engines:
+        if engine.store:
+            availability = engine.availability()
+            if availability.usable:
+                storing.append((engine, engine.store))
+            else:
+                screen.say(f"images are not {done}: {availability.reason}")
+    return storing
+
+
+def _not_removed(builder: Builder, screen: Screen, engine: Engine, store: Store) -> list[Kept]:
+    """Remove all environments of an engine, as far as they are not in use; those that stay."""
+    left = []
+    for kept in store.kept():
+        try:
+            store.remove(kept)
+        except UserError as error:
+            left.append(kept)
+            screen.say(f"left {kept.name}: {error}")
+            continue
+        builder.reports.forget(kept)
+        screen.say(f"removed {kept.name}")
+    if engine.maker:
+        engine.maker.tidy()
+    return left
+
+
+def _alteration(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) -> str:
+    """What differs from the environment as it was built; empty where nothing does, or nothing can."""
+    inspector = builder.engines[kept.engine].inspector
+    if inspector is None:
+        return ""
+    if whole and kept.realised_id:
+        screen.say(f"{kept.environment}: reading {units.megabytes(kept.size_bytes)} in {kept.name}")
+    return inspector.altered(kept, whole=whole)
+
+
+def _raise_altered(screen: Screen, altered: Mapping[str, str]) -> None:
+    """Raise UserError where something is altered; else say that nothing is."""
+    if lines := [f"{name}: {alteration}" for name, alteration in altered.items() if alteration]:
+        raise UserError(f"not as built: {'; '.join(lines)}: remove the folder, then `invoke build`")
+    screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
+
+
+def _rows(
+    builder: Builder,
+    environment: Environment,
+    engines: Sequence[Engine],
+    all_kept: Sequence[Kept],
+    altered: Mapping[str, str],
+) -> Iterator[tuple[str, ...]]:
+    """The rows of one environment: what is kept of it, and, if that is not its present spec, what is to be built."""
+    all_built = [built for engine in engines if (built := engine.find(environment))]
+    present = {(built.engine, built.realised_id) for built in all_built}
+    specs = {(built.engine, built.spec_id) for built in all_built}
+    of_it = [kept for kept in all_kept if kept.environment == environment.name]
+    if not present:
+        state = why_not_here(builder, environment) or "to build"
+        yield environment.name, builder.engines.chosen_for(environment).name, state, "", "", "", "", ""
+    for kept in sorted(of_it, key=lambda kept: (kept.engine, kept.realised_id) not in present):
+        if altered[kept.name]:
+            state = f"altered: {altered[kept.name]}"
+        elif (kept.engine, kept.realised_id) in present:
+            state = "built"
+        elif (kept.engine, kept.spec_id) in specs:
+            state = "on another base"
+        else:
+            state = "of an older spec"
+        reported = builder.reports.find(kept.environment, kept)
+        broken = None if reported is None else broken_promises(environment, reported)
+        promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
+        yield _row(kept, state, promises)
+
+
+def _row(kept: Kept, state: str, promises: str) -> tuple[str, ...]:
+    base, lock = (text.removeprefix("sha256:")[:_SHORT] for text in (kept.base_digest, kept.lock_sha256))
+    age = units.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
+    return kept.environment, kept.engine, state, units.megabytes(kept.size_bytes), base, lock, age, promises
