@@ -153,4 +153,4 @@ def test_an_effect_that_is_there_is_found(trials: int) -> None:
 def _slower(one: Finding, times: float) -> Finding:
     term = one.logs["step_s"]
     logs = {"step_s": term._replace(mean=term.mean + math.log(times))}
-    return Finding(one.whose, one.axes, one.framework, logs, one.values, one.statuses)
+    return Finding(one.series, one.axes, one.framework, logs, one.values, one.statuses)

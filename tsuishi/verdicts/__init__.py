@@ -1,1 +1,1 @@
-"""What the numbers say about published claims and about the questions of a run."""
+"""Verdicts on published claims, and answers to the questions of a run, from the numbers of runs."""

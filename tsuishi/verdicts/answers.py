@@ -1,4 +1,4 @@
-"""Answers: what a run's questions come to, with the interval of this look and nothing more certain than that."""
+"""Answers to the questions of a run. Their intervals are those of this look alone (docs/method.md)."""
 
 import math
 from collections.abc import Sequence
@@ -10,16 +10,17 @@ from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
-# answered: its interval says which side is larger, or that they are alike; in words or by a verdict, for the others.
+# A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
+# verdict; another question when it has FEWEST_TRIALS.
 State = Literal["answered", "open", "cannot be answered"]
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What is known of one question of a run.
+    """The answer to a question of a run.
 
-    `ratio` is of logarithms, of a comparison; `judgement` of a claim. `columns`: what its environments are called in
-    the report. `trials`: of the cell with the fewest. `lacking`: statuses of cells that bring no number.
+    A comparison has a `ratio`, as a logarithm; a claim has a `judgement`. `columns`: the names of the environments in
+    the report. `trials`: those of the cell that has the fewest. `lacking`: the statuses of cells without a number.
     """
 
     run_id: str
@@ -33,18 +34,19 @@ class Answer:
 
 
 def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]:
-    """The questions of every run, main questions first, in the order in which they were named."""
-    found = []
-    for run_id, run in evidence.results.runs.items():
-        for recorded in run.get("questions", []):
-            found.append(_answer(evidence, judgements, run_id, Asked.model_validate(recorded, strict=False)))
-    return sorted(found, key=lambda one: not one.asked.main)
+    """The answers to the questions of all runs: main questions first, then in the order of the records."""
+    by_run = [
+        _answer(evidence, judgements, run_id, Asked.model_validate(question, strict=False))
+        for run_id, run in evidence.results.runs.items()
+        for question in run.get("questions", [])
+    ]
+    return sorted(by_run, key=lambda answer: not answer.asked.main)
 
 
 def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Contrast | None:
-    """The logarithm of the mean of one side over that of the other, from the values of each cell's trials.
+    """The logarithm of the geometric mean of side `of` over that of side `to`: values by cell and trial.
 
-    Each cell's scatter is its own (Welch). None where a cell has no trial with a value above 0.
+    Each cell has its own scatter (Welch). None where a cell has no value above 0.
     """
     weighted = []
     for side, sign in ((of, 1.0), (to, -1.0)):
@@ -57,7 +59,7 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
 
 
 def is_decided(ratio: Contrast | None) -> bool:
-    """Whether a 95 % interval excludes 1, or lies within a tenth of it: at this look, without regard to others."""
+    """Whether the 95 % interval excludes 1, or shows that both sides are alike; without correction for other looks."""
     interval = ratio.interval() if ratio else None
     if interval is None:
         return False
@@ -65,7 +67,7 @@ def is_decided(ratio: Contrast | None) -> bool:
 
 
 def is_alike(ratio: Contrast | None) -> bool:
-    """Whether the 95 % interval lies within a tenth of 1."""
+    """Whether the 95 % interval lies between 1 / ALIKE and ALIKE."""
     interval = ratio.interval() if ratio else None
     return interval is not None and -math.log(ALIKE) < interval.low and interval.high < math.log(ALIKE)
 
@@ -93,39 +95,41 @@ def _answer(evidence: Evidence, judgements: Sequence[Judgement], run_id: str, as
 
 
 def _counts(outcomes: Any, asked: Asked) -> tuple[list[int], tuple[str, ...]]:
-    """How many trials of each cell are ok; the statuses of those cells of which none is."""
+    """For each cell the number of its ok trials; and the statuses of cells that have trials, but no ok one."""
     counts, lacking = [], set()
     keys = zip(outcomes["case_id"].tolist(), outcomes["environment"].tolist(), strict=True)
     statuses: dict[tuple[str, str], list[str]] = {}
     for key, status in zip(keys, outcomes["status"].tolist(), strict=True):
         statuses.setdefault(key, []).append(status)
     for cell in asked.cells:
-        mine = statuses.get((cell.case_id, cell.environment), [])
-        counts.append(mine.count("ok"))
-        if mine and not mine.count("ok"):
-            lacking |= {*mine} - {"missing"}
+        of_cell = statuses.get((cell.case_id, cell.environment), [])
+        counts.append(of_cell.count("ok"))
+        if of_cell and not of_cell.count("ok"):
+            lacking |= {*of_cell} - {"missing"}
     return counts, tuple(sorted(lacking))
 
 
 def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict[str, str]) -> list[list[float]]:
-    found = []
+    """The values of the trials of each cell of a side."""
+    values = []
     for cell in side:
         axes = evidence.axes.get(cell.case_id, {})
         key = axes.get("suite", ""), axes.get("protocol", ""), columns.get(cell.environment, ""), asked.quantity
-        found.append(evidence.trial_values.get(key, {}).get(cell.case_id, []))
-    return found
+        values.append(evidence.trial_values.get(key, {}).get(cell.case_id, []))
+    return values
 
 
 def _judgement(judgements: Sequence[Judgement], asked: Asked, columns: set[str]) -> Judgement | None:
-    mine = [
-        one
-        for one in judgements
-        if one.source == asked.source
-        and one.claim.id == asked.claim
-        and one.subject
-        and columns & {*one.subject.environments}
+    """The judgement on a question's claim in one of these columns; a tested one if there is one."""
+    of_claim = [
+        judgement
+        for judgement in judgements
+        if judgement.source == asked.source
+        and judgement.claim.id == asked.claim
+        and judgement.subject
+        and columns & {*judgement.subject.environments}
     ]
-    return min(mine, key=lambda one: one.verdict == "not tested", default=None)
+    return min(of_claim, key=lambda judgement: judgement.verdict == "not tested", default=None)
 
 
 def _state(

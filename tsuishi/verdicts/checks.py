@@ -1,6 +1,6 @@
-"""Outcomes: what the checks of a claim come to on findings, be they measured or published.
+"""Results of the checks of a claim on findings, which may be measured or published.
 
-Everything is on the scale on which it is symmetric: ratios as logarithms, differences and slopes as they are.
+Values are on the scale on which their scatter is symmetric: logarithms of ratios; differences and slopes unchanged.
 """
 
 import itertools
@@ -12,18 +12,20 @@ from typing import Any
 from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check, Selection
 from tsuishi.verdicts.findings import Finding
-from tsuishi.verdicts.hypotheses import Element, Missing, elements, is_logarithmic, mean
+from tsuishi.verdicts.fit_checks import parameters, residuals
+from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, is_logarithmic, mean, slopes
 
-# A case that is unsupported, was skipped or failed says nothing of its memory.
-_SAYS_WHAT_FITS = {"ok", "out_of_memory"}
+# Statuses that show whether a case fits into memory; unsupported, skipped and failed cases do not.
+_SHOW_MEMORY = {"ok", "out_of_memory"}
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What a check comes to: its summary, and the smallest a at which each answer holds with 1 - a intervals.
+    """The result of a check. Each p value is the smallest a at which an answer holds with 1 - a intervals.
 
-    p_hold, p_direction: everything asked for lies in the region. p_against: it has nothing in common with `direction`.
-    `summary` is the mean, or the comparison that decides: the least favourable of all, the most favourable of some.
+    p_hold, p_direction: the comparisons lie in the region. p_against: they have nothing in common with `direction`.
+    `summary` is the mean of the comparisons, or the deciding one: for "all" the least favourable, for "some" the most
+    favourable. None for presence, which has `statuses` instead. `trials`: those of the case that has the fewest.
     """
 
     check: Check
@@ -37,29 +39,38 @@ class CheckResult:
     statuses: tuple[str, ...] = ()
 
     def shown(self, value: float) -> float:
-        """A value of the scale as people read it: the ratio itself."""
+        """A value as people read it: a logarithm as its ratio."""
         return math.exp(value) if is_logarithmic(self.check) else value
 
 
 def evaluate(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
-    """A check on findings of one subject. Missing where fewer comparisons can be made than it needs."""
+    """The result of a check on findings of one subject. Missing where there are fewer comparisons than it needs."""
     if check.kind == "presence":
         return _presence(check, findings)
-    compared = elements(check, findings)
-    if isinstance(compared, Missing):
-        return compared
+    elements = _elements(check, findings)
+    if isinstance(elements, Missing):
+        return elements
     hold, direction = _region(check, check.hold), _region(check, check.direction or check.hold)
-    contrasts = [one.contrast for one in ([mean(compared)] if check.every == "mean" else compared)]
+    contrasts = [element.contrast for element in ([mean(elements)] if check.every == "mean" else elements)]
     return CheckResult(
         check,
-        tuple(compared),
+        tuple(elements),
         _deciding(check, contrasts, hold),
-        _together(check, [one.p_inside(hold) for one in contrasts]),
-        _together(check, [one.p_inside(direction) for one in contrasts]),
-        _against(check, [one.p_outside(direction) for one in contrasts]),
-        cases=len({key[:2] for one in compared for key in one.weights}),
-        trials=min(one.trials for one in compared),
+        _p_for(check, [contrast.p_inside(hold) for contrast in contrasts]),
+        _p_for(check, [contrast.p_inside(direction) for contrast in contrasts]),
+        _p_against(check, [contrast.p_outside(direction) for contrast in contrasts]),
+        cases=len({key[:2] for element in elements for key in element.weights}),
+        trials=min(element.trials for element in elements),
     )
+
+
+def _elements(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
+    """The comparisons of a check of any kind but presence."""
+    if check.kind == "trend":
+        return slopes(check, findings)
+    if check.kind == "fit":
+        return residuals(check, findings) if check.parameter == "residual" else parameters(check, findings)
+    return comparisons(check, findings)
 
 
 def _region(check: Check, bounds: Bounds | None) -> Region:
@@ -70,50 +81,50 @@ def _region(check: Check, bounds: Bounds | None) -> Region:
     return Region(math.log(bounds.low) if bounds.low > 0 else -math.inf, math.log(bounds.high))
 
 
-def _together(check: Check, ps: Sequence[float]) -> float:
-    """All: each has to be shown (intersection-union, nothing to correct). Some: the best of so many (Bonferroni)."""
+def _p_for(check: Check, ps: Sequence[float]) -> float:
+    """The p value for a check. All: each comparison has to hold (intersection-union). Some: the best (Bonferroni)."""
     return min(1.0, len(ps) * min(ps)) if check.every == "some" else max(ps)
 
 
-def _against(check: Check, ps: Sequence[float]) -> float:
-    """The other way round: one against it refutes "all"; only all of them refute "some"."""
+def _p_against(check: Check, ps: Sequence[float]) -> float:
+    """The p value against a check: one comparison refutes "all"; only all comparisons refute "some"."""
     return max(ps) if check.every == "some" else min(1.0, len(ps) * min(ps))
 
 
 def _deciding(check: Check, contrasts: Sequence[Contrast], hold: Region) -> Contrast:
-    ordered = sorted(contrasts, key=lambda one: (one.p_inside(hold), _outside(one.value, hold)))
+    ordered = sorted(contrasts, key=lambda contrast: (contrast.p_inside(hold), _distance(contrast.value, hold)))
     return ordered[0] if check.every == "some" else ordered[-1]
 
 
-def _outside(value: float, region: Region) -> float:
-    """How far a value is from the inside of a region; negative within."""
+def _distance(value: float, region: Region) -> float:
+    """The distance of a value to a region; negative inside."""
     return max(region.low - value, value - region.high)
 
 
 def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
-    """Statuses do not scatter about a mean: all are as claimed, or none is, or there is no verdict."""
+    """The result of a check on statuses. They have no scatter, so each p value is 0 or 1."""
     selection = {**check.case, **check.of}
-    told = [one for one in findings if not _SAYS_WHAT_FITS.isdisjoint(one.statuses)]
-    selected = [one for one in told if one.selected(selection)]
-    wanted = {*_combinations(selection)}
-    present = {_chosen(one, selection) for one in selected}
-    if not selected or wanted - present:
-        first = next(iter(sorted(wanted - present, key=str)), ())
+    known = [finding for finding in findings if not _SHOW_MEMORY.isdisjoint(finding.statuses)]
+    cases = [finding for finding in known if finding.selected(selection)]
+    missing = {*_combinations(selection)} - {_combination(case, selection) for case in cases}
+    if not cases or missing:
+        first = next(iter(sorted(missing, key=str)), ())
         return Missing("of", dict(first) or selection)
-    as_claimed = [set(one.statuses) == {check.status} for one in selected]
-    against = [check.status not in one.statuses for one in selected]
-    holds = 0.0 if (any if check.every == "some" else all)(as_claimed) else 1.0
-    refuted = 0.0 if (all if check.every == "some" else any)(against) else 1.0
-    statuses = tuple(sorted({status for one in selected for status in one.statuses}))
-    trials = min(len(one.statuses) for one in selected)
-    return CheckResult(check, (), None, holds, holds, refuted, len(selected), trials, statuses)
+    agreeing = [set(case.statuses) == {check.status} for case in cases]
+    contrary = [check.status not in case.statuses for case in cases]
+    p_hold = 0.0 if (any if check.every == "some" else all)(agreeing) else 1.0
+    p_against = 0.0 if (all if check.every == "some" else any)(contrary) else 1.0
+    statuses = tuple(sorted({status for case in cases for status in case.statuses}))
+    trials = min(len(case.statuses) for case in cases)
+    return CheckResult(check, (), None, p_hold, p_hold, p_against, len(cases), trials, statuses)
 
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:
-    """Every combination of values that a selection names."""
+    """All combinations of values that a selection names, as pairs of axis and value."""
     axes = sorted(set(selection) - {"framework"})
     yield from itertools.product(*[[(axis, value) for value in selection[axis]] for axis in axes])
 
 
-def _chosen(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
+def _combination(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
+    """The values of a finding on the axes of a selection, as `_combinations` gives them."""
     return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {"framework"}))

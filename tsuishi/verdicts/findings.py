@@ -1,4 +1,4 @@
-"""Findings: cases as claims see them, measured in an environment or published of some hardware."""
+"""Findings: cases with their numbers and statuses, measured in an environment or published for a hardware."""
 
 import math
 from collections.abc import Mapping
@@ -15,12 +15,13 @@ from tsuishi.verdicts.evidence import Evidence
 
 @dataclass(frozen=True)
 class Finding:
-    """A case on one machine in one environment, or on published hardware: its terms by quantity, its statuses.
+    """A case of a series: of an environment on a machine, or of published hardware.
 
-    A published one may be `partial`: an axis that its source does not say matches whatever is asked for.
+    `logs` and `values` are its terms by quantity: of logarithms, and of the values themselves. `partial`: an axis that
+    the source does not state matches any value.
     """
 
-    whose: str
+    series: str
     axes: Mapping[str, Any]
     framework: str | None
     logs: dict[str, Term]
@@ -36,26 +37,22 @@ class Finding:
     partial: bool = False
 
     def selected(self, *selections: Selection) -> bool:
-        """Whether it has one of the values on every axis that these give."""
-        known = {**self.axes, "framework": self.framework}
+        """Whether the case has one of the values on every axis of these selections."""
+        axes = {**self.axes, "framework": self.framework}
         return all(
-            known.get(axis) in values or (self.partial and known.get(axis) is None)
-            for one in selections
-            for axis, values in one.items()
+            axes.get(axis) in values or (self.partial and axes.get(axis) is None)
+            for selection in selections
+            for axis, values in selection.items()
         )
 
 
-def measured(evidence: Evidence) -> list[Finding]:
-    """Every case of every environment, with what its trials came to."""
-    terms = evidence.terms, case_terms(evidence.trial_values, logarithmic=False)
-    by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
-    for place, of_place in enumerate(terms):
-        for (case_id, column, quantity), term in of_place.items():
-            by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
+def measured_findings(evidence: Evidence) -> list[Finding]:
+    """A finding for every case of every environment."""
+    terms = _terms_by_case(evidence)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     frameworks: dict[str, str] = {}
-    told = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
-    for trial in dict_rows(evidence.results.counting[[*told, "simulated", "synthetic"]]):
+    names = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
+    for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
         if trial["framework"]:
             frameworks[trial["column"]] = trial["framework"].split(" ")[0]
@@ -64,7 +61,7 @@ def measured(evidence: Evidence) -> list[Finding]:
             column,
             evidence.axes[case_id],
             frameworks.get(column),
-            *by_case.get((case_id, column), ({}, {})),
+            *terms.get((case_id, column), ({}, {})),
             tuple(trial["status"] for trial in of_case),
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
             simulated=any(trial["simulated"] is True for trial in of_case),
@@ -77,6 +74,15 @@ def measured(evidence: Evidence) -> list[Finding]:
     ]
 
 
+def _terms_by_case(evidence: Evidence) -> dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]]:
+    """The terms of logarithms and the terms of values, each by quantity, by (case id, column)."""
+    by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
+    for place, terms in enumerate((evidence.terms, case_terms(evidence.trial_values, logarithmic=False))):
+        for (case_id, column, quantity), term in terms.items():
+            by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
+    return by_case
+
+
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     settings = evidence.results.details[trial["run_id"], trial["trial_id"]].get("settings") or {}
     length = settings.get("epochs", EPOCHS), settings.get("train_images", EPOCH_IMAGES)
@@ -84,26 +90,29 @@ def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
 
 
 def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
-    """Of the smallest GPU of a machine."""
+    """The memory of a machine's smallest GPU in GiB; None where no memory is recorded."""
     gpus = evidence.results.records.get(machine, {}).get("gpus") or []
     sizes = [gpu["memory_mib"] / 1024 for gpu in gpus if gpu.get("memory_mib")]
     return min(sizes) if sizes else None
 
 
-def published(source: Source) -> dict[str, list[Finding]]:
-    """A source's numbers as findings without scatter, by hardware; what is only beside other hardware has no entry."""
-    beside = {one.name: one.beside for one in source.hardware}
+def published_findings(source: Source) -> dict[str, list[Finding]]:
+    """The numbers of a source as findings without scatter, by hardware.
+
+    Numbers of a hardware that the source prints `beside` others count for these, and it has no entry of its own.
+    """
+    beside = {hardware.name: hardware.beside for hardware in source.hardware}
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}
     for number in source.flat():
         key = number.hardware, frozenset(number.axes.items())
-        one = cases.setdefault(
+        case = cases.setdefault(
             key, Finding(number.hardware, number.axes, number.framework, {}, {}, ("ok",), partial=True)
         )
-        one.values[number.quantity] = Term(number.value, 0, None)
+        case.values[number.quantity] = Term(number.value, 0, None)
         if number.value > 0:
-            one.logs[number.quantity] = Term(math.log(number.value), 0, None)
-    found: dict[str, list[Finding]] = {one.name: [] for one in source.hardware if not one.beside}
+            case.logs[number.quantity] = Term(math.log(number.value), 0, None)
+    by_hardware: dict[str, list[Finding]] = {name: [] for name, others in beside.items() if not others}
     for finding in cases.values():
-        for name in beside[finding.whose] or (finding.whose,):
-            found[name].append(finding)
-    return found
+        for name in beside[finding.series] or (finding.series,):
+            by_hardware[name].append(finding)
+    return by_hardware

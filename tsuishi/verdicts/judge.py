@@ -1,4 +1,4 @@
-"""Judging: every claim of every source on what runs found, and on what the source itself printed."""
+"""Judges every claim of every source: on the findings of runs, and on the numbers that the source itself prints."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,17 +9,17 @@ from tsuishi.specs.source import Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.findings import Finding, measured, published
+from tsuishi.verdicts.findings import Finding, measured_findings, published_findings
 from tsuishi.verdicts.hypotheses import Missing
 
-# Why a claim was not tested, or what leaves it inconclusive.
+# Why a claim is not tested, or is inconclusive.
 Hindrance = Literal[
     "", "untestable", "no environment", "no cases", "no gpu", "synthetic", "shortened", "other hardware", "too few"
 ]
 
 
 class Subject(NamedTuple):
-    """What a claim is judged on: an environment, or one of each framework it compares; one protocol."""
+    """The subject of a verdict: a protocol, and an environment or one of each framework that the claim compares."""
 
     environments: tuple[str, ...]
     protocol: str
@@ -30,10 +30,10 @@ class Subject(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim on one subject: the verdict, and what its checks come to, in their order.
+    """The verdict on a claim for a subject, with the results of its checks in their order.
 
-    Where it is `not tested`, `hindrance` says why, and `outcomes` are of what was found all the same (on simulated
-    devices, say): they show something, and support nothing.
+    Where it is `not tested`, `hindrance` says why, and `outcomes` are those of findings that cannot support the claim
+    (of simulated devices, say): they are shown and not judged. `trials`: where these are too few for a verdict.
     """
 
     source: str
@@ -47,9 +47,9 @@ class Judgement:
 
 @dataclass(frozen=True)
 class SelfConsistency:
-    """A claim on the numbers its own source prints; `verdict` is None where it prints none.
+    """The verdict on a claim by the numbers that its own source prints; None where it prints none.
 
-    `partial`: some of its checks only, as the source prints no numbers for the others.
+    `partial`: the source prints numbers for some of its checks only.
     """
 
     source: str
@@ -61,78 +61,83 @@ class SelfConsistency:
 
 
 def judge(evidence: Evidence) -> list[Judgement]:
-    """Every claim of the sources, on every subject that can be asked; one without a subject where there is none.
+    """The judgements on every claim of the sources, one for each subject; one without a subject where there is none.
 
-    The claims of a source on one subject are a family (verdicts.decide).
+    The claims of a source on one subject are a family: see decision.decide.
     """
-    findings = measured(evidence)
-    found: list[Judgement] = []
+    findings = measured_findings(evidence)
+    judgements: list[Judgement] = []
     for source in evidence.sources:
         families: dict[Subject, list[Judgement]] = {}
         for claim in source.claims:
             if claim.untestable:
-                found.append(Judgement(source.name, claim, None, "not tested", hindrance="untestable"))
+                judgements.append(Judgement(source.name, claim, None, "not tested", hindrance="untestable"))
                 continue
-            asked = list(_asked(source.name, claim, findings))
-            for one in asked:
-                assert one.subject
-                families.setdefault(one.subject, []).append(one)
-            if not asked:
-                found.append(Judgement(source.name, claim, None, "not tested", hindrance="no environment"))
-        found += [one for family in families.values() for one in _decided(family)]
+            undecided = list(_undecided(source.name, claim, findings))
+            for judgement in undecided:
+                assert judgement.subject
+                families.setdefault(judgement.subject, []).append(judgement)
+            if not undecided:
+                judgements.append(Judgement(source.name, claim, None, "not tested", hindrance="no environment"))
+        judgements += [judgement for family in families.values() for judgement in _decided(family)]
     order = {(source.name, claim.id): index for source in evidence.sources for index, claim in enumerate(source.claims)}
-    return sorted(found, key=lambda one: (one.source, order[one.source, one.claim.id], str(one.subject or "")))
+    return sorted(
+        judgements, key=lambda each: (each.source, order[each.source, each.claim.id], str(each.subject or ""))
+    )
 
 
-def _asked(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
-    """A claim on every subject, undecided where it can be decided."""
+def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
+    """The judgements on a claim for every subject: `inconclusive`, until its family is decided, or `not tested`."""
     suites = claim.named("suite")
-    there = [one for one in findings if not suites or one.axes["suite"] in suites]
-    protocols = sorted({one.axes["protocol"] for one in there} & (claim.named("protocol") or {"literal", "steady"}))
-    for protocol in protocols:
-        mine = [one for one in there if one.axes["protocol"] == protocol]
-        for environments in _environments(claim, mine):
-            of_these = [one for one in mine if one.whose in environments]
-            yield _undecided(source, claim, Subject(environments, protocol), of_these)
+    of_suites = [finding for finding in findings if not suites or finding.axes["suite"] in suites]
+    allowed = claim.named("protocol") or {"literal", "steady"}
+    for protocol in sorted({finding.axes["protocol"] for finding in of_suites} & allowed):
+        of_protocol = [finding for finding in of_suites if finding.axes["protocol"] == protocol]
+        for environments in _environments(claim, of_protocol):
+            of_subject = [finding for finding in of_protocol if finding.series in environments]
+            yield _tested(source, claim, Subject(environments, protocol), of_subject)
 
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
-    """Environments of the framework a claim names, or of any; pairs of one machine where it compares two."""
+    """The environments of a claim's framework, or of any. Pairs on one machine where it compares two frameworks."""
     frameworks = sorted(map(str, claim.named("framework")))
     by_framework: dict[str | None, dict[str, str]] = {}
-    for one in findings:
-        by_framework.setdefault(one.framework, {})[one.whose] = one.machine
+    for finding in findings:
+        by_framework.setdefault(finding.framework, {})[finding.series] = finding.machine
     if len(frameworks) < 2:
-        wanted: list[str | None] = [*frameworks] or list(by_framework)
-        yield from sorted((name,) for framework in wanted for name in by_framework.get(framework, {}))
+        choice: list[str | None] = [*frameworks] or list(by_framework)
+        yield from sorted((name,) for framework in choice for name in by_framework.get(framework, {}))
         return
     first, second = (by_framework.get(framework, {}) for framework in frameworks)
     yield from sorted((a, b) for a in first for b in second if first[a] == second[b])
 
 
-def _undecided(source: str, claim: Claim, subject: Subject, findings: Sequence[Finding]) -> Judgement:
-    """What a claim's checks come to on what supports it; else what hinders, and what they come to all the same."""
-    supporting = [one for one in findings if _hindered(claim, one) == ""]
+def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Finding]) -> Judgement:
+    """The judgement with the results of a claim's checks on the findings that can support it.
+
+    It is `not tested` where these are not enough; then the results are those on all findings.
+    """
+    supporting = [finding for finding in findings if _hindrance(claim, finding) == ""]
     outcomes = tuple(evaluate(check, supporting) for check in claim.checks)
-    if not any(isinstance(one, Missing) for one in outcomes):
+    if not any(isinstance(outcome, Missing) for outcome in outcomes):
         return Judgement(source, claim, subject, "inconclusive", outcomes)
-    anyhow = tuple(evaluate(check, findings) for check in claim.checks)
-    selected = [one for one in findings if any(_selects(check, one) for check in claim.checks)]
-    # Where nothing at all ran on a GPU, a claim about GPUs wants that before it wants its cases.
-    hindrances = [_hindered(claim, one) for one in selected or findings]
+    on_all = tuple(evaluate(check, findings) for check in claim.checks)
+    selected = [finding for finding in findings if any(_selects(check, finding) for check in claim.checks)]
+    # Without its cases a claim about GPUs still says "no gpu", not "no cases", if nothing ran on a GPU.
+    hindrances = [_hindrance(claim, finding) for finding in selected or findings]
     hindrance: Hindrance = "no cases"
     if selected or all(hindrances):
-        hindrance = next((one for one in hindrances if one), "no cases")
-    return Judgement(source, claim, subject, "not tested", anyhow, hindrance)
+        hindrance = next((known for known in hindrances if known), "no cases")
+    return Judgement(source, claim, subject, "not tested", on_all, hindrance)
 
 
 def _selects(check: Check, finding: Finding) -> bool:
     return any(finding.selected(check.case, side) for side in (check.of, check.to) if side is not None)
 
 
-def _hindered(claim: Claim, finding: Finding) -> Hindrance:
-    """Why a finding supports nothing of what a claim is about; "" where it does."""
-    # SciPy has a CPU in the source as well.
+def _hindrance(claim: Claim, finding: Finding) -> Hindrance:
+    """Why a finding cannot support a claim; empty where it can."""
+    # SciPy runs on a CPU in the source as well.
     computes_on_cpu = finding.axes.get("implementation", "framework") != "framework"
     if "gpu" in claim.about and not computes_on_cpu and (finding.simulated or not finding.on_gpu):
         return "no gpu"
@@ -145,35 +150,36 @@ def _hindered(claim: Claim, finding: Finding) -> Hindrance:
 
 
 def _decided(family: Sequence[Judgement]) -> Iterator[Judgement]:
-    """The verdicts of one family; of what too few trials were made of, none."""
-    asked = [(one, _outcomes(one)) for one in family if one.verdict == "inconclusive"]
-    yield from (one for one in family if one.verdict == "not tested")
-    enough = []
-    for one, outcomes in asked:
-        trials = decision.too_few(outcomes)
-        if trials is None:
-            enough.append((one, decision.together(outcomes)))
-        else:
-            yield replace(one, hindrance="too few", trials=trials)
-    decided = decision.decide([evidence for _, evidence in enough])
-    yield from (replace(one, verdict=verdict) for (one, _), verdict in zip(enough, decided, strict=True))
+    """The judgements of a family with their verdicts. A claim with too few trials stays inconclusive."""
+    yield from (judgement for judgement in family if judgement.verdict == "not tested")
+    claims = []
+    for judgement in family:
+        if judgement.verdict == "inconclusive":
+            results = _results(judgement.outcomes)
+            trials = decision.too_few(results)
+            if trials is None:
+                claims.append((judgement, decision.together(results)))
+            else:
+                yield replace(judgement, hindrance="too few", trials=trials)
+    verdicts = decision.decide([p_values for _, p_values in claims])
+    yield from (replace(judgement, verdict=verdict) for (judgement, _), verdict in zip(claims, verdicts, strict=True))
 
 
-def _outcomes(judgement: Judgement) -> list[CheckResult]:
-    return [one for one in judgement.outcomes if isinstance(one, CheckResult)]
+def _results(outcomes: Iterable[CheckResult | Missing]) -> tuple[CheckResult, ...]:
+    return tuple(outcome for outcome in outcomes if isinstance(outcome, CheckResult))
 
 
 def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
-    """Every claim on its source's own numbers, for every hardware they were printed of."""
+    """The verdict on every claim by its source's own numbers, for every hardware of these numbers."""
     for source in sources:
-        printed = published(source)
+        printed = published_findings(source)
         for claim in source.claims:
-            found = False
+            has_numbers = False
             for hardware, findings in printed.items():
-                tried = [evaluate(check, findings) for check in claim.checks]
-                outcomes = tuple(one for one in tried if isinstance(one, CheckResult))
-                if outcomes:
-                    found, verdict = True, decision.on_values(outcomes)
-                    yield SelfConsistency(source.name, claim, hardware, verdict, outcomes, len(outcomes) < len(tried))
-            if not found:
+                outcomes = [evaluate(check, findings) for check in claim.checks]
+                if results := _results(outcomes):
+                    has_numbers, partial = True, len(results) < len(outcomes)
+                    verdict = decision.on_values(results)
+                    yield SelfConsistency(source.name, claim, hardware, verdict, results, partial)
+            if not has_numbers:
                 yield SelfConsistency(source.name, claim, "", None, ())

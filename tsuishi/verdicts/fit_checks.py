@@ -1,0 +1,121 @@
+"""The comparisons of checks on fits: parameters of lines over batch sizes, and the distance of points to their line.
+
+The lines are those of the throughput model: see estimates/throughput.py.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tsuishi.estimates import throughput
+from tsuishi.estimates.intervals import Pool, Term, student
+from tsuishi.specs.claims import Check, Selection
+from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.hypotheses import FEWEST_POINTS, Element, Missing, Side, pairs
+
+# The batch size of a point, and its term: the logarithm of the seconds of a step.
+Point = tuple[int, Term]
+
+
+def parameters(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
+    """Parameters of the lines of both sides, compared where lines differ only in the axes of `of` and `to`.
+
+    Missing where there are fewer than the check needs.
+    """
+    quantities = check.quantity, check.to_quantity or check.quantity
+    of = _lines(check, findings, check.of, quantities[0])
+    to = _lines(check, findings, check.to or {}, quantities[1])
+    elements = pairs(check, of, to, (f"of {quantities[0]}", f"to {quantities[1]}"))
+    if len(elements) < check.fewest:
+        missing = "of" if not of else "to" if not to else "both"
+        return Missing(missing, {**check.case, **(check.of if missing != "to" else check.to or {})})
+    return elements
+
+
+def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
+    """Every point over the value of its line there, for lines of three points or more.
+
+    Missing where there are fewer than the check needs.
+    """
+    elements = []
+    for line, points in _points(check, findings, check.of, check.quantity):
+        fit = _fit(points)
+        if fit and len(points) >= FEWEST_POINTS:
+            for batch_size, term in points:
+                axes = {**line.axes, "batch_size": batch_size}
+                key = line.series, frozenset(axes.items()), "residual"
+                elements.append(Element(axes, {key: (1.0, term)}, math.log(fit.step_s(batch_size))))
+    if len(elements) < check.fewest:
+        return Missing("of", {**check.case, **check.of})
+    return elements
+
+
+def _lines(check: Check, findings: Sequence[Finding], selection: Selection, quantity: str) -> list[Side]:
+    """The lines of a side: a finding without its batch size, and the logarithm of its parameter."""
+    lines = []
+    for line, points in _points(check, findings, selection, quantity):
+        # Sources print the parameters of the time of a step, not of other quantities.
+        term = (None if quantity else _printed(check.parameter, line)) or _fitted(check.parameter, points)
+        if term:
+            lines.append((line, term))
+    return lines
+
+
+def _points(
+    check: Check, findings: Sequence[Finding], selection: Selection, quantity: str
+) -> Iterator[tuple[Finding, list[Point]]]:
+    """Every line over batch sizes, as a finding without batch size, and its points."""
+    lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[Point]]] = {}
+    for finding in findings:
+        if finding.selected(check.case, selection):
+            axes = {axis: value for axis, value in finding.axes.items() if axis != "batch_size"}
+            key = finding.series, frozenset(axes.items())
+            if key not in lines:
+                lines[key] = Finding(finding.series, axes, finding.framework, finding.logs, finding.values), []
+            term = _step_time(finding, quantity)
+            if term and "batch_size" in finding.axes:
+                lines[key][1].append((finding.axes["batch_size"], term))
+    yield from lines.values()
+
+
+def _step_time(finding: Finding, quantity: str) -> Term | None:
+    """The term of `quantity`, where one is named; else that of a step, or of an epoch over its steps."""
+    if quantity:
+        return finding.logs.get(quantity)
+    batch_size = finding.axes.get("batch_size")
+    for name, term in finding.logs.items():
+        seconds = throughput.step_time({name: math.exp(term.mean)}, batch_size) if batch_size else None
+        if seconds:
+            return term._replace(mean=math.log(seconds))
+    return None
+
+
+def _printed(parameter: str, line: Finding) -> Term | None:
+    """The logarithm of a parameter that a source prints; None where it prints none."""
+    if parameter == "b_half":
+        factors = [line.logs.get(name) for name in throughput.PRINTED.values()]
+        return None if None in factors else Term(sum(factor.mean for factor in factors if factor), 0, None)
+    return line.logs.get(throughput.PRINTED[parameter])
+
+
+def _fit(points: Sequence[Point]) -> throughput.Fit | None:
+    return throughput.fit((batch_size, math.exp(term.mean)) for batch_size, term in points)
+
+
+def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
+    """The logarithm of a line's parameter. Its error is that of the fit, from the scatter of points about the line."""
+    fit = _fit(points)
+    value = getattr(fit, parameter) if fit else 0.0
+    if fit is None or value <= 0:
+        return None
+    trials = min(term.trials for _, term in points)
+    interval = getattr(fit, f"{parameter}_interval")
+    if interval is None or not trials:
+        return Term(math.log(value), trials, None)
+    freedom = len(points) - 2
+    if not (interval.low > 0 and interval.high < math.inf):
+        return Term(math.log(value), trials, Pool(math.inf, freedom))
+    reach = math.log(interval.high / interval.low) / 2
+    error = reach / student(freedom)
+    # The variance of a mean is that of its pool over `trials`.
+    return Term(math.log(value), trials, Pool(error**2 * trials, freedom))
