@@ -39,9 +39,9 @@ class Rooms:
         return self.templates / "Dockerfile.j2"
 
     def from_here(self, path: str | Path) -> Path:
-        """A path that begins at the root, as it is written in the current folder, where that lies in the checkout.
+        """A path relative to the root, written relative to the current folder if that lies in the checkout.
 
-        So it can be read and used where the user is: `reports/out` in the root, `../reports/out` in suites/.
+        So the user can copy it: `reports/out` in the root is `../reports/out` in suites/.
         """
         whole = self.root / Path(path).expanduser()
         here = Path.cwd()

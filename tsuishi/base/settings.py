@@ -123,10 +123,10 @@ class Settings(toml.Spec):
 def read_settings(
     configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any], checkout: Rooms | None = None
 ) -> Settings:
-    """Merge the four levels. Raises UserError naming the variable, flag or key that is wrong and what is known.
+    """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known ones.
 
-    A relative path begins at the checkout's root in invoke.yaml and in a variable, which hold for every folder; in a
-    flag it begins at the current folder, in which it was typed.
+    A relative path in invoke.yaml or in a variable begins at the checkout's root, as these hold for every folder. In a
+    flag it begins at the current folder, where the user typed it.
     """
     known = set(Settings.model_fields)
     from_environ = {
