@@ -10,8 +10,8 @@ from pathlib import Path
 from tests.bench import least_environment, make_rooms
 from tests.conftest import missing
 from tests.engine.conftest import add_to_cache
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base.checkout import Rooms
+from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
 
 PYTHON = f"3.{sys.version_info.minor}"

@@ -13,8 +13,9 @@ from tests.bench import make_rooms
 from tests.conftest import missing, shared_folder
 from tests.engine import podman as podman_service
 from tests.job import JOB, REAL, invoke
-from tsuishi.artifacts.cache import Cache, sha256_of
+from tsuishi.artifacts.cache import Cache
 from tsuishi.base.checkout import Rooms
+from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings, mirrored, read_settings
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import read_environment

@@ -26,15 +26,15 @@ from tests.run.test_runner import (
     trials,
     wait_for,
 )
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, mirrored
 from tsuishi.engines.docker.containers import hardening
 from tsuishi.engines.docker.daemon import identify
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.interface import ResourceLimits
+from tsuishi.engines.interface import Artefacts, ResourceLimits
 from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -276,7 +276,9 @@ def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
     engine = DockerEngine(template, settings.mirrors, tmp_path / "temporary")
     environment = read_environment(rooms.images / "tiny.toml")
     said: list[str] = []
-    built = engine.maker.build(environment, Builder(settings, rooms).fetcher(said.append), said.append)
+    fetcher = Builder(settings, rooms).fetcher(said.append)
+    artefacts = Artefacts(fetcher.fetch(environment), ())
+    built = engine.maker.build(environment, artefacts, said.append, fetcher.progress)
     engine.maker.discard(built)
     assert [line for line in said if line.startswith("interfaces")] == ["interfaces ['lo']"]
 
@@ -298,9 +300,8 @@ def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings:
     rooms = tiny_rooms(tmp_path, "ok")
     environment = read_environment(rooms.images / "tiny.toml")
     engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
-    fetcher = Builder(settings, rooms).fetcher(lambda line: None)
     with pytest.raises(BuildError, match=r"cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
-        engine.maker.build(environment, fetcher, lambda line: None)
+        engine.maker.build(environment, Artefacts((), ()), lambda line: None, lambda size: None)
 
 
 def test_a_debian_package_is_an_artefact_like_a_wheel(

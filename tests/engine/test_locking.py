@@ -12,13 +12,14 @@ from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository,
 from tests.engine.conftest import tiny_rooms
 from tests.engine.registries import push, registry
 from tests.job import REAL
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.commands.build import build
 from tsuishi.commands.chain import Chain
+from tsuishi.engines.interface import Artefacts
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.resolve import NewLock
 from tsuishi.plan.choice import Choice
@@ -112,7 +113,9 @@ def test_debian_packages_are_locked_with_all_the_base_lacks_and_built_without_a_
     assert resolve(rooms, settings, []).files == {}
     builder = Builder(Settings(**{**settings.model_dump(), "cache": tmp_path / "cache"}), rooms)
     environment = read_environment(rooms.images / "tiny.toml")
-    built = builder.engines.docker.maker.build(environment, builder.fetcher(lambda line: None), lambda line: None)
+    fetcher = builder.fetcher(lambda line: None)
+    artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
+    built = builder.engines.docker.maker.build(environment, artefacts, lambda line: None, fetcher.progress)
     said = docker.from_env().containers.run(built.realised_id, ["jq", "--version"], remove=True, network_mode="none")
     assert said.strip() == b"jq-1.6"
 

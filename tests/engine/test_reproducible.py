@@ -19,7 +19,7 @@ from benchmarks.two_builds import build, compare, image_content
 from tests.bench import least_environment
 from tests.engine.conftest import tiny_rooms
 from tests.job import REAL
-from tsuishi.artifacts.cache import sha256_of
+from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready

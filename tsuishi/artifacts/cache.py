@@ -74,12 +74,6 @@ def _refuse_path(file: str) -> None:
         )
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def usable(file: str, python: str | None) -> bool:
     """Whether a Python (major.minor) on this platform can use a wheel. Any other file counts as a usable sdist."""
     from packaging.utils import InvalidWheelFilename, parse_wheel_filename

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.artifacts.client import http_client
 from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
 from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Progress, Say
 
 

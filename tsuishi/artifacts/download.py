@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.artifacts.network import Network, failures, paced, public_url, reason
 from tsuishi.base import files, threads
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Momentary, Progress, Say
 
 if TYPE_CHECKING:

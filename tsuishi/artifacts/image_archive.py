@@ -24,9 +24,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from tsuishi.artifacts import strict_tar
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base import toml
-from tsuishi.base.files import temporary_folder
+from tsuishi.base.files import sha256_of, temporary_folder
 from tsuishi.base.screen import Progress
 
 NOTES = "tsuishi/"

@@ -15,7 +15,6 @@ from typing import IO, Annotated, Any
 from pydantic import Field, RootModel
 
 from tsuishi.artifacts import image_archive, strict_tar
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.artifacts.repacking import (
     MOST_LAYERS,
     Digest,
@@ -29,6 +28,7 @@ from tsuishi.artifacts.repacking import (
 from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
 
 ALTERED = "altered; do not use it, and export it again"
 # The names that an archive may hold; those of notes are as strict as those of environments.

@@ -7,6 +7,7 @@ import csv
 import ctypes
 import errno
 import fcntl
+import hashlib
 import io
 import json
 import os
@@ -225,3 +226,9 @@ def _remove_abandoned(folder: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -4,12 +4,11 @@ from collections import Counter
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.environments.inventory import why_not_here
-from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.environments.inventory import environment_row
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.specs.claims import Claim
-from tsuishi.specs.environment import Environment, read_environments
+from tsuishi.specs.environment import read_environments
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import PROFILES, known_suites, read_suite
 from tsuishi.specs.trial_id import TrialId
@@ -17,7 +16,10 @@ from tsuishi.specs.trial_id import TrialId
 
 def show(session: Session) -> None:
     """Environments, suites and runs in three tables."""
-    rows = [_environment_row(session, environment) for environment in read_environments(session.rooms.images)]
+    rows = [
+        environment_row(session.builder, session.nvml, environment)
+        for environment in read_environments(session.rooms.images)
+    ]
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
     suites = [read_suite(path) for path in known_suites(session.rooms.suites).values()]
     session.screen.table(
@@ -53,21 +55,6 @@ def _how_checked(claim: Claim) -> str:
     kinds = Counter(check.kind for check in claim.checks)
     checks = ", ".join(f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items())
     return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
-
-
-def _environment_row(session: Session, environment: Environment) -> tuple[str, ...]:
-    engine = session.builder.engines.chosen_for(environment)
-    if why_not := why_not_here(session.builder, environment):
-        state = why_not
-    elif not environment.pinned:
-        state = "whatever is installed"
-    else:
-        state = "built" if session.builder.find(environment) else "to build"
-    on_cpu = why_on_cpu(environment, session.nvml)
-    refused = gpu_refusal(environment, session.nvml, session.rooms.images, "auto", force=False)
-    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
-    default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
-    return environment.name, environment.title, default, engine.name, state, computes_on
 
 
 def run_row(path: Path) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from tsuishi.base import units
 from tsuishi.base.errors import EXIT_VERDICT
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
-from tsuishi.machine.history import History
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
@@ -58,9 +57,7 @@ def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
 def _learn(session: Session, runs: Sequence[RunDirectory], took_s: float) -> None:
     """Remember what a report takes, of a run such as a budget of minutes makes."""
     if len(runs) == 1 and len(runs[0].finished_folders()) <= _TRIALS_OF_MINUTES:
-        history = History(session.settings.cache, session.machine)  # read anew: a resumed run wrote to it meanwhile
-        history.learn("report", took_s)
-        history.keep()
+        session.learn("report", took_s)
 
 
 def _time_taken(chain: Chain) -> Iterator[str]:

@@ -16,9 +16,9 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 from pydantic import BaseModel, ConfigDict
 
-from tsuishi.artifacts.cache import sha256_of
 from tsuishi.base import files, toml
 from tsuishi.base.errors import BuildError, UserError
+from tsuishi.base.files import sha256_of
 
 # Written last: a virtual environment without it was never finished.
 MARK = "tsuishi.json"

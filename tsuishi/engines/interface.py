@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tsuishi.artifacts.fetcher import Fetcher
 from tsuishi.base.processes import Process
 from tsuishi.base.screen import Progress, Say
 from tsuishi.machine.gpus import Gpu
@@ -45,6 +44,14 @@ class Built:
     python: tuple[str, ...]
     # More for the environment's record: base, substitutions, image or sandbox.
     details: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Artefacts:
+    """The files that an environment's locks name: packages for Python, and Debian packages."""
+
+    wheels: Sequence[Path]
+    debs: Sequence[Path]
 
 
 @dataclass(frozen=True)
@@ -117,10 +124,11 @@ class Starter(Protocol):
 class Maker(Protocol):
     """Makes environments."""
 
-    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        """Make it. Raises BuildError. The caller verifies what it reports and calls `discard` where that is wrong.
+    def build(self, environment: Environment, artefacts: Artefacts, say: Say, downloaded: Progress) -> Built:
+        """Make it of these files. Raises BuildError.
 
-        Several threads may build at once; `tidy` follows when all builds have ended.
+        The caller verifies what it reports and calls `discard` where that is wrong. `downloaded` counts what the engine
+        still had to download. Several threads may build at once; `tidy` follows when all builds have ended.
         """
 
     def discard(self, built: Built) -> None:

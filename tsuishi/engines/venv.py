@@ -11,12 +11,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from tsuishi.artifacts.fetcher import Fetcher
 from tsuishi.base import files, threads
 from tsuishi.base.errors import BuildError, UserError
-from tsuishi.base.screen import Say
+from tsuishi.base.screen import Progress, Say
 from tsuishi.engines import contents, environment_variables, wheelhouse
-from tsuishi.engines.interface import Availability, Built, Kept
+from tsuishi.engines.interface import Artefacts, Availability, Built, Kept
 from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
 from tsuishi.machine.interpreters import find_python, full_version
 from tsuishi.specs.environment import Environment
@@ -79,11 +78,11 @@ class Venvs:
         mark = _mark(folder)
         return None if mark is None or self._alteration(folder) else self._built(environment, folder, mark)
 
-    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+    def build(self, environment: Environment, artefacts: Artefacts, say: Say, downloaded: Progress) -> Built:
         python = _python(environment, self._pythons)
         if python is None:
             raise BuildError(f"{environment.name}: {_no_python(environment)}")
-        wheels = fetcher.fetch(environment)
+        wheels = artefacts.wheels
         folder = self._folder(environment)
         if _mark(folder) and (altered := self._alteration(folder)):
             say(f"altered since it was built ({altered}): it is built again")

@@ -14,7 +14,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
-from tsuishi.engines.interface import Built, Engine
+from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments import provenance
 from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready, framework_of
@@ -132,7 +132,8 @@ class Builder:
 def _made(engine: Engine, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
     if engine.maker is None:
         raise BuildError(f"{environment.name}: the {engine.name} engine makes no environments: choose another engine")
-    return engine.maker.build(environment, fetcher, say)
+    artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
+    return engine.maker.build(environment, artefacts, say, fetcher.progress)
 
 
 def _with_realised_id(built: Built, reported: Mapping[str, Any]) -> Built:

@@ -1,4 +1,4 @@
-"""The environments that take room on this machine: `invoke images` and `invoke clean --images`."""
+"""The environments of this machine: a row of `invoke list`, all of `invoke images` and `invoke clean --images`."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +10,8 @@ from tsuishi.base.screen import Screen
 from tsuishi.engines.interface import Engine, Kept, Store
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.promises import broken_promises
+from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
+from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Environment, read_environments
 
 _HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "promises")
@@ -49,7 +51,23 @@ def remove(builder: Builder, screen: Screen) -> None:
                 shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
-def why_not_here(builder: Builder, environment: Environment) -> str:
+def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:
+    """Name, title, default, engine, state, and what it would compute on: a row of `invoke list`."""
+    engine = builder.engines.chosen_for(environment)
+    if why_not := _why_not_here(builder, environment):
+        state = why_not
+    elif not environment.pinned:
+        state = "whatever is installed"
+    else:
+        state = "built" if builder.find(environment) else "to build"
+    on_cpu = why_on_cpu(environment, nvml)
+    refused = gpu_refusal(environment, nvml, builder.rooms.images, "auto", force=False)
+    computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
+    default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
+    return environment.name, environment.title, default, engine.name, state, computes_on
+
+
+def _why_not_here(builder: Builder, environment: Environment) -> str:
     """Why an environment cannot be made, as a table has room for it; empty where it can."""
     if environment.open:
         return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
@@ -117,7 +135,7 @@ def _rows(
     specs = {(built.engine, built.spec_id) for built in all_built}
     of_it = [kept for kept in all_kept if kept.environment == environment.name]
     if not present:
-        state = why_not_here(builder, environment) or "to build"
+        state = _why_not_here(builder, environment) or "to build"
         yield environment.name, builder.engines.chosen_for(environment).name, state, "", "", "", "", ""
     for kept in sorted(of_it, key=lambda kept: (kept.engine, kept.realised_id) not in present):
         if altered[kept.name]:

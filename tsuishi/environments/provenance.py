@@ -1,37 +1,11 @@
-"""What a result must carry to be believed: the machine, the environment, the code that made it."""
+"""The records of an environment and of a workload's code, without which nobody could judge a result."""
 
 import hashlib
-import os
-import platform
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from tsuishi.engines.interface import Built
-from tsuishi.machine.gpus import Nvml, wsl
-
-_MIB = 1 << 20
-
-
-def machine_record(nvml: Nvml) -> dict[str, Any]:
-    """This machine, without anything that names it or its user (results are for publishing)."""
-    return {
-        "cpu": {
-            "model": _cpu_model(),
-            "logical": psutil.cpu_count(),
-            "physical": psutil.cpu_count(logical=False),
-            "usable": len(os.sched_getaffinity(0)),
-        },
-        "memory_mib": psutil.virtual_memory().total // _MIB,
-        "architecture": platform.machine(),
-        "kernel": platform.release(),
-        "os": _os_name(),
-        "driver": nvml.driver(),
-        "gpus": nvml.describe(),
-        "wsl": wsl(),
-    }
 
 
 def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]:
@@ -84,20 +58,3 @@ def workload_record(workloads: Path, workload: str) -> dict[str, Any]:
         for path in sorted(workloads.rglob("*.py"))
     }
     return {"workload": workload, "files": files}
-
-
-def _os_name() -> str:
-    try:
-        return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
-    except OSError:
-        return platform.system()
-
-
-def _cpu_model() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

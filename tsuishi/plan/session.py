@@ -11,10 +11,10 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.environments import provenance
 from tsuishi.environments.batch import Building
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
+from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.choice import Choice
@@ -66,12 +66,18 @@ class Session:
     @cached_property
     def machine(self) -> str:
         """The id of this machine's record."""
-        return f"machine-{toml.digest(provenance.machine_record(self.nvml))}"
+        return f"machine-{toml.digest(machine_record(self.nvml))}"
 
     @cached_property
     def history(self) -> History:
         """What things took on this machine."""
         return History(self.settings.cache, self.machine)
+
+    def learn(self, name: str, took_s: float) -> None:
+        """Remember how long something took. The history is read again: a resumed run, say, wrote to it meanwhile."""
+        history = History(self.settings.cache, self.machine)
+        history.learn(name, took_s)
+        history.keep()
 
     @property
     def report_s(self) -> float:

@@ -18,6 +18,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of, start_workload
 from tsuishi.machine.busy import await_idle
+from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
 from tsuishi.results import directory
@@ -81,7 +82,7 @@ class Runner:
         self._nvml = nvml
         self._audience = audience
         self._data = data
-        self._machine = run.add_record("machine", provenance.machine_record(nvml))
+        self._machine = run.add_record("machine", machine_record(nvml))
         self._environments = {name: run.add_record("environment", one.record) for name, one in ready.items()}
         self._memory = int(
             settings.memory_gib * (1 << 30)

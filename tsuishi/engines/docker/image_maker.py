@@ -5,10 +5,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from tsuishi.artifacts.fetcher import Fetcher
 from tsuishi.base import threads
 from tsuishi.base.errors import BuildError
-from tsuishi.base.screen import Say
+from tsuishi.base.screen import Progress, Say
 from tsuishi.engines.docker import labels, recipe
 from tsuishi.engines.docker.base_images import Bases, PresentBase
 from tsuishi.engines.docker.daemon import Connection, image_or_none
@@ -16,7 +15,7 @@ from tsuishi.engines.docker.image_store import ImageStore
 from tsuishi.engines.docker.interruptible import interruptible
 from tsuishi.engines.docker.labels import OURS
 from tsuishi.engines.docker.layers import Layers, remove_unnamed
-from tsuishi.engines.interface import Built
+from tsuishi.engines.interface import Artefacts, Built
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
@@ -40,11 +39,11 @@ class ImageMaker:
         self._cache = cache
         self._layers: list[Layers] = []
 
-    def build(self, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
-        wheels, debs = fetcher.fetch(environment), fetcher.fetch_debs(environment)
+    def build(self, environment: Environment, artefacts: Artefacts, say: Say, downloaded: Progress) -> Built:
+        wheels, debs = artefacts.wheels, artefacts.debs
         tag = self._images.tag(environment)
         with self._connection.speaking() as client:
-            base = self._bases.ensure(environment, say, fetcher.progress)
+            base = self._bases.ensure(environment, say, downloaded)
             before = image_or_none(client, tag)
             folder = recipe.context(self._template, environment, str(base.image.id), wheels, debs, self._cache)
             with folder as context, context.open("rb") as file, interruptible(client):
