@@ -1,6 +1,6 @@
-"""What a virtual environment holds, file by file: recorded when it is built, and compared when it is used.
+"""The files of a virtual environment: recorded when it is built, and compared when it is used.
 
-Not covered is what lies outside of it, but for the interpreter's executable: the standard library and the system's
+Of the files outside of it only the interpreter's executable is covered, not the standard library and the system's
 libraries.
 """
 
@@ -24,7 +24,7 @@ from tsuishi.base.files import sha256_of
 MARK = "tsuishi.json"
 _RECORD = "contents.json"
 _INTERPRETER = re.compile(r"bin/python[0-9.]*")
-# Bytecode holds the paths of its sources, and a package's RECORD the hashes of scripts, which hold the interpreter's.
+# Bytecode holds the paths of its sources; a RECORD holds hashes of scripts, which hold the interpreter's path.
 _NOT_PORTABLE = (".pyc", ".dist-info/RECORD")
 
 
@@ -33,9 +33,9 @@ class _Contents(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    # What the module venv made, before any package was installed.
+    # The files that the module venv made, before any package was installed.
     made: list[str]
-    # By path: size in bytes, times of modification and of change in ns since 1970, sha256 (of a link where it leads).
+    # By path: size in bytes, times of modification and of change in ns since 1970, sha256, or a link's target.
     files: dict[str, tuple[int, int, int, str]]
 
 
@@ -45,10 +45,10 @@ def paths(venv: Path) -> list[str]:
 
 
 def record(venv: Path, made: Collection[str], packages: Collection[str]) -> None:
-    """Write down all that a virtual environment holds.
+    """Record all files of a virtual environment.
 
-    Raises BuildError for a file that neither the module venv made nor one of these packages (normalised names) lists,
-    and for a link that leads out of it.
+    `made`: the files of the module venv. `packages`: normalised names. Raises BuildError for a file that is neither in
+    `made` nor listed by one of the packages, and for a link that leads out of the environment.
     """
     now = _look(venv)
     for path in sorted(now.keys() - _listed(venv, packages) - set(made)):
@@ -81,10 +81,10 @@ def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
 
 
 def alteration(venv: Path, *, whole: bool) -> str:
-    """What in a virtual environment is not as it was recorded; empty where all is.
+    """The first difference between a virtual environment and its record, in words; empty where there is none.
 
-    Names, sizes and times of all files are compared, and the contents of those that were changed or touched since.
-    `whole`: the contents of all.
+    Compares the names, sizes and times of all files, and the contents of files that were touched since; where `whole`,
+    the contents of all files.
     """
     try:
         recorded, now = _read(venv).files, _look(venv)
@@ -102,7 +102,7 @@ def alteration(venv: Path, *, whole: bool) -> str:
 
 
 def _look(venv: Path) -> dict[str, os.stat_result]:
-    """Every file and link by its path; bin/python* is what it leads to."""
+    """Every file and link by its path; for the links bin/python* the file they lead to."""
     found, folders = {}, [""]
     while folders:
         folder = folders.pop()
@@ -136,7 +136,7 @@ def _listed(venv: Path, packages: Collection[str]) -> set[str]:
 
 
 def _portable(venv: Path, path: str, digest: str) -> str:
-    """The digest of a file without the path of the interpreter that a script names in its first lines."""
+    """The digest of a file; of a script without the interpreter's path in its first lines."""
     if not path.startswith("bin/"):
         return digest
     python = rb'"?' + re.escape(os.fsencode(venv)) + rb'/bin/python[0-9.]*"?'

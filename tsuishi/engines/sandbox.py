@@ -1,7 +1,8 @@
-"""What a trial without a container may see and touch: bubblewrap's walls around it, or why there are none.
+"""The sandbox of a trial without a container: bubblewrap's walls around it, or the reason why there are none.
 
-It reads the system's libraries, its interpreter, the workloads and its data; it writes to a /tmp of its own. There is
-no home, no network but loopback, no process but its own. Nothing is slowed down: no system call is filtered.
+The trial can read the system's libraries, its interpreter, the workloads and its data; it can write to a /tmp of its
+own. It sees no home, no network but loopback, and only its own processes. Nothing is slowed down: no system call is
+filtered.
 """
 
 import json
@@ -18,7 +19,7 @@ from tsuishi.machine import interpreters
 HOME = "/tmp"  # noqa: S108  inside, where it is the trial's own
 _PATIENCE_S = 20
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
-# What the loader, the C library and interpreters read.
+# Files that the loader, the C library and interpreters read.
 _ETC = (
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf", "hosts"),
     *("localtime", "python3"),
@@ -37,18 +38,18 @@ print(json.dumps([path for path in (*prefixes, *sys.path) if os.path.isabs(path)
 
 
 def walls(python: str, mounts: Iterable[Path]) -> list[str]:
-    """The beginning of a command that keeps the rest of it within; empty where `why_none` says why."""
+    """The beginning of a command, which runs its rest in a sandbox; empty where `why_none` has a reason."""
     return [] if why_none(python) else _command(python, map(str, mounts))
 
 
 def described(python: str) -> str:
-    """What the record says: bubblewrap and its version, or none and why."""
+    """The sandbox for the environment's record: bubblewrap and its version, or "none" and the reason."""
     return f"none: {why}" if (why := why_none(python)) else _version()
 
 
 @cache
 def why_none(python: str) -> str:
-    """Why programs of this interpreter run without a sandbox; empty where one works, which has been tried."""
+    """Why programs of this interpreter run without a sandbox; empty where a trial run in a sandbox works."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
     tried = _said(
@@ -64,7 +65,7 @@ def _command(python: str, mounts: Iterable[str]) -> list[str]:
         command += ("--symlink", str(path.readlink()), place) if path.is_symlink() else _readable(place)
     for name in _ETC:
         command += _readable(f"/etc/{name}")
-    # All that are there, as without a sandbox: CUDA_VISIBLE_DEVICES says which are the trial's.
+    # All GPUs of the machine, as without a sandbox: CUDA_VISIBLE_DEVICES says which of them the trial uses.
     for device in (*Path("/dev").glob("nvidia*"), Path("/dev/dxg")):
         command += ("--dev-bind-try", str(device), str(device))
     for place in sorted({*_places(python), *environment_variables.folders(), *mounts}):
@@ -79,7 +80,7 @@ def _readable(place: str) -> tuple[str, str, str]:
 
 @cache
 def _places(python: str) -> frozenset[str]:
-    """The folders this interpreter needs; none that holds the user's home."""
+    """The folders that this interpreter needs, without those that contain the user's home."""
     said = _said([python, "-c", _WHERE], interpreters.variables())
     named = json.loads(said.stdout) if said.returncode == 0 else []
     places = {*named, *(os.path.realpath(place) for place in named), *_folders_of_links(Path(python))}
@@ -88,7 +89,7 @@ def _places(python: str) -> frozenset[str]:
 
 
 def _folders_of_links(path: Path) -> Iterator[str]:
-    """The folder of a program, and of each link on the way to the file it is."""
+    """The folder of a program, and the folders of the links and the file behind it."""
     yield str(path.parent)
     if path.is_symlink():
         yield from _folders_of_links(path.parent / path.readlink())

@@ -1,14 +1,14 @@
-"""Runs one command, and ends with it everything that it started. A script of its own, see subprocesses.ChildProcess:
+"""Runs one command, and when it ends, kills every process that it started. subprocesses.ChildProcess runs this script:
 
     python -I -S supervisor.py LIFELINE STATUS SCRATCH COMMAND...
 
-LIFELINE is the end of a pipe for reading: once its other end is closed, also by the death of whoever holds it, the
-command is ended. STATUS is the end of a pipe for writing. It is told `<pid>`, and when nothing of the command is left
-`<exit code>`, which is negative for a signal; or `0` and `<errno>` where the command could not be started. SCRATCH is a
-folder for the command alone, made before it and removed after it; "" for none.
+LIFELINE is the reading end of a pipe. When its other end is closed, also by the death of the process that holds it, the
+supervisor kills the command. STATUS is the writing end of a pipe. The supervisor writes `<pid>` to it, and, when no
+process of the command is left, `<exit code>`, negative for a signal; or `0` and `<errno>` where the command could not
+be started. SCRATCH is a folder for the command alone, made before it and removed after it; "" for none.
 
-Who starts it has made it a subreaper: whatever loses its parent becomes its child. As it starts with every trial, it
-imports as little as it can.
+ChildProcess makes this process a subreaper: a process below it that loses its parent becomes its child. The script
+starts with every trial, so it imports as little as it can.
 """
 
 import _thread
@@ -35,7 +35,7 @@ def main(lifeline: int, status: int, scratch: str, command: list[str]) -> None:
 
 
 def start(command: list[str]) -> tuple[int, int]:
-    """The process of the command, in a session of its own; and the errno where it could not be started, else 0."""
+    """The process id of the command, in its own session, and the errno where it could not be started, else 0."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -51,12 +51,13 @@ def start(command: list[str]) -> tuple[int, int]:
 
 
 def end_with(lifeline: int, child: int) -> None:
+    """Wait until the other end of the lifeline is closed, then kill the command."""
     os.read(lifeline, 1)
     os.kill(child, _SIGKILL)
 
 
 def wait_for(child: int) -> int:
-    """The exit code of that process. Those that lost their parent are reaped as they end."""
+    """The exit code of the command. Other children, which lost their parent, are reaped when they end."""
     while True:
         pid, how = os.waitpid(-1, 0)
         if pid == child:
@@ -64,7 +65,7 @@ def wait_for(child: int) -> int:
 
 
 def end_all() -> None:
-    """Kill every descendant, until there is none: while one is killed, another may start a third."""
+    """Kill all descendants, again and again until none is left: meanwhile a living one may start another process."""
     try:
         while True:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
@@ -85,7 +86,7 @@ def kill(how, whom) -> None:  # type: ignore[no-untyped-def]  # typing is not im
 
 
 def descendants() -> list[tuple[int, int]]:
-    """Every process that this one has started, directly or not, and its process group."""
+    """Every process below this one, with its process group."""
     known = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -105,7 +106,7 @@ def descendants() -> list[tuple[int, int]]:
 def tell(status: int, number: int) -> None:
     try:
         os.write(status, b"%d\n" % number)
-    except BrokenPipeError:  # nobody is left to hear it
+    except BrokenPipeError:  # ChildProcess, which reads it, is gone
         pass
 
 

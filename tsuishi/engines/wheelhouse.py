@@ -1,4 +1,4 @@
-"""The folder an environment is installed from: its artefacts, and the requirements that name them."""
+"""The folder from which an environment is installed: its artefacts, and the requirements files that name them."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -7,8 +7,8 @@ from pathlib import Path
 from tsuishi.base.errors import BuildError
 from tsuishi.specs.lock import BOOTSTRAP, Pin
 
-# Of pip's wheel beside the others, to run pip from, whatever its version: pip takes what lies in a file of another form
-# of name for installed.
+# A second name for pip's wheel, whatever its version, from which pip runs. It has the form of a wheel's name, because
+# pip takes a package that runs from a file of another form for an installed one.
 PIP = "pip-0-py3-none-any.whl"
 
 
@@ -20,12 +20,12 @@ def requirements(pins: Iterable[Pin]) -> str:
 
 
 def bootstrap(pins: Sequence[Pin]) -> list[Pin]:
-    """The part of a lock that has to be installed first: pip itself, and what it needs to build an sdist."""
+    """The pins that have to be installed first: pip, and the packages with which it builds an sdist."""
     return [pin for pin in pins if pin.name in BOOTSTRAP]
 
 
 def pip_wheel(environment: str, wheels: Iterable[Path]) -> Path:
-    """The wheel of pip a lock brings: the environment's Python needs one that knows it. Raises BuildError."""
+    """The lock's wheel of pip, which supports the environment's Python. Raises BuildError where there is none."""
     for wheel in wheels:
         if wheel.name.startswith("pip-") and wheel.suffix == ".whl":
             return wheel
@@ -33,7 +33,7 @@ def pip_wheel(environment: str, wheels: Iterable[Path]) -> Path:
 
 
 def lay_out(folder: Path, pins: Sequence[Pin], wheels: Sequence[Path], debs: Sequence[Path] = ()) -> None:
-    """Make `folder` hold wheels/, debs/, bootstrap.txt and requirements.txt; files are linked, not copied."""
+    """Write wheels/, debs/, bootstrap.txt and requirements.txt into `folder`; artefacts are linked, not copied."""
     for name, files in (("wheels", wheels), ("debs", debs)):
         (folder / name).mkdir(parents=True)
         for file in files:
@@ -43,7 +43,7 @@ def lay_out(folder: Path, pins: Sequence[Pin], wheels: Sequence[Path], debs: Seq
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same file; by its path where it would be on another file system."""
+    """Link `target` to the file `source`: a hard link, or a symbolic link to another file system."""
     try:
         os.link(source, target)
     except OSError:  # another file system

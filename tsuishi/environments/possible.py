@@ -1,4 +1,4 @@
-"""Which cases an environment can run on this machine, asked of all at once instead of starting each to learn it."""
+"""Which cases an environment can run on this machine: one question for all cases, instead of a trial for each."""
 
 import contextlib
 import itertools
@@ -19,9 +19,9 @@ from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
 
 WORKLOAD = "possible"
-# A framework is imported, which takes minutes on a cold disk; some small things are tried, each for 20 s at most.
+# Importing a framework takes minutes from a cold disk; then some small programs are tried, each for 20 s at most.
 _TIMEOUT_S = 600.0
-# Linux takes 128 KiB as one argument of a program (MAX_ARG_STRLEN); what is around the cases needs some of it.
+# Linux allows 128 KiB for one argument of a program (MAX_ARG_STRLEN); the text around the cases needs some of it.
 _CASES_BYTES = 100_000
 
 Question = tuple[str, Case, Mapping[str, Any]]
@@ -37,11 +37,11 @@ def unsupported(
     questions: Sequence[Question],
     say: Say,
 ) -> dict[str, str]:
-    """Why a case cannot be run, by case id, for those that cannot. A question is a workload, a case and its settings.
+    """The reasons why cases cannot run, by case id. A question is a workload, a case and its settings.
 
-    `machine` is the id of the machine's record: answers are kept in `cache` for this machine, environment, accelerator
-    and these files of the workloads, and only questions that have none are asked. An environment that cannot answer
-    gives no reasons, and `say` says why.
+    Answers are kept in `cache` for this machine, environment, accelerator and these files of the workloads; only
+    questions without an answer are asked. `machine` is the id of the machine's record. Where the environment does not
+    answer, there are no reasons, and `say` gets the failure.
     """
     file = _file(ready, rooms, cache, machine, accelerator)
     answers = _kept(file)
@@ -58,7 +58,7 @@ def unsupported(
 
 
 def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> dict[str, Any]:
-    """What suites/workloads/experiments/possible.py is asked; its cases are in the order of `questions`."""
+    """The argument of suites/workloads/experiments/possible.py; its cases are in the order of `questions`."""
     groups: list[dict[str, Any]] = []
     for workload, case, settings in questions:
         axes = _axes(case)
@@ -77,7 +77,7 @@ def _ask(
     questions: Mapping[str, Question],
     say: Say,
 ) -> dict[str, str]:
-    """Answers by key; none where the environment comes to no good end."""
+    """The answers by key; none where the environment fails."""
     answers: dict[str, str] = {}
     for keys in _that_fit(questions):
         asked = argument(ready, accelerator, [questions[key] for key in keys])
@@ -90,7 +90,7 @@ def _ask(
 
 
 def _that_fit(questions: Mapping[str, Question]) -> Iterator[list[str]]:
-    """Keys of the questions, those with the same workload, axes and settings together, as many as fit an argument."""
+    """The questions' keys in batches that fit an argument; equal workload, axes and settings are side by side."""
     ordered = sorted(questions, key=lambda key: (_alike(questions[key]), key))
     batch: list[str] = []
     size = 0
@@ -113,7 +113,7 @@ def _alike(question: Question) -> str:
 
 
 def _key(question: Question) -> str:
-    """What a question is kept under."""
+    """The key under which the answer to a question is kept."""
     workload, case, settings = question
     return toml.digest([workload, _axes(case), dict(settings)])
 
@@ -131,7 +131,7 @@ def _file(ready: Ready, rooms: Rooms, cache: Path, machine: str, accelerator: Ac
 
 
 def _programs() -> list[Any]:
-    """What changes when a program of this machine, a compiler say, comes or goes: all but images may use it."""
+    """A value that changes when a program, a compiler say, is installed or removed. Only images cannot use these."""
     found: list[Any] = [os.environ.get("CXX")]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         with contextlib.suppress(OSError):

@@ -9,7 +9,7 @@ from tsuishi.engines.interface import Built
 
 
 def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]:
-    """An environment as it was asked for, as it was got, and as it reports itself."""
+    """The record of an environment: what was asked for, what was got, and what it reports about itself."""
     environment = built.environment
     return {
         "name": environment.name,
@@ -34,7 +34,7 @@ def environment_record(built: Built, reported: dict[str, Any]) -> dict[str, Any]
 
 
 def other_versions(record: Mapping[str, Any], reported: Mapping[str, Any]) -> list[str]:
-    """Where a trial reports other versions than its environment's record: each with what the record says."""
+    """The versions that a trial reports otherwise than its environment's record, in words, each with both versions."""
     expected, actual = _versions(record), _versions(reported)
     return [
         f"{name} is {actual[name]}, recorded {expected[name]}"
@@ -44,7 +44,7 @@ def other_versions(record: Mapping[str, Any], reported: Mapping[str, Any]) -> li
 
 
 def _versions(said: Mapping[str, Any]) -> dict[str, Any]:
-    """All that is said of Python, CUDA, cuDNN and packages."""
+    """The versions of Python, CUDA, cuDNN and packages, by name."""
     versions = said.get("versions")
     alone = {name: said.get(name) for name in ("python", "cuda", "cudnn")}
     both = {**(versions if isinstance(versions, dict) else {}), **alone}
@@ -52,7 +52,7 @@ def _versions(said: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def workload_record(workloads: Path, workload: str) -> dict[str, Any]:
-    """The code a trial ran: a hash of every file of the workloads folder, and which of them was started."""
+    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads."""
     files = {
         path.relative_to(workloads).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(workloads.rglob("*.py"))

@@ -1,7 +1,7 @@
 """The bill of materials of an image: everything that is installed in it, as CycloneDX 1.6.
 
-The same image gives the same text, so it does not say when it was made, as an SPDX document would have to. Hashes are
-those of the lock, by which the artefacts were checked; what came with the base has none that anybody here has seen.
+The same image gives the same text, so the text holds no date, which an SPDX document would have to. Hashes come from
+the lock, with which the artefacts were verified; for what came with the base image no hash is known.
 """
 
 import json
@@ -22,12 +22,12 @@ from tsuishi.specs.environment import Environment
 
 # The registry of a package URL of type "docker" that names none.
 _DOCKER_HUB = "docker.io"
-# What a reader wants to see first.
+# The keys that a reader wants to see first.
 _HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "metadata")
 
 
 def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, Any]:
-    """The CycloneDX document of an image, from what was asked for, what was got, and what it reports to hold.
+    """The CycloneDX document of an image.
 
     `reported` is what suites/workloads/experiments/probe.py emits in a container.
     """
@@ -55,7 +55,7 @@ def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, An
 
 
 def _base(built: Built) -> Component:
-    """The image it was built on, by the name that was used; what was asked for, and got, are beside it."""
+    """The base image by the name that was used; the name that was asked for and the image's id are properties."""
     base = built.details["base"]
     name, _, digest = base["used"].partition("@")
     name, _, tag = (name, "", "") if digest else name.rpartition(":")
@@ -71,7 +71,7 @@ def _base(built: Built) -> Component:
 
 
 def _image_purl(name: str, version: str) -> PackageURL | None:
-    """None for an image that is of no registry: its name says nothing elsewhere."""
+    """The package URL of an image; None where it comes from no registry: then its name means nothing elsewhere."""
     registry, _, path = name.partition("/")
     if "." not in registry and ":" not in registry:
         return None
@@ -93,7 +93,7 @@ def _python(reported: Mapping[str, Any]) -> Component:
 
 
 def _python_packages(environment: Environment, reported: Mapping[str, Any]) -> Iterator[Component]:
-    """Those of the environment, with the hash of the one artefact its lock accepts, then those of the base's Python."""
+    """The environment's packages, with a hash where the lock accepts only one; then those of the base's Python."""
     locked = {(pin.name, pin.version): pin.sha256 for pin in environment.pins}
     for name, version in sorted(reported.get("packages", {}).items()):
         accepted = locked.get((name, version), ())
@@ -118,7 +118,7 @@ def _system_packages(environment: Environment, reported: Mapping[str, Any]) -> I
 
 
 def _library(purl: PackageURL, sha256: Iterable[str], place: str) -> Component:
-    """`place` keeps apart what is in an image twice, as pip may be."""
+    """A package. `place` distinguishes two copies in one image: pip, say, is often in the base as well."""
     return Component(
         name=purl.name,
         version=purl.version,

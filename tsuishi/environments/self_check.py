@@ -1,4 +1,4 @@
-"""What --force asks for first: whether an environment computes what it should on a GPU newer than its code."""
+"""The check before --force: does an environment compute correct results on a GPU that is newer than its code?"""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import TimingSettings
 
 _WORKLOAD = "self_check"
-# A driver that compiles PTX for a GPU the stack does not know may take many minutes, once.
+# A driver may take many minutes, once, to compile PTX for a GPU that is newer than the stack.
 _TIMEOUT_S = 1800.0
 _STEP = Case(
     suite=_WORKLOAD,
@@ -31,7 +31,7 @@ _STEP = Case(
 
 
 def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say) -> dict[str, float]:
-    """Compute what is known (experiments/self_check.py of the workloads) on each GPU: the largest errors, by result.
+    """Check each GPU by known results (experiments/self_check.py of the workloads): the largest errors, by result.
 
     Raises UserError where it does not compute, or computes something else than float64 on the CPU.
     """

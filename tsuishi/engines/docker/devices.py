@@ -1,6 +1,6 @@
-"""How a container gets its GPUs: by CDI where the engine offers it, by NVIDIA's runtime or hook where not.
+"""How a container gets its GPUs: by CDI where the engine offers it, else by NVIDIA's runtime or hook.
 
-The engine is asked; what it does not tell is looked up in the files it reads, as it is on this machine. Sources:
+The engine is asked. What it does not say is read in its configuration files, as the engine is on this machine. Sources:
 Docker's API (CDISpecDirs from Docker 25, DiscoveredDevices from 28.2), moby's daemon/nvidia_linux.go (the hook has to
 be on the daemon's PATH), Podman's pkg/api/handlers/compat/containers_create.go (it ignores device requests without a
 word before 5.4, and others than CDI's ever since), and NVIDIA's guide to its container toolkit.
@@ -24,16 +24,16 @@ _CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 _PODMAN_HOOKS = Path("/usr/share/containers/oci/hooks.d")
 _HOOK = "nvidia-container-runtime-hook"
 _HOOKS = re.compile(r"nvidia-container-(runtime-hook|toolkit)\b")  # by its newer and its older name
-# What system services have as PATH, which a user's may lack.
+# The PATH of system services; a user's may lack some of it.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# From which on Podman hears requests for CDI devices on its Docker-compatible API.
+# The first version in which Podman's Docker-compatible API accepts requests for CDI devices.
 _PODMAN_CDI = (5, 4)
 _WRITE_CDI = "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
 _CONFIGURE = "`nvidia-ctk runtime configure --runtime=docker`, restart Docker"
 _NVML_AND_CUDA = "compute,utility"
 _NCCL_SHARED_MEMORY = "8g"
 
-# Whatever variables an image brings, and even where NVIDIA's runtime is the default one.
+# This holds whatever variables an image sets, and also where NVIDIA's runtime is the default runtime.
 NO_GPUS = {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}}
 
 Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Podman"]
@@ -41,13 +41,16 @@ Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Pod
 
 @dataclass(frozen=True)
 class Passing:
-    """How an engine passes GPUs; `names` are those its CDI specification has."""
+    """How an engine passes GPUs; `names` are the devices of its CDI specification."""
 
     way: Way
     names: frozenset[str] = frozenset()
 
     def arguments(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
-        """Of containers.create, to give exactly these. Raises UserError where the CDI specification lacks one."""
+        """Arguments of containers.create that pass exactly these GPUs.
+
+        Raises UserError where the CDI specification lacks one.
+        """
         from docker.types import DeviceRequest
 
         ids = ["all"] if wsl() else [gpu.id for gpu in gpus]
@@ -66,7 +69,7 @@ class Passing:
         return given
 
     def _name(self, gpu: Gpu) -> str:
-        """By UUID where the specification has it; the older ones have indices alone."""
+        """The GPU's name in the CDI specification: its UUID, or in older specifications its index."""
         for name in (gpu.id, str(gpu.index)):
             if name in self.names:
                 return name
@@ -100,7 +103,7 @@ def find_passing(daemon: Daemon) -> Passing:
 
 
 def _cdi_names(daemon: Daemon) -> frozenset[str]:
-    """What the engine's CDI devices of NVIDIA's are called; none where it hears no requests for them."""
+    """The names of NVIDIA's devices in the engine's CDI specifications; none where it accepts no CDI requests."""
     discovered = daemon.info.get("DiscoveredDevices")
     if discovered is not None:
         return frozenset(one["ID"].removeprefix(_KIND) for one in discovered if one["ID"].startswith(_KIND))
@@ -123,5 +126,5 @@ def _words(text: str, key: str) -> list[str]:
 
 def _read(files: Iterable[Path]) -> Iterator[str]:
     for file in files:
-        with suppress(OSError):  # for root's eyes only: then this user's engine cannot use it
+        with suppress(OSError):  # only root may read it: then this user's engine cannot use it
             yield file.read_text(encoding="utf-8", errors="replace")

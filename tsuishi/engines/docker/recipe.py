@@ -1,4 +1,4 @@
-"""What an image is built from: the Dockerfile of an environment, and the context it finds everything in."""
+"""What an image is built from: the Dockerfile of an environment, and the build context with its files."""
 
 import re
 import tarfile
@@ -10,14 +10,14 @@ from tsuishi.base.files import temporary_folder
 from tsuishi.engines import wheelhouse
 from tsuishi.specs.environment import Environment
 
-# From the first quotation mark to the last of the same kind: a script has some of its own.
+# From the first quotation mark to the last of the same kind: a quoted script contains quotation marks, too.
 _QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
 
 
 def dockerfile(template: str, environment: Environment, base: str) -> str:
-    """The template's text for an environment, and `base`, the image to build on.
+    """The Dockerfile of an environment on the image `base`.
 
-    Of a template that asks for something else, jinja2.UndefinedError is raised.
+    Raises jinja2.UndefinedError for a template that uses other variables than environment, base and pip.
     """
     import jinja2
 
@@ -27,7 +27,7 @@ def dockerfile(template: str, environment: Environment, base: str) -> str:
 
 
 def shortened(reason: str) -> str:
-    """What an engine says of a step that failed, with only the beginning of the step.
+    """The engine's message about a failed step, with only the beginning of the step's command.
 
     >>> shortened("The command '" + "a very long script; " * 20 + "' returned a non-zero code: 1")
     "The command 'a very long script; a very long script; a very long script; …' returned a non-zero code: 1"
@@ -44,10 +44,10 @@ def context(
     debs: Sequence[Path],
     temporary: Path,
 ) -> Iterator[Path]:
-    """A build context as a tar under `temporary`, gone afterwards.
+    """A build context as a tar in the folder `temporary`, removed afterwards.
 
-    The same content gives the same bytes, so that layers are found again. Raises BuildError where the lock brings no
-    wheel of pip.
+    The same content gives the same bytes, so that the engine finds the layers of an earlier build. Raises BuildError
+    where the lock has no wheel of pip.
     """
     with temporary_folder(temporary, ".context-") as folder:
         content = folder / "context"
@@ -62,7 +62,7 @@ def context(
 
 
 def _without_circumstances(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """A tar entry without time, owner and mode of this machine."""
+    """The tar entry without the time, owner and mode that its file has on this machine."""
     entry.mtime = entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     entry.mode = 0o755 if entry.isdir() else 0o644

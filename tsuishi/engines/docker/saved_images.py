@@ -1,6 +1,7 @@
-"""The one image of what `docker save` or `podman save` wrote, and somebody may have written anew, for another engine.
+"""An archive of `docker save` or `podman save`, repacked for an engine; somebody may have changed it meanwhile.
 
-The engine gets that image without any name, in an archive written here: other images and names stay where they are.
+The archive must hold one image. The engine gets this image without any name, in an archive that is written here, so its
+other images and their names stay as they are.
 """
 
 import hashlib
@@ -55,17 +56,17 @@ class _Manifest(Received):
 
 
 def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
-    """What an engine is to load, after the archive was read from end to end: the image of that id.
+    """The archive that an engine loads: the image of that id. The given archive is first read from end to end.
 
-    Raises Damaged for an archive of more than one image, of another, or of less; and UserError, and does not end what
-    it gives, where the archive changes meanwhile.
+    Raises Damaged where that holds several images, another image or only a part of one. Raises UserError where the file
+    changes meanwhile: then the new archive has no end.
     """
     parts = _parts(file)
     (saved,) = _read(file, parts, image_archive.MANIFEST, _SavedOne).root
     config, *layers = image = [_part(parts, name) for name in (saved.config, *saved.layers)]
     described = [{"Config": config.name, "RepoTags": None, "Layers": [layer.name for layer in layers]}]
     texts = {image_archive.MANIFEST: toml.canonical_json(described).encode()}
-    if image_id != _digest(config):  # of an engine that calls images by their manifest, or by an index of manifests
+    if image_id != _digest(config):  # the engine's ids are those of manifests, or of indexes of manifests
         manifests = {part.name: part for part in parts.values()}
         name = image_archive.BLOBS + image_id.removeprefix("sha256:")
         if name not in manifests:
@@ -77,7 +78,7 @@ def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
 
 
 def _of_this(file: IO[bytes], manifests: dict[str, Part], name: str, top: _Manifest, image: list[Part]) -> Part:
-    """The manifest of this image: the top itself, or of an index the one. Raises Damaged where there is none."""
+    """The manifest of this image: the top itself, or the one in an index that fits. Raises Damaged without any."""
     digests = [_digest(part) for part in image]
     listed = [image_archive.BLOBS + one.digest.removeprefix("sha256:") for one in top.manifests] or [name]
     for one in listed:
