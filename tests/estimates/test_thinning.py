@@ -40,7 +40,7 @@ def of_gpu(second: float, device: str, load: float, power_w: float, memory_mib: 
 
 
 def quantities(results: Results) -> dict[str, float]:
-    found = trial_estimates(results)
+    found = trial_estimates(results, {})
     return dict(zip(found["quantity"], found["value"], strict=True))
 
 
@@ -73,7 +73,7 @@ def test_their_units_are_known(tmp_path: Path) -> None:
     run = run_on(tmp_path, TWO_GPUS)
     ticks = [of_gpu(1.0, "gpu0", 1.0, 1.0, 1.0)]
     run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks, energy_j=1.0)
-    found = trial_estimates(read_runs([run.finish()]))
+    found = trial_estimates(read_runs([run.finish()]), {})
     units = dict(zip(found["quantity"], found["unit"], strict=True))
     assert {name: units[name] for name in units if "gpu" in name or "energy" in name} == {
         "gpu0_utilisation_percent": "%", "gpu0_power_w": "W", "gpu0_memory_mib": "MiB", "gpu_utilisation_percent": "%",

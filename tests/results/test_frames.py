@@ -22,10 +22,14 @@ from tsuishi.base.errors import UserError
 from tsuishi.estimates.samples import Block, case_estimates, phase_estimates, trial_estimates
 from tsuishi.results import schema
 from tsuishi.results.frames import outcomes, read_runs
+from tsuishi.specs.source import Epochs
+
+
+WHOLE = Epochs(case={}, images=50_000, count=100)
 
 
 def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:
-    return {one.quantity: one for one in phase_estimates(phases, batch_size, epochs=True)}[quantity]
+    return {one.quantity: one for one in phase_estimates(phases, batch_size, WHOLE)}[quantity]
 
 
 # Three blocks of 10 steps of 100 images at 0.1, 0.2 and 0.6 s a step.
@@ -55,13 +59,13 @@ def test_the_last_partial_batch_counts_as_a_step() -> None:
     assert estimate(MEASURE, "median_epoch_s", batch_size=30000).value == pytest.approx(2 * 0.2)
 
 
-def test_inference_has_no_epochs() -> None:
-    assert not {one.quantity for one in phase_estimates(MEASURE, 100, epochs=False)} & {"median_epoch_s"}
+def test_what_no_source_trained_has_no_epochs() -> None:
+    assert not {one.quantity for one in phase_estimates(MEASURE, 100, None)} & {"median_epoch_s"}
 
 
 def test_whole_epochs_are_taken_as_they_are() -> None:
     phases = {"epoch": [Block(391, 50000, 20.0), Block(391, 50000, 14.0), Block(391, 50000, 16.0)]}
-    found = {one.quantity: one for one in phase_estimates(phases, 128, True)}
+    found = {one.quantity: one for one in phase_estimates(phases, 128, WHOLE)}
     assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (20.0, False)
     assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(15.0), False)
     assert found["total_s"].value == pytest.approx(20 + 99 * 15)
@@ -75,6 +79,22 @@ def test_shortened_epochs_are_brought_to_50000_images_by_their_later_steps() -> 
     assert estimate(phases, "median_epoch_s", 128).value == pytest.approx(391 * 0.31)
     assert estimate(phases, "first_epoch_s", 128).value == pytest.approx(8.0 + 371 * 0.31)
     assert estimate(phases, "first_epoch_s", 128).derived
+
+
+def test_epochs_of_which_no_source_says_how_long_they_are_stay_as_they_were_run() -> None:
+    phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0), Block(20, 2560, 6.4)]}
+    found = {one.quantity: one for one in phase_estimates(phases, 128, None)}
+    assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (8.0, False)
+    assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(6.2), False)
+    assert "total_s" not in found
+
+
+def test_without_the_number_of_epochs_there_is_no_total() -> None:
+    phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0)]}
+    whole = Epochs(case={}, images=60_000)
+    found = {one.quantity: one.value for one in phase_estimates(phases, 128, whole)}
+    assert found["median_epoch_s"] == pytest.approx(469 * 0.3)
+    assert "total_s" not in found
 
 
 @given(st.lists(st.floats(1e-6, 1e4), min_size=1, max_size=30))
@@ -150,7 +170,7 @@ def test_runs_of_two_machines_stand_side_by_side(tmp_path: Path) -> None:
     for run in (first, second):
         run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 1.0)])
     results = read_runs([first.finish(), second.finish()])
-    assert sorted(case_estimates(trial_estimates(results))["column"]) == [f"{TF} on machine 1", f"{TF} on machine 2"]
+    assert sorted(case_estimates(trial_estimates(results, {}))["column"]) == [f"{TF} on machine 1", f"{TF} on machine 2"]
 
 
 def test_a_value_of_the_wrong_type_names_table_and_column(tmp_path: Path) -> None:
@@ -175,5 +195,5 @@ def test_unprintable_characters_become_visible(text: str, seen: str) -> None:
 
 
 def _cases(run: SyntheticRun, quantity: str) -> list[Any]:
-    found = case_estimates(trial_estimates(read_runs([run.finish()])))
+    found = case_estimates(trial_estimates(read_runs([run.finish()]), {}))
     return list(found[found["quantity"] == quantity].itertuples())

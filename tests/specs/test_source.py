@@ -6,7 +6,7 @@ import pytest
 
 from tests.synthetic_run import conv2d_case, training_case
 from tsuishi.base.errors import UserError
-from tsuishi.specs.source import Number, read_source, read_sources
+from tsuishi.specs.source import Number, epochs_of, read_source, read_sources
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -49,6 +49,21 @@ def test_the_conv2d_tables_keep_every_printed_digit() -> None:
     assert found["v100", 1] == 14.897803307
     assert found["k80", 4] == 0.690669060
     assert found["cpu", None] == 0.222
+
+
+def test_a_source_says_what_a_whole_training_is_and_of_which_cases() -> None:
+    sources = read_sources(PUBLISHED)
+
+    def whole(**axes: str) -> tuple[int, int | None] | None:
+        found = epochs_of(sources, training_case(128, **axes).axes)
+        return (found.images, found.count) if found else None
+
+    assert whole() == (50_000, 100)
+    assert whole(mode="inference") is None
+    assert whole(suite="batch_throughput") == (50_000, None)
+    assert whole(suite="batch_throughput", model="mlp") is None
+    assert whole(suite="mine") is None
+    assert {number.epochs.steps(128) for number in numbers("torch-2080ti") if number.epochs} == {391}
 
 
 def test_numbers_match_the_cases_they_were_measured_for_and_no_others() -> None:

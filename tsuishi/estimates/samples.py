@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -13,10 +13,7 @@ from tsuishi.estimates.gpu_use import gpu_quantities
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows
 from tsuishi.results.reader import TRIAL
 from tsuishi.specs.quantities import MEASURED, QUANTITIES
-
-# The images of an epoch of CIFAR-10, and the epochs that the sources of 2019 ran.
-EPOCH_IMAGES = 50_000
-EPOCHS = 100
+from tsuishi.specs.source import Epochs
 
 _UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
 _QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
@@ -61,21 +58,24 @@ def unit_of(quantity: str) -> str:
     return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
 
 
-def phase_estimates(phases: dict[str, list[Block]], batch_size: int | None, epochs: bool) -> Iterator[Estimate]:
+def phase_estimates(
+    phases: dict[str, list[Block]], batch_size: int | None, whole: Epochs | None, from_steps: bool = True
+) -> Iterator[Estimate]:
     """The estimates of a trial from its blocks by phase. Times are in seconds, throughput in images/s.
 
     For each phase the median over blocks of the seconds per step (docs/method.md, "From blocks to intervals").
-    `epochs`: whether an epoch of CIFAR-10 may be derived from its steps.
+    `whole`: the whole training, of which the trial may be a part; without it epochs stay as they were run.
+    `from_steps`: whether epochs may be derived from steps.
     """
     for phase, blocks in phases.items():
         if phase == "epoch":
-            yield from _timed_epochs(blocks, batch_size)
+            yield from _timed_epochs(blocks, batch_size, whole)
         else:
             yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
         if phase in ("measure", "step", "epoch"):
             yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
-    if epochs and batch_size and "measure" in phases:
-        yield from _derived_epochs(phases, batch_size)
+    if whole and from_steps and batch_size and "measure" in phases:
+        yield from _derived_epochs(phases, whole.steps(batch_size))
 
 
 def _median_over(
@@ -131,17 +131,17 @@ def work_estimates(
         yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)
 
 
-def _timed_epochs(epochs: list[Block], batch_size: int | None) -> Iterator[Estimate]:
-    """Epochs that a trial ran. A shortened epoch is extended to 50,000 images by its later steps, and marked derived.
+def _timed_epochs(epochs: list[Block], batch_size: int | None, whole: Epochs | None) -> Iterator[Estimate]:
+    """Epochs that a trial ran. A shortened epoch is extended to the whole by its later steps, and marked derived.
 
-    The total is the first epoch + 99 x the mean of the later epochs (docs/method.md, "Steady protocol" 4).
+    The total of n epochs is the first + (n - 1) x the mean of the later ones (docs/method.md, "Steady protocol" 4).
     """
     first, later = epochs[0], epochs[1:]
 
     def full_steps(epoch: Block) -> float:
-        if epoch.images >= EPOCH_IMAGES or not epoch.images:
+        if whole is None or epoch.images >= whole.images or not epoch.images:
             return epoch.steps
-        return math.ceil(EPOCH_IMAGES / batch_size) if batch_size else epoch.steps * EPOCH_IMAGES / epoch.images
+        return whole.steps(batch_size) if batch_size else epoch.steps * whole.images / epoch.images
 
     derived = any(full_steps(epoch) != epoch.steps for epoch in epochs)
     step_s = statistics.median([epoch.step_s for epoch in later or epochs])
@@ -149,13 +149,13 @@ def _timed_epochs(epochs: list[Block], batch_size: int | None) -> Iterator[Estim
     yield Estimate("first_epoch_s", first_s, None, None, 1, derived)
     if later:
         yield _median_over("median_epoch_s", later, lambda epoch: epoch.step_s * full_steps(epoch), derived)
-        total_s = first_s + (EPOCHS - 1) * statistics.fmean(epoch.step_s * full_steps(epoch) for epoch in later)
-        yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != EPOCHS)
+    if later and whole and whole.count:
+        total_s = first_s + (whole.count - 1) * statistics.fmean(epoch.step_s * full_steps(epoch) for epoch in later)
+        yield Estimate("total_s", total_s, None, None, len(epochs), derived or len(epochs) != whole.count)
 
 
-def _derived_epochs(phases: dict[str, list[Block]], batch_size: int) -> Iterator[Estimate]:
-    """Epochs that nobody ran: ceil(50,000 / batch) median steps; the first epoch has the trial's first two steps."""
-    steps = math.ceil(EPOCH_IMAGES / batch_size)
+def _derived_epochs(phases: dict[str, list[Block]], steps: int) -> Iterator[Estimate]:
+    """Epochs that nobody ran: so many median steps; the first epoch has the trial's first two steps."""
     epoch = _median_over("median_epoch_s", phases["measure"], lambda block: block.step_s * steps, derived=True)
     if "first_step" in phases and "second_step" in phases and steps >= 2:
         start_s = phases["first_step"][0].step_s + phases["second_step"][0].step_s
@@ -171,19 +171,23 @@ def energy_estimates(phases: dict[str, list[Block]], energy_j: float) -> Iterato
         yield Estimate("energy_per_image_j", energy_j / images, None, None, 1)
 
 
-def trial_estimates(results: Results) -> pd.DataFrame:
-    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived."""
+def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFrame:
+    """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived.
+
+    `epochs`: by case id, the whole training of the cases that a source trained.
+    """
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
     gpu_use, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
     trials = results.counting[results.counting["status"] == "ok"]
     rows: list[tuple[Any, ...]] = []
     counts = []
-    for trial in named_rows(trials[["mode", "model", "batch_size", "energy_j"]].reset_index(names=TRIAL)):
+    for trial in named_rows(trials[["case_id", "batch_size", "energy_j"]].reset_index(names=TRIAL)):
         batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
         blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
         values = {name: value for name, (value, _) in reported.items()}
-        estimates = [*phase_estimates(blocks, batch_size, epochs=_trains_on_cifar10(trial, values))]
+        whole, from_steps = epochs.get(trial.case_id), _takes_no_image_twice(values)
+        estimates = [*phase_estimates(blocks, batch_size, whole, from_steps)]
         estimates += work_estimates(blocks, values, batch_size)
         estimates += [Estimate(name, value, None, None, 1) for name, value in gpu_use.get(trial.trial, {}).items()]
         estimates += energy_estimates(blocks, trial.energy_j)
@@ -196,10 +200,9 @@ def trial_estimates(results: Results) -> pd.DataFrame:
     return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
 
 
-def _trains_on_cifar10(trial: Any, metrics: dict[str, float]) -> bool:
-    """False for inference, for the network for MNIST, and for towers that all get the same batch: other epochs."""
-    every_image_once = metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
-    return trial.mode != "inference" and trial.model != "mlp" and every_image_once
+def _takes_no_image_twice(metrics: dict[str, float]) -> bool:
+    """False where all devices get the same batch: an epoch then has another number of steps."""
+    return metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
 
 
 def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[float, str]]]:

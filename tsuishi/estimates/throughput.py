@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import student
-from tsuishi.estimates.samples import EPOCH_IMAGES
+from tsuishi.specs.source import Epochs
 
 # A step time so far off the line is no scatter: it shows another algorithm, or another kind of memory.
 KINK_PERCENT = 5.0
@@ -126,15 +126,14 @@ def _ratio_interval(above: tuple[float, float], below: tuple[float, float], cova
     return Interval((middle - half) / (1 - g), (middle + half) / (1 - g))
 
 
-def step_time(quantities: Mapping[str, float], batch_size: int) -> float | None:
-    """Seconds per step from the quantities of a case: its step, or its epoch over ceil(50,000 / batch) steps.
-
-    None where it has neither.
-    """
+def step_time(quantities: Mapping[str, float], axes: Mapping[str, Any], epochs: Epochs | None) -> float | None:
+    """Seconds per step of a case: its step, or its epoch over the steps of an epoch; None where neither is known."""
+    if "batch_size" not in axes:
+        return None
     if "step_s" in quantities:
         return quantities["step_s"]
-    if "median_epoch_s" in quantities:
-        return quantities["median_epoch_s"] / math.ceil(EPOCH_IMAGES / batch_size)
+    if "median_epoch_s" in quantities and epochs:
+        return quantities["median_epoch_s"] / epochs.steps(int(axes["batch_size"]))
     return None
 
 
@@ -143,15 +142,13 @@ def line(series: str, axes: Mapping[str, Any]) -> Line:
     return Line(series, tuple((axis, axes[axis]) for axis in LINE_AXES if axis in axes))
 
 
-def lines(cases: Iterable[tuple[str, Mapping[str, Any], Mapping[str, float]]]) -> dict[Line, list[tuple[int, float]]]:
-    """The points (batch size, seconds) of every line with two points or more. A case is (series, axes, quantities).
+def lines(cases: Iterable[tuple[str, Mapping[str, Any], float | None]]) -> dict[Line, list[tuple[int, float]]]:
+    """The points (batch size, seconds) of every line with two points or more. A case is (series, axes, seconds a step).
 
-    A case that ran out of memory has no quantities, so it is no point.
+    A case that ran out of memory has no time, so it is no point.
     """
     points: dict[Line, list[tuple[int, float]]] = {}
-    for series, axes, quantities in cases:
-        if "batch_size" in axes:
-            seconds = step_time(quantities, axes["batch_size"])
-            if seconds:
-                points.setdefault(line(series, axes), []).append((axes["batch_size"], seconds))
+    for series, axes, step_s in cases:
+        if step_s:
+            points.setdefault(line(series, axes), []).append((axes["batch_size"], step_s))
     return {key: of_line for key, of_line in points.items() if len(of_line) > 1}

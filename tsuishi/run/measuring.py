@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 
 from tsuishi.base import exclusion
 from tsuishi.base.units import duration
@@ -20,7 +21,7 @@ from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Findings, Rounds
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
-from tsuishi.specs.source import read_sources
+from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.trial_id import TrialId
 
 
@@ -52,7 +53,7 @@ class Measuring:
         left: Sequence[PlannedTrial] = (),
     ) -> None:
         """Rounds, as long as there is time. `left`: those of the plan that have no finding yet."""
-        session, ledger, findings = self.session, Ledger(self.run), Findings(self.run, self._is_judged)
+        session, ledger, findings = self.session, Ledger(self.run), Findings(self.run, self._is_judged, self._sources)
         ledger.begin(session.clock, self.expected_s)
         left_s = session.left_for_trials_s()
         session.screen.say(f"run {self.run.id}: {duration(max(0.0, left_s))} for trials, in {self.run.path}")
@@ -71,13 +72,17 @@ class Measuring:
             if begun:
                 ledger.end(begun[0], max(0.0, session.left_for_trials_s()))
 
+    @cached_property
+    def _sources(self) -> tuple[Source, ...]:
+        return read_sources(self.session.rooms.published)
+
     def _is_judged(self, asked: Asked) -> bool:
         """Whether the report, if it were made now, would have a verdict on a claim."""
         from tsuishi.verdicts.answers import answers
         from tsuishi.verdicts.evidence import Evidence
         from tsuishi.verdicts.judge import judge
 
-        evidence = Evidence([self.run], read_sources(self.session.rooms.published))
+        evidence = Evidence([self.run], self._sources)
         states = {answer.asked.id: answer.state for answer in answers(evidence, judge(evidence))}
         return states.get(asked.id) != "open"
 

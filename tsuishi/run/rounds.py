@@ -19,6 +19,7 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import read_trials
 from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.trial_id import TrialId
 
 # An expected duration may be exceeded by so much before a trial no longer fits.
@@ -46,12 +47,18 @@ class CellFindings:
 class Findings:
     """What every cell of a run came to so far, read from its trials as they are committed.
 
-    `judged` says whether the run so far has a verdict on a claim. What an earlier session left unfinished is as good as
-    not tried.
+    `judged` says whether the run so far has a verdict on a claim; `sources`, what a whole training is. What an earlier
+    session left unfinished is as good as not tried.
     """
 
-    def __init__(self, run: RunDirectory, judged: Callable[[Asked], bool] = lambda asked: True) -> None:
+    def __init__(
+        self,
+        run: RunDirectory,
+        judged: Callable[[Asked], bool] = lambda asked: True,
+        sources: Sequence[Source] = (),
+    ) -> None:
         self._run = run
+        self._sources = sources
         self._judged = judged
         # By question, and by the number of trials at which it was looked at.
         self._verdicts: dict[tuple[str, int], bool] = {}
@@ -116,14 +123,14 @@ class Findings:
         if trial["status"] == "ok":
             axes = self._run.record(trial["case_record"])
             try:
-                values = _values(path, axes.get("batch_size"))
+                values = _values(path, axes.get("batch_size"), epochs_of(self._sources, axes))
             except (KeyError, TypeError, ValueError, ArithmeticError) as error:
                 raise UserError(f"{path}: a table of it holds no numbers: {error}; remove the trial") from error
             for quantity, value in values.items():
                 findings.values.setdefault(quantity, {})[trial["repetition"]] = value
 
 
-def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
+def _values(trial: Path, batch_size: int | None, whole: Epochs | None) -> dict[str, float]:
     """The quantities of a finished trial, as the report reckons them."""
     from tsuishi.estimates.samples import Block, phase_estimates, work_estimates
 
@@ -133,7 +140,8 @@ def _values(trial: Path, batch_size: int | None) -> dict[str, float]:
         block = Block(int(row["steps"]), int(row["images"]), float(row["seconds"]))
         phases.setdefault(row["phase"], []).append(block)
     metrics = {row["name"]: float(row["value"]) for row in rows["metrics"]}
-    estimates = [*phase_estimates(phases, batch_size, epochs=False), *work_estimates(phases, metrics, batch_size)]
+    estimates = [*phase_estimates(phases, batch_size, whole, from_steps=False)]
+    estimates += work_estimates(phases, metrics, batch_size)
     return {**metrics, **{estimate.quantity: estimate.value for estimate in estimates}}
 
 

@@ -5,18 +5,19 @@ table, whose columns are axes (which case) and quantities (what was found), see 
 A number belongs to every case that has all the axes it gives: an axis left out matches anything.
 """
 
+import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, ValidationError, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import AXES, Case
-from tsuishi.specs.claims import Claim, Texts
+from tsuishi.specs.claims import Claim, Selection, Texts, selected
 from tsuishi.specs.quantities import GPUS, QUANTITIES, imbalance
 
 
@@ -44,6 +45,18 @@ def _as_entry(value: Any) -> Any:
 
 # What stands in one column of a row.
 Entry = Annotated[str | int | float | tuple[float, ...], BeforeValidator(_as_entry)]
+
+
+class Epochs(toml.Spec):
+    """The whole training of the cases that `case` selects: images of an epoch, and how many epochs if that is known."""
+
+    case: Selection
+    images: PositiveInt
+    count: PositiveInt | None = None
+
+    def steps(self, batch_size: int) -> int:
+        """How many batches an epoch has; the last one may be smaller."""
+        return math.ceil(self.images / batch_size)
 
 
 class Numbers(toml.Spec):
@@ -106,7 +119,8 @@ class Numbers(toml.Spec):
 class Number:
     """One published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
 
-    `readings` are what it is the median of; none where it follows from other numbers of its row.
+    `readings` are what it is the median of; none where it follows from other numbers of its row. `epochs`: what the
+    source trained in the case, where it did.
     """
 
     source: str
@@ -117,6 +131,7 @@ class Number:
     note: str
     framework: str | None = None
     readings: tuple[float, ...] = ()
+    epochs: Epochs | None = None
 
     @property
     def key(self) -> str:
@@ -145,6 +160,8 @@ class Source(toml.Spec):
     # What a replication has to assume, because the source does not say it.
     assumed: tuple[Texts, ...] = ()
     notes: tuple[Texts, ...] = ()
+    # Shortened epochs, and epochs that follow from steps, are brought to these.
+    epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()
     claims: tuple[Claim, ...] = ()
 
@@ -174,10 +191,11 @@ class Source(toml.Spec):
         for table in self.numbers:
             for row in table.rows:
                 axes, readings = {"suite": table.suite, **table.axes(row)}, table.readings(row)
+                epochs = epochs_of([self], axes)
                 printed = {quantity: statistics.median(values) for quantity, values in readings.items()}
                 for quantity, value in {**printed, **_of_all_gpus(printed, memory_mib[table.hardware])}.items():
                     more = table.note, table.framework, readings.get(quantity, ())
-                    yield Number(self.name, table.hardware, axes, quantity, value, *more)
+                    yield Number(self.name, table.hardware, axes, quantity, value, *more, epochs)
 
 
 def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict[str, float]:
@@ -196,6 +214,11 @@ def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict
 
 def _key(source: str, hardware: str) -> str:
     return f"published_{source}_{hardware}".replace("-", "_")
+
+
+def epochs_of(sources: Iterable[Source], axes: Mapping[str, Any]) -> Epochs | None:
+    """What the first source that says it trained in a case; None where no source says it."""
+    return next((one for source in sources for one in source.epochs if selected(axes, one.case)), None)
 
 
 def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:

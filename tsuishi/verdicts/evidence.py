@@ -13,7 +13,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, outcomes, read_runs
 from tsuishi.results.reader import Read, recorded
 from tsuishi.specs.quantities import OF_ONE_GPU
-from tsuishi.specs.source import Source, hardware_by_key
+from tsuishi.specs.source import Source, epochs_of, hardware_by_key
 
 
 class Evidence:
@@ -29,7 +29,10 @@ class Evidence:
         self.workloads = _workloads(self.results)
 
         # What follows from it. `fractions` of limits: those too that cannot be told, as no limit was measured.
-        timed = trial_estimates(self.results)
+        epochs = {case_id: epochs_of(sources, axes) for case_id, axes in self.axes.items()}
+        # By case id: the whole training of a source, where it is of that case.
+        self.epochs = {case_id: whole for case_id, whole in epochs.items() if whole}
+        timed = trial_estimates(self.results, self.epochs)
         rates = roofline.with_axes(timed, self.results.trials)
         self.limits = roofline.measured_limits(rates)
         self.fractions = roofline.fractions(rates, self.limits)

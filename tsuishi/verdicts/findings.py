@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tsuishi.estimates.intervals import Term, case_terms
-from tsuishi.estimates.samples import EPOCH_IMAGES, EPOCHS
 from tsuishi.results.frames import dict_rows
 from tsuishi.specs.claims import Selection
-from tsuishi.specs.source import Source
+from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts.evidence import Evidence
 
 
@@ -30,7 +29,8 @@ class Finding:
     on_gpu: bool = True
     simulated: bool = False
     synthetic: bool = False
-    # Trained for fewer epochs, or on fewer images, than the sources did.
+    # The whole training of the source; and whether the trials trained for fewer epochs, or on fewer images.
+    epochs: Epochs | None = None
     shortened: bool = False
     gpu_memory_gib: float | None = None
     machine: str = ""
@@ -66,6 +66,7 @@ def measured_findings(evidence: Evidence) -> list[Finding]:
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
             simulated=any(trial["simulated"] is True for trial in of_case),
             synthetic=any(trial["synthetic"] is True for trial in of_case),
+            epochs=evidence.epochs.get(case_id),
             shortened=any(_shortened(evidence, trial) for trial in of_case),
             gpu_memory_gib=_gpu_memory_gib(evidence, of_case[0]["machine_record"]),
             machine=of_case[0]["machine_record"],
@@ -85,8 +86,12 @@ def _terms_by_case(evidence: Evidence) -> dict[tuple[str, str], tuple[dict[str, 
 
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     settings = evidence.results.details[trial["run_id"], trial["trial_id"]].get("settings") or {}
-    length = settings.get("epochs", EPOCHS), settings.get("train_images", EPOCH_IMAGES)
-    return bool(length[0] < EPOCHS or length[1] < EPOCH_IMAGES or settings.get("stop_at", 0) > 0)
+    whole = evidence.epochs.get(trial["case_id"])
+    if whole is None:
+        return bool(settings.get("stop_at", 0) > 0)
+    fewer = whole.count is not None and settings.get("epochs", whole.count) < whole.count
+    smaller = settings.get("train_images", whole.images) < whole.images
+    return bool(fewer or smaller or settings.get("stop_at", 0) > 0)
 
 
 def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
@@ -106,7 +111,10 @@ def published_findings(source: Source) -> dict[str, list[Finding]]:
     for number in source.flat():
         key = number.hardware, frozenset(number.axes.items())
         case = cases.setdefault(
-            key, Finding(number.hardware, number.axes, number.framework, {}, {}, ("ok",), partial=True)
+            key,
+            Finding(
+                number.hardware, number.axes, number.framework, {}, {}, ("ok",), epochs=number.epochs, partial=True
+            ),
         )
         case.values[number.quantity] = Term(number.value, 0, None)
         if number.value > 0:

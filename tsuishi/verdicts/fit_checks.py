@@ -82,9 +82,8 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
     """The term of `quantity`, where one is named; else that of a step, or of an epoch over its steps."""
     if quantity:
         return finding.logs.get(quantity)
-    batch_size = finding.axes.get("batch_size")
     for name, term in finding.logs.items():
-        seconds = throughput.step_time({name: math.exp(term.mean)}, batch_size) if batch_size else None
+        seconds = throughput.step_time({name: math.exp(term.mean)}, finding.axes, finding.epochs)
         if seconds:
             return term._replace(mean=math.log(seconds))
     return None

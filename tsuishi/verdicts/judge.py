@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 from tsuishi.specs.claims import Check, Claim, Verdict
-from tsuishi.specs.source import Source
+from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.evidence import Evidence
@@ -34,6 +34,7 @@ class Judgement:
 
     Where it is `not tested`, `hindrance` says why, and `outcomes` are those of findings that cannot support the claim
     (of simulated devices, say): they are shown and not judged. `trials`: where these are too few for a verdict.
+    `epochs`: the whole training of the cases, where a source trained.
     """
 
     source: str
@@ -43,6 +44,7 @@ class Judgement:
     outcomes: tuple[CheckResult | Missing, ...] = ()
     hindrance: Hindrance = ""
     trials: int | None = None
+    epochs: Epochs | None = None
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
     hindrance: Hindrance = "no cases"
     if selected or all(hindrances):
         hindrance = next((known for known in hindrances if known), "no cases")
-    return Judgement(source, claim, subject, "not tested", on_all, hindrance)
+    epochs = next((finding.epochs for finding in selected if finding.epochs), None)
+    return Judgement(source, claim, subject, "not tested", on_all, hindrance, epochs=epochs)
 
 
 def _selects(check: Check, finding: Finding) -> bool:

@@ -7,7 +7,7 @@ import pandas as pd
 
 from tsuishi.base.language import prose, t
 from tsuishi.report.charts import figures, sweeps
-from tsuishi.report.charts.sweeps import FIRST_AND_LATER, SWEEPS, Sweep, Variant
+from tsuishi.report.charts.sweeps import SWEEPS, Sweep, Variant
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
@@ -25,9 +25,10 @@ def curves(comparison: Comparison) -> View:
     for number, (sweep, count, variants) in enumerate(chosen, start=1):
         left_out = len(found) - number if number == MOST_CHARTS else 0
         shared, points = sweeps.sweep_points(variants, sweep)
-        title, name = t(sweep.title), f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
+        name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
+        caption = _caption(comparison, shared, points, left_out)
         chart = figures.sweep_chart(points, sweep, comparison.evidence.environments, hardware)
-        drawn.append(figures.block(chart, title, name, _caption(comparison, shared, points, left_out)))
+        drawn.append(figures.block(chart, _title(comparison, sweep), name, caption))
     return View(tuple(drawn))
 
 
@@ -36,11 +37,16 @@ def _found(comparison: Comparison) -> Iterator[tuple[Sweep, int, list[Variant]]]
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     for sweep in SWEEPS:
         found = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
-        if sweep.title == FIRST_AND_LATER:
-            # What the source did not run has a table (towers.py); a chart for each would bury the source's own.
+        if sweep.published_first:
             found = [variants for variants in found if any(map(_has_published, variants))] or found
         for count, variants in enumerate(found, start=1):
             yield sweep, count, variants
+
+
+def _title(comparison: Comparison, sweep: Sweep) -> str:
+    if sweep.of_epochs and comparison.epochs:
+        return t("Epoch of {images} images", images=f"{comparison.epochs.images:,}")
+    return t(sweep.title)
 
 
 def _has_published(variant: Variant) -> bool:

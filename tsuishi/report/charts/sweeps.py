@@ -37,15 +37,20 @@ class Sweep(NamedTuple):
     quantities: tuple[str, ...]
     # Whether lines are those of the throughput model, and not from point to point.
     fitted: bool = False
+    # Whether it is of whole epochs, whose length belongs into the title.
+    of_epochs: bool = False
+    # Whether charts without a published line are left out where others have one.
+    published_first: bool = False
 
 
 # What is drawn of a suite that has these quantities at two or more values of the axis.
 SWEEPS = (
-    Sweep(FIRST_AND_LATER, "devices", ("first_run_s", "later_run_s")),
+    # Runs that no source had are in a table; a chart for each would bury the source's own.
+    Sweep(FIRST_AND_LATER, "devices", ("first_run_s", "later_run_s"), published_first=True),
     Sweep(mark("Transfer and compute"), "devices", ("host_to_device_s", "compute_s", "device_to_host_s")),
     Sweep(mark("Step"), "batch_size", ("step_s",), fitted=True),
     Sweep(mark("Throughput"), "batch_size", ("throughput_images_per_s",)),
-    Sweep(mark("Epoch of 50,000 images"), "batch_size", ("first_epoch_s", "median_epoch_s")),
+    Sweep(mark("Epoch"), "batch_size", ("first_epoch_s", "median_epoch_s"), of_epochs=True),
 )
 
 Axes = dict[str, Any]
@@ -136,8 +141,8 @@ def _published_points(number: Number, variant: Axes, titles: dict[str, str], swe
     if any(variant.get(name) != value for name, value in fixed.items()):
         return
     if sweep.fitted and number.quantity == "median_epoch_s" and "batch_size" in number.axes:
-        step_s = throughput.step_time({number.quantity: number.value}, int(number.axes["batch_size"]))
-        number = replace(number, quantity="step_s", value=step_s or number.value)
+        step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
+        number = replace(number, quantity="step_s", value=step_s) if step_s else number
     if number.quantity not in sweep.quantities:
         return
     if rule or sweep.axis in number.axes:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import mark, t
+from tsuishi.estimates.throughput import step_time
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
     NOT_PLANNED,
@@ -15,7 +16,7 @@ from tsuishi.report.parts.wording import (
 )
 from tsuishi.results.frames import STATUSES, named_rows
 from tsuishi.specs.case import AXES
-from tsuishi.specs.source import Hardware, Number
+from tsuishi.specs.source import Epochs, Hardware, Number
 from tsuishi.verdicts.evidence import Evidence
 
 # What a fraction is a fraction of, by limits.Bound.
@@ -30,6 +31,13 @@ class Known(NamedTuple):
     axes: dict[str, Any]
     values: dict[str, float]
     simulated: bool
+    # The whole training of a source, where it is of this case.
+    epochs: Epochs | None = None
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds per step, also where only the time of an epoch is known."""
+        return step_time(self.values, self.axes, self.epochs)
 
 
 class Comparison:
@@ -122,6 +130,13 @@ class Comparison:
                 yield {**base, **ours, **published}
 
     @property
+    def epochs(self) -> Epochs | None:
+        """The whole training that the cases belong to; None where there is none, or where there are several."""
+        every = (self.evidence.epochs.get(case_id) for case_id in self.case_ids)
+        whole = {(one.images, one.count): one for one in every if one}
+        return next(iter(whole.values())) if len(whole) == 1 else None
+
+    @property
     def where(self) -> dict[str, str]:
         return {"suite": self.suite, "protocol": self.protocol}
 
@@ -131,7 +146,8 @@ class Comparison:
             part = self._parts.get((case_id, environment))
             if part is not None:
                 values = {row.quantity: row.estimate for row in part}
-                yield Known(environment, case_id, self.axes[case_id], values, self.simulated(case_id, environment))
+                simulated, epochs = self.simulated(case_id, environment), self.evidence.epochs.get(case_id)
+                yield Known(environment, case_id, self.axes[case_id], values, simulated, epochs)
 
     def theirs(self) -> list[Known]:
         """Every case that numbers of this suite were published of."""
@@ -155,7 +171,7 @@ def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware])
     for number in numbers:
         series = published_name(hardware[number.key].title)
         key = number.key, str(sorted(number.axes.items()))
-        known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False))
+        known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False, number.epochs))
         known.values[number.quantity] = number.value
     return list(found.values())
 

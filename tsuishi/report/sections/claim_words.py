@@ -13,7 +13,6 @@ from tsuishi.base.language import (
     t,
 )
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
-from tsuishi.estimates.samples import EPOCH_IMAGES, EPOCHS
 from tsuishi.report.parts.wording import case_text, digits, status_text
 from tsuishi.specs.case import AXES
 from tsuishi.specs.claims import Bounds, Check, Claim, Texts
@@ -162,11 +161,13 @@ def takes(judgement: Judgement) -> str:
         )
     if judgement.hindrance == "synthetic":
         return t("It is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
-    if judgement.hindrance == "shortened":
+    if judgement.hindrance == "shortened" and judgement.epochs and judgement.epochs.count:
         return t(
             "It is about the accuracy after {epochs} epochs of {images} images, and this trained less: --profile full.",
-            epochs=EPOCHS, images=f"{EPOCH_IMAGES:,}",
+            epochs=judgement.epochs.count, images=f"{judgement.epochs.images:,}",
         )  # fmt: skip
+    if judgement.hindrance == "shortened":
+        return t("It is about the accuracy after the whole training, and this trained less: --profile full.")
     if judgement.hindrance == "other hardware":
         memory = claim.scope.gpu_memory_gib if claim.scope else None
         return t(

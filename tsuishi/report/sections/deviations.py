@@ -6,13 +6,12 @@ from typing import Any
 from tsuishi.base.language import in_words, t
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
-from tsuishi.specs.source import Source
+from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
 # How sources call the frameworks that environments report.
+_OF_A_TRIAL = ("run_id", "trial_id", "case_id", "protocol")
 _FRAMEWORKS = {"pytorch": "torch", "tensorflow": "tensorflow"}
-# Settings by which a profile is shorter than the source: those that a literal trial used, and what the source ran.
-_EPOCHS, _IMAGES = 100, 50_000
 
 
 def deviations(evidence: Evidence) -> View:
@@ -45,21 +44,23 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
             yield t(
                 "Software: {ours} where the source had {theirs}.", ours=in_words(others), theirs=f"{name} {version}"
             )
-    yield from _length(evidence, zip(trials["run_id"], trials["trial_id"], trials["protocol"], strict=True))
+    yield from _length(evidence, source, zip(*(trials[name] for name in _OF_A_TRIAL), strict=True))
     if bool(trials["synthetic"].fillna(False).any()):
         yield t("Data: made up, of the same shape, in place of the source's.")
 
 
-def _length(evidence: Evidence, trials: Iterable[tuple[str, str, str]]) -> Iterator[str]:
-    """How much shorter literal training was."""
+def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
+    """How much shorter literal training was than the source's."""
     lengths = set()
-    for run_id, trial_id, protocol in trials:
-        trial = evidence.results.details[run_id, trial_id]
+    for run_id, trial_id, case_id, protocol in trials:
+        trial, whole = evidence.results.details[run_id, trial_id], epochs_of([source], evidence.axes[case_id])
         settings = trial.get("settings") or {}
-        if protocol == "literal" and any(phase["name"] == "epoch" for phase in trial.get("phases") or []):
-            lengths.add((settings.get("epochs", _EPOCHS), settings.get("train_images", _IMAGES)))
-    for epochs, images in sorted(lengths - {(_EPOCHS, _IMAGES)}):
+        trained = any(phase["name"] == "epoch" for phase in trial.get("phases") or [])
+        if protocol == "literal" and trained and whole and whole.count:
+            own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
+            lengths.add((own, (whole.count, whole.images)))
+    for (epochs, images), (all_epochs, all_images) in sorted(one for one in lengths if one[0] != one[1]):
         yield t(
             "Length: {epochs} epochs at most, of {images} images, instead of {all_epochs} of {all_images}.",
-            epochs=epochs, images=f"{images:,}", all_epochs=_EPOCHS, all_images=f"{_IMAGES:,}",
+            epochs=epochs, images=f"{images:,}", all_epochs=all_epochs, all_images=f"{all_images:,}",
         )  # fmt: skip

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tsuishi.base.language import t
+from tsuishi.base.language import in_words, t
 from tsuishi.estimates import throughput
 from tsuishi.estimates.throughput import Fit, Interval, Line, Residual
 from tsuishi.report.parts.blocks import Block, Section, Text, View
@@ -25,6 +25,7 @@ from tsuishi.verdicts.evidence import Evidence
 # More are not read one by one.
 _MOST_POINTS = 100
 _PRINTED = tuple(throughput.PRINTED.values())
+_EPOCHS = ("median_epoch_s",)
 _PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
 
 
@@ -48,7 +49,13 @@ def published_section(evidence: Evidence) -> Section:
         for suite in suites
     ]
     title = t("The throughput model of every published table over batch sizes")
-    text = t("Reckoned from the printed numbers alone: steps of an epoch are 50,000 over the batch size, rounded up.")
+    lengths = sorted({number.epochs.images for number in numbers if number.epochs and number.quantity in _EPOCHS})
+    text = t("Reckoned from the printed numbers alone.")
+    if lengths:
+        text = t(
+            "Reckoned from the printed numbers alone: steps of an epoch are {images} over the batch size, rounded up.",
+            images=in_words(f"{images:,}" for images in lengths),
+        )
     rows = {
         "throughput_model": [row for fits in found for row in fits.rows()],
         "residuals": [row for fits in found for row in fits.residuals()],
@@ -63,7 +70,7 @@ class Fits:
     def __init__(self, known: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
         self._where, self._published = where, published
         self._simulated = {throughput.line(one.series, one.axes) for one in known if one.simulated}
-        self.points = throughput.lines((one.series, one.axes, one.values) for one in known)
+        self.points = throughput.lines((one.series, one.axes, one.step_s) for one in known)
         self._fits = {line: throughput.fit(of_line) for line, of_line in self.points.items()}
         # As printed, where a source has no more than the line's parameters: ideal speed, cost time.
         self._printed = {

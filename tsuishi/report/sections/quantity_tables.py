@@ -17,14 +17,16 @@ from tsuishi.report.parts.wording import (
 )
 from tsuishi.report.sections import limit_words
 from tsuishi.specs.quantities import OF_ONE_GPU, QUANTITIES
+from tsuishi.specs.source import Epochs
 
+_EPOCHS = mark("Epochs")
 # Quantities that are read together, besides those that an explanation names; all others come last.
 _TOGETHER = {
     FIRST_AND_LATER: ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
     mark("Steps"): ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
-    mark("Epochs of 50,000 images"): ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
+    _EPOCHS: ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
     mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
     mark("Energy"): ("energy_per_image_j",),
     mark("GPUs while it was measured"): tuple(name for name in QUANTITIES if "gpu" in name and name not in OF_ONE_GPU),
@@ -78,7 +80,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     notes = _notes(comparison, quantities)
     if len(case_ids) < len(comparison.case_ids):
         notes.append(t("Cases without any of these are left out; what became of them is in the first table."))
-    return Table(columns, rows, t(title), groups, folded, notes)
+    return Table(columns, rows, _title(comparison, title), groups, folded, notes)
 
 
 def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
@@ -94,5 +96,24 @@ def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
             t("n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.")
         )
     if (rows["derived"] & (rows["unit"] == "s")).any():
-        notes.append(t("† derived: no full epoch of 50,000 images (or not all 100 epochs) was run."))
+        notes.append(_derived(comparison.epochs))
     return notes
+
+
+def _title(comparison: Comparison, title: str) -> str:
+    if title == _EPOCHS and comparison.epochs:
+        return t("Epochs of {images} images", images=f"{comparison.epochs.images:,}")
+    return t(title)
+
+
+def _derived(epochs: Epochs | None) -> str:
+    if epochs is None:
+        return t("† derived: no full epoch (or not all of them) was run.")
+    images = f"{epochs.images:,}"
+    if epochs.count is None:
+        return t("† derived: no full epoch of {images} images was run.", images=images)
+    return t(
+        "† derived: no full epoch of {images} images (or not all {epochs} epochs) was run.",
+        images=images,
+        epochs=epochs.count,
+    )

@@ -7,7 +7,6 @@ import pandas as pd
 
 from tsuishi.base.language import mark, prose, t
 from tsuishi.estimates import scaling
-from tsuishi.estimates.samples import EPOCH_IMAGES
 from tsuishi.estimates.scaling import Scaling
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
@@ -47,9 +46,9 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
         if (speed := one.values.get("distinct_images_per_s", one.values.get("throughput_images_per_s")))
     ]
     published = [
-        scaling.SpeedPoint(one.series, one.axes, EPOCH_IMAGES / one.values["median_epoch_s"], False)
+        scaling.SpeedPoint(one.series, one.axes, one.epochs.images / one.values["median_epoch_s"], False)
         for one in comparison.theirs()
-        if "median_epoch_s" in one.values
+        if one.epochs and "median_epoch_s" in one.values
     ]
     ours = list(scaling.scalings(measured))
     return [*ours, *scaling.scalings(published)] if ours else []
