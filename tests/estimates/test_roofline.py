@@ -16,13 +16,13 @@ from tests.synthetic_run import (
     work,
 )
 from tsuishi.estimates import roofline as limits
-from tsuishi.estimates.roofline import Device, Limits, roofline
+from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
 from tsuishi.estimates.samples import Block, work_estimates
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
-DEVICE = Limits({"fp32": 100.0, "fp16": 1000.0}, 10.0)
+DEVICE = DeviceLimits({"fp32": 100.0, "fp16": 1000.0}, 10.0)
 
 
 def rates(phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None = None) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def test_the_fraction_is_of_the_nearer_limit(
 
 def test_without_a_limit_for_the_precision_or_the_memory_there_is_no_fraction() -> None:
     assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, DEVICE, "bf16", 1) is None
-    assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, Limits({"fp32": 1.0}, None), "fp32", 1) is None
-    assert roofline({"flops_per_s": 1.0}, Limits({"fp32": 4.0}, None), "fp32", 1) == (0.25, "arithmetic")
+    assert roofline({"flops_per_s": 1.0, "bytes_per_s": 1.0}, DeviceLimits({"fp32": 1.0}, None), "fp32", 1) is None
+    assert roofline({"flops_per_s": 1.0}, DeviceLimits({"fp32": 4.0}, None), "fp32", 1) == (0.25, "arithmetic")
 
 
 def add_limits(run: SyntheticRun) -> None:
@@ -98,7 +98,7 @@ def add_limits(run: SyntheticRun) -> None:
 def test_limits_are_the_best_of_all_environments_on_the_machine(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     add_limits(run)
-    assert Evidence([run.finish()], ()).limits == {Device(run.machine, "cpu"): Limits({"fp32": 200.0}, 40.0)}
+    assert Evidence([run.finish()], ()).limits == {Device(run.machine, "cpu"): DeviceLimits({"fp32": 200.0}, 40.0)}
 
 
 def fractions(run: SyntheticRun, suite: str = "multi_gpu_scaling") -> list[Any]:

@@ -3,7 +3,8 @@
 Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
 Communications of the ACM 52(4), 2009: F floating-point operations and Q bytes between a device and its memory take at
 least max(F / P, Q / B) seconds, P being the device's most operations and B its most bytes a second. Here P and B are
-not a data sheet's but measured: the best that suite device_limits reached, in any environment, on the same machine.
+not a data sheet's but measured: the best of cases that are one operation alone, in any environment, on the same
+machine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,7 +14,6 @@ import pandas as pd
 
 from tsuishi.results.frames import dict_rows
 
-SUITE = "device_limits"
 # The precision whose products a case is held against; without an axis it computes in FP32.
 _PRODUCT_OF = {"amp_fp16": "fp16", "amp_bf16": "bf16", "": "fp32"}
 
@@ -30,7 +30,7 @@ class Device(NamedTuple):
     name: str
 
 
-class Limits(NamedTuple):
+class DeviceLimits(NamedTuple):
     """P of one device by precision, in FLOP/s; B of its memory in B/s (reads and writes), None where not measured."""
 
     flops_per_s: dict[str, float]
@@ -44,17 +44,17 @@ class Fraction(NamedTuple):
     bound: Bound
 
 
-def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, Limits]:
-    """The best of suite device_limits by device, from rows of rates (see `with_axes`).
+def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLimits]:
+    """The best rates by device, from rows of rates (see `with_axes`) of cases that are one operation alone.
 
-    P is the best flops_per_s of a matmul, B the best bytes_per_s of a memory_copy. Other suites' rates are no limits,
+    P is the best flops_per_s of a matmul, B the best bytes_per_s of a memory_copy. Rates of other cases are no limits,
     however high: a rate above all limits is worth knowing.
     """
-    found: dict[Device, Limits] = {}
+    found: dict[Device, DeviceLimits] = {}
     for row in rates:
-        if row["suite"] == SUITE:
+        if row["operation"]:
             device = Device(row["machine_record"], row["device"])
-            limits = found.setdefault(device, Limits({}, None))
+            limits = found.setdefault(device, DeviceLimits({}, None))
             if row["operation"] == "matmul" and row["quantity"] == "flops_per_s":
                 best = limits.flops_per_s.get(row["precision"], 0.0)
                 limits.flops_per_s[row["precision"]] = max(best, row["value"])
@@ -63,7 +63,7 @@ def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, Limits]:
     return found
 
 
-def roofline(rates: Mapping[str, float], limits: Limits, precision: str, devices: int) -> Fraction | None:
+def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, devices: int) -> Fraction | None:
     """max(F / P, Q / B) over the measured time, from the rates F and Q over that time (flops_per_s, bytes_per_s).
 
     P and B count `devices` times. None where there is no limit for a rate. A fraction is not clipped at 1: work that
@@ -83,8 +83,8 @@ def roofline(rates: Mapping[str, float], limits: Limits, precision: str, devices
     return max(fractions, default=None)
 
 
-def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, Limits]) -> list[dict[str, Any]]:
-    """A row for every trial that has rates (see `with_axes`) and is not of suite device_limits itself.
+def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
+    """A row for every trial that has rates (see `with_axes`) and is not one operation alone.
 
     It is a row of estimates (estimates.trial_estimates) of quantity fraction_of_limit, and `bound`. `value` is None
     where no limit was measured; `low` and `high` are what the blocks' spread of the nearer rate makes of it. Simulated
@@ -92,7 +92,7 @@ def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, Limits
     """
     by_trial: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
     for row in rates:
-        if row["suite"] != SUITE:
+        if not row["operation"]:
             by_trial.setdefault((row["run_id"], row["trial_id"]), {})[row["quantity"]] = row
     return [_fraction_row(found, limits) for found in by_trial.values()]
 
@@ -105,11 +105,11 @@ def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, A
     return dict_rows(merged)
 
 
-def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device, Limits]) -> dict[str, Any]:
+def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device, DeviceLimits]) -> dict[str, Any]:
     """The row of one trial, from its rows of rates by quantity."""
     some = next(iter(found.values()))
     devices = 1 if pd.isna(some["devices"]) or some["simulated"] is True else int(some["devices"])
-    of_device = limits.get(Device(some["machine_record"], some["device"]), Limits({}, None))
+    of_device = limits.get(Device(some["machine_record"], some["device"]), DeviceLimits({}, None))
     values = {quantity: row["value"] for quantity, row in found.items()}
     fraction = roofline(values, of_device, some["precision"], devices)
     row = {**some, "quantity": "fraction_of_limit", "unit": "1", "derived": True}
@@ -121,7 +121,7 @@ def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device
     return {**row, **spread, "blocks": nearer["blocks"], "bound": fraction.bound}
 
 
-def rows(limits: Mapping[Device, Limits]) -> list[dict[str, Any]]:
+def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
     """For limits.csv: a row per limit, with COLUMNS."""
     found: list[dict[str, Any]] = []
     for device, of_device in sorted(limits.items()):

@@ -1,6 +1,6 @@
 """Whether this device computes what it should with this framework: for GPUs newer than the framework's own code.
 
-A matrix product, a convolution with its gradients, and one training step of the case's network (parity.py), each
+A matrix product, a convolution with its gradients, and one training step of a network (parity.py), each
 against float64 on the CPU. Metrics are errors relative to the largest magnitude: matmul_relative_error,
 convolution_relative_error, convolution_input_gradient_relative_error, convolution_filter_gradient_relative_error, and
 parity's. Raises ArithmeticError at the first that is more than rounding; what does not compute raises its own error.
@@ -16,6 +16,19 @@ from experiments.parity import TOLERANCE, Errors, relative
 # Large enough that libraries take the kernels they take for real work.
 MATRIX = 512
 IMAGES, CHANNELS, PIXELS, FILTERS, FILTER = 8, 16, 24, 32, 3
+# The training step.
+STEP = {
+    "protocol": "steady",
+    "mode": "training",
+    "model": "cnn10",
+    "layout": "native",
+    "strategy": "none",
+    "devices": 1,
+    "nodes": 1,
+    "batch_size": 8,
+    "precision": "fp32",
+    "execution": "native",
+}
 
 
 def run(request, emitter):
@@ -29,6 +42,7 @@ def run(request, emitter):
             emitter.metric(error.name, error.value, "1")
             if not error.value <= error.tolerance:
                 raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
+    request.case.update(STEP)
     parity.run(request, emitter)
 
 

@@ -1,6 +1,6 @@
 """What a reader of fractions of limits is told."""
 
-from tsuishi.estimates.roofline import Device, Limits
+from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.sections import limit_words
 
 
@@ -12,7 +12,10 @@ def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
 
 
 def test_notes_say_what_the_limits_are() -> None:
-    found = {Device("m", "A"): Limits({"fp32": 2e11, "bf16": 1.5e13}, 3e12), Device("n", "B"): Limits({}, None)}
+    found = {
+        Device("m", "A"): DeviceLimits({"fp32": 2e11, "bf16": 1.5e13}, 3e12),
+        Device("n", "B"): DeviceLimits({}, None),
+    }
     assert limit_words.notes([0.5], found)[1] == (
         "The best rates: A: 15.00\u00a0TFLOP/s in bf16, 200.0\u00a0GFLOP/s in fp32, 3.000\u00a0TB/s; "
         "B: memory not measured."

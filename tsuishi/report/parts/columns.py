@@ -235,7 +235,7 @@ TABLES: dict[str, Columns] = {
         Column("device", "string", "what computed: cpu, or the GPU's name"),
         _QUANTITY,
         *_axes("precision"),
-        Column("value", "number", "the best that suite device_limits reached, in the quantity's unit"),
+        Column("value", "number", "the best of a matrix product or of a copy, in the quantity's unit"),
     ),
     "environments": (
         Column("field", "string", "what of it"),

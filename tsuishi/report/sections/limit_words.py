@@ -3,18 +3,19 @@
 from collections.abc import Mapping, Sequence
 
 from tsuishi.base.language import t
-from tsuishi.estimates.roofline import Device, Limits
+from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.parts.wording import digits
 
 
-def notes(values: Sequence[float | None], limits: Mapping[Device, Limits]) -> list[str]:
+def notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits]) -> list[str]:
     """What a reader of these fractions has to know; None is one that cannot be told."""
     known = [value for value in values if value is not None]
     texts = {
         t(
             "Fraction of the limit: the least time that a step's arithmetic or its memory traffic takes, whichever is "
-            "longer, at the best rates of suite device_limits on the same machine, over the time it took (roofline "
-            "model). Arithmetic and memory traffic: what a step has to compute and to move at least, over its time."
+            "longer, at the best rates of a matrix product and of a copy on the same machine, over the time it took "
+            "(roofline model). Arithmetic and memory traffic: what a step has to compute and to move at least, over "
+            "its time."
         ): True,
         t("The best rates: {rates}.", rates="; ".join(sorted({_text(*one) for one in limits.items()}))): bool(limits),
         t(
@@ -22,13 +23,14 @@ def notes(values: Sequence[float | None], limits: Mapping[Device, Limits]) -> li
             "constants folded), or from caches, or the limit itself was not reached when it was measured."
         ): max(known, default=0) > 1,
         t(
-            "Not measured: these runs have no limit of that machine, device and precision. Add suite device_limits."
+            "Not measured: these runs have no limit of that machine, device and precision. Add a suite that measures "
+            "operations matmul and memory_copy."
         ): len(known) < len(values),
     }
     return [text for text, holds in texts.items() if holds]
 
 
-def _text(device: Device, limits: Limits) -> str:
+def _text(device: Device, limits: DeviceLimits) -> str:
     rates = [
         t("{rate} in {precision}", rate=f"{digits(rate, 'FLOP/s')}FLOP/s", precision=precision)
         for precision, rate in sorted(limits.flops_per_s.items())
