@@ -84,9 +84,9 @@ def fetch(ctx: "ChainContext", env: str = "", engine: str = "", jobs: str = "", 
 
     Carried to a machine without a network, it is what `invoke build --offline` needs.
     """
-    from tsuishi.commands import fetch
+    from tsuishi.commands import build
 
-    fetch.fetch(ctx.chain.session)
+    build.fetch(ctx.chain.session)
 
 
 @task(
@@ -142,9 +142,9 @@ def fetch_data(ctx: "ChainContext", url: str = "") -> None:
 
     Without it training runs on made-up images of the same shape, and says so in every row.
     """
-    from tsuishi.commands import fetch
+    from tsuishi.commands import build
 
-    fetch.fetch_data(ctx.chain.session, url)
+    build.fetch_data(ctx.chain.session, url)
 
 
 @task(

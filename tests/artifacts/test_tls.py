@@ -37,7 +37,7 @@ from tsuishi.artifacts.pip_configuration import Sources, pip_options
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import read_settings
-from tsuishi.commands.fetch import fetch_data
+from tsuishi.commands.build import fetch_data
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.servers import Servers
 from tsuishi.results.run_files import check_run

@@ -26,7 +26,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.commands.fetch import fetch
+from tsuishi.commands.build import fetch
 from tsuishi.environments import inventory
 from tsuishi.environments.builder import Builder
 from tsuishi.plan.choice import Choice

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 from invoke.config import Config
 from invoke.context import Context
@@ -25,11 +25,9 @@ from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
 from tsuishi.commands.command_line import Refused, given_options
-from tsuishi.commands.options import Options
-
-if TYPE_CHECKING:
-    from tsuishi.plan.planning import Plan
-    from tsuishi.plan.session import Session
+from tsuishi.commands.options import Options, open_session
+from tsuishi.plan.planning import Plan
+from tsuishi.plan.session import Session
 
 
 @dataclass
@@ -42,16 +40,14 @@ class Chain:
     configured: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     # What would be done, once it was printed; the run that was made; the exit code, of several the largest.
-    plan: "Plan | None" = None
+    plan: Plan | None = None
     run_id: str = ""
     exit_code: int = 0
 
     @cached_property
-    def session(self) -> "Session":
+    def session(self) -> Session:
         """What all tasks work with. Raises UserError for an option, variable or key of invoke.yaml that is wrong."""
-        from tsuishi.commands.opening import open_session
-
-        return open_session(self)
+        return open_session(self.tasks, self.options, self.configured, self.variables)
 
     @property
     def only_plans(self) -> bool:
