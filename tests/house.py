@@ -53,7 +53,8 @@ def arrows(named: dict[str, Path]) -> dict[str, set[str]]:
         if module:
             here = room(module, named)
             to[here] |= {room(other, named) for other in imported(path, named)} - {here}
-    return {here: others for here, others in to.items() if others or any(m.rpartition(".")[0] == here for m in named)}
+    lived_in = {room(module, named) for module, path in named.items() if path.name != "__init__.py"}
+    return {here: others for here, others in to.items() if others or here in lived_in}
 
 
 def floors(to: dict[str, set[str]]) -> dict[str, int]:

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tsuishi.base.checkout import Rooms
-from tsuishi.report.explanations.interface import Explanations
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import read_sources

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from tests.report.compared import compared, tables
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
-from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.quantity_tables import measured
 
 

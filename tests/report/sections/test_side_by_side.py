@@ -16,9 +16,9 @@ from tests.synthetic_run import (
     training_case,
     work,
 )
-from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Chart, Section, Text
 from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.report.sections.side_by_side import section
 from tsuishi.report.sections.suite_views import suite_section

@@ -1,6 +1,6 @@
 """Workload device_limits: the best rates that a device reaches, by which environments are compared."""
 
-from tsuishi.report.explanations.interface import Explanation
+from tsuishi.report.parts.explanation import Explanation
 
 
 class DeviceRates(Explanation):

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.explanations.interface import Explanation
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import Table, number_cell, text_cell
 from tsuishi.results.schema import TRIALS, Column
 from tsuishi.specs.case import AXES

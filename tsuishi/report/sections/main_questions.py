@@ -7,8 +7,8 @@ from typing import Any
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
-from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ratio_words import short
 from tsuishi.report.parts.wording import Table, case_text, status_text, text_cell
 from tsuishi.report.sections.claim_words import in_language, sentence

@@ -8,10 +8,10 @@ import pandas as pd
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import unit_of
-from tsuishi.report.explanations.interface import Explanations, declared_tables
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import Page, Rows, Section
 from tsuishi.report.parts.comparison import comparisons
+from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.sections import fits, load, replication, side_by_side, summary
 from tsuishi.report.sections.main_questions import Questions

@@ -4,9 +4,9 @@ from collections import Counter
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts.sweeps import FIRST_AND_LATER
-from tsuishi.report.explanations.interface import Explanation
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
+from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import (
     NOT_PUBLISHED,
     Table,

@@ -11,9 +11,9 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.samples import unit_of
 from tsuishi.report.charts import figures
-from tsuishi.report.explanations.interface import Explanations
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ratio_words import ratio_cell
 from tsuishi.report.parts.wording import (
     NOTHING,

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
-from tsuishi.report.explanations.interface import Explanation
 from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.sections.fits import fitted_lines
 from tsuishi.report.sections.memory import memory
 from tsuishi.report.sections.quantity_tables import measured

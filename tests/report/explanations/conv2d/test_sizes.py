@@ -10,7 +10,7 @@ from tests.report.compared import compared, evidence_of, page_of, tables, texts
 from tests.synthetic_run import TF, SyntheticRun, conv2d_case
 from tsuishi.report.explanations.conv2d.observations import base_case
 from tsuishi.report.explanations.conv2d.towers import by_towers
-from tsuishi.report.explanations.interface import Explanations
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.specs.case import Case
 
 SUITE = "conv2d_small"

@@ -5,9 +5,9 @@ from functools import cached_property
 
 from tsuishi.report.explanations.conv2d.diagnosis import diagnose
 from tsuishi.report.explanations.conv2d.towers import RATIOS, RUN_TIMES, by_towers
-from tsuishi.report.explanations.interface import Explanation, Paragraph
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanation, Paragraph
 
 
 class SlowAndFastTowers(Explanation):

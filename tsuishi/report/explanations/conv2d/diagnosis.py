@@ -24,7 +24,7 @@ from tsuishi.report.explanations.conv2d.steps import (
     gone_without_folding,
     the_step,
 )
-from tsuishi.report.explanations.interface import Paragraph
+from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.verdicts.evidence import Evidence
 
 # A case with one trial has no spread that would say what the next one does.

@@ -1,7 +1,7 @@
-"""What an explanation can say, and how a workload's own is found: by the name of its module or folder here.
+"""What an explanation can say, and how a workload's own is found: by its name in tsuishi/report/explanations/.
 
 A suite of any name and any sizes gets the explanation of the workload that its trials ran. Whoever writes a workload
-may put `<workload>.py` into this folder, with a subclass of Explanation that overrides what it has to say.
+may put `<workload>.py` into that folder, with a subclass of Explanation that overrides what it has to say.
 """
 
 import importlib
@@ -12,13 +12,12 @@ from functools import cache
 from typing import ClassVar
 
 from tsuishi.base.errors import UserError
-from tsuishi.report import explanations
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.columns import Columns
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
-_NO_WORKLOADS = ("interface",)
+_PACKAGE = "tsuishi.report.explanations"
 
 
 @dataclass(frozen=True)
@@ -81,8 +80,7 @@ def declared_tables() -> dict[str, Columns]:
 @cache
 def _known() -> tuple[str, ...]:
     """The workloads that have an explanation here."""
-    names = (module.name for module in pkgutil.iter_modules(explanations.__path__))
-    return tuple(sorted(name for name in names if name not in _NO_WORKLOADS))
+    return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__)))
 
 
 @cache
@@ -90,7 +88,7 @@ def _kind(workload: str) -> type[Explanation]:
     """The class of a workload's explanation. Raises UserError where its module has none."""
     if workload not in _known():
         return Explanation
-    module = importlib.import_module(f"{explanations.__name__}.{workload}")
+    module = importlib.import_module(f"{_PACKAGE}.{workload}")
     for value in vars(module).values():
         if isinstance(value, type) and issubclass(value, Explanation) and value is not Explanation:
             return value

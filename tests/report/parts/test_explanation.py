@@ -9,13 +9,13 @@ from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tsuishi.base.errors import UserError
 from tsuishi.report import explanations
-from tsuishi.report.explanations import interface
 from tsuishi.report.explanations.conv2d import SlowAndFastTowers
-from tsuishi.report.explanations.interface import Explanation, Explanations
+from tsuishi.report.parts import explanation
+from tsuishi.report.parts.explanation import Explanation, Explanations
 from tsuishi.verdicts.evidence import Evidence
 
 OF_MY_OWN = """
-from tsuishi.report.explanations.interface import Explanation, Paragraph
+from tsuishi.report.parts.explanation import Explanation, Paragraph
 from tsuishi.report.parts.blocks import Text, View
 from tsuishi.results.schema import Column
 
@@ -37,12 +37,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     path = tmp_path / "more"
     path.mkdir()
     monkeypatch.setattr(explanations, "__path__", [*explanations.__path__, str(path)])
-    interface._known.cache_clear()
-    interface._kind.cache_clear()
+    explanation._known.cache_clear()
+    explanation._kind.cache_clear()
     yield path
     monkeypatch.undo()
-    interface._known.cache_clear()
-    interface._kind.cache_clear()
+    explanation._known.cache_clear()
+    explanation._kind.cache_clear()
 
 
 def ran(path: Path, workload: str, suite: str = "mine") -> Evidence:
