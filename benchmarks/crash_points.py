@@ -28,6 +28,7 @@ from typing import Any, NoReturn
 
 from tests.bench import REAL, make_rooms
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tests.words import WORDS
 from tsuishi.base import files
 from tsuishi.base.files import read_json
 from tsuishi.base.screen import Screen
@@ -143,7 +144,7 @@ class Run(Scenario):
             run_suite(session)
 
     def faults(self, killed: Path, again: Path) -> Iterator[str]:
-        read_runs([RunDirectory(path) for path in directory.known_runs(killed / "results").values()])
+        read_runs([RunDirectory(path) for path in directory.known_runs(killed / "results").values()], WORDS)
         before = {str(read_json(path)["trial_id"]): path.parent for path in killed.rglob("trial.json")}
         run = the_run(again)
         trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
@@ -188,7 +189,7 @@ class Report(Scenario):
 
     def _report(self, folder: Path, name: str) -> None:
         with Drawings(self.root / "drawings") as drawings:
-            make_report([RunDirectory(folder / name)], REAL.published, REAL.templates, folder / "out", drawings)
+            make_report([RunDirectory(folder / name)], REAL.published, WORDS, REAL.templates, folder / "out", drawings)
 
 
 SCENARIOS = (Run, Resumption, Report)
@@ -205,7 +206,7 @@ def next_attempt(trial_id: str) -> str:
 
 def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
     """What a run's tables say of every trial that has a finding: its name, status, and how many rows it has in each."""
-    read_runs([run])
+    read_runs([run], WORDS)
     rows = [(run.path / f"{table}.csv").read_text(encoding="utf-8").splitlines() for table in ("trials", "samples")]
     counts = [Counter(row.partition(",")[0] for row in table) for table in rows]
     return [

@@ -44,6 +44,7 @@ from tests.synthetic_run import (
     steady_samples,
     training_case,
 )
+from tests.words import WORDS
 from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
@@ -124,9 +125,9 @@ class InReady(Session):
 
 def only_read(measuring: Measuring, *_: object) -> None:
     """What is read of a run before its first trial is started."""
-    Findings(measuring.run)
+    Findings(measuring.run, WORDS)
     list(measuring.run.left_behind())
-    measuring.run.gather()
+    measuring.run.gather(WORDS)
 
 
 def main() -> int:
@@ -282,7 +283,8 @@ def _enter(entry: str, work: Session, run: Path, out: Path) -> str:
     if entry == "list":
         return listing.run_row(run)[-1]
     if entry == "report":
-        make_report([RunDirectory(run)], work.rooms.published, Rooms().templates, out, NoDrawings())  # type: ignore[arg-type]
+        published, drawings = work.rooms.published, NoDrawings()
+        make_report([RunDirectory(run)], published, WORDS, Rooms().templates, out, drawings)  # type: ignore[arg-type]
         return ""
     settings = work.settings.model_copy(update={"results": run.parent})
     Measuring._measure = only_read  # type: ignore[assignment]  # in this process, which is the mutation's own

@@ -25,6 +25,7 @@ from pathlib import Path
 
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
+from tsuishi.specs.suite import known_suites
 
 ROOT = Path(__file__).resolve().parent.parent
 NOT_CODE = shutil.ignore_patterns(".git", ".venv", "results", "out", "exports", ".*_cache", ".hypothesis")
@@ -87,7 +88,7 @@ def parse() -> argparse.Namespace:
 def copied(checkout: Path, copy: Path) -> Path:
     """A copy of a checkout, with nothing in it to run but nothing."""
     shutil.copytree(checkout, copy, ignore=NOT_CODE)
-    for suite in (copy / "suites").glob("*.toml"):
+    for suite in known_suites(copy / "suites").values():
         suite.unlink()
     (copy / "suites" / "nothing.toml").write_text(SUITE, encoding="utf-8")
     (copy / "suites" / "workloads" / "experiments" / "nothing.py").write_text(WORKLOAD, encoding="utf-8")

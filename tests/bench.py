@@ -4,6 +4,7 @@ import ast
 import shutil
 from pathlib import Path
 
+from tests.words import describe
 from tsuishi.base.checkout import Rooms
 from tsuishi.specs.environment import COMPATIBILITY
 
@@ -28,6 +29,7 @@ def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
     shutil.copytree(REAL.workloads, workloads, ignore=shutil.ignore_patterns("__pycache__"))
     for file in (HERE / "workloads").glob("*.py"):
         shutil.copy(file, workloads / "experiments")
+    describe(root / "suites")
     devices = [BEHAVIOURS.index(name) + 1 for name in behaviours]
     (root / "suites" / "bench.toml").write_text(
         f"""
@@ -63,7 +65,7 @@ def least_environment(python: str, base: str, more: str) -> str:
 
 def link_rooms(root: Path) -> Rooms:
     """A checkout under `root` with the real workloads, environments and templates, and no suite yet."""
-    (root / "suites").mkdir(parents=True)
+    describe(root / "suites")
     (root / "suites" / "workloads").symlink_to(REAL.workloads)
     for name in ("images", "templates"):
         (root / name).symlink_to(REAL.root / name)

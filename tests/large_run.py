@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tests import synthetic_run
+from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory
@@ -44,7 +45,7 @@ class Planned:
 
     @property
     def name(self) -> str:
-        return f"{trial_slug(self.case)}.{self.environment}.r{self.repetition}"
+        return f"{trial_slug(self.case, WORDS)}.{self.environment}.r{self.repetition}"
 
     @property
     def gpus(self) -> int:
@@ -74,7 +75,8 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
     }
     workloads = {one.case.suite: run.workload_record(one.case.suite) for one in planned}
     cases = {one.case.id: directory.add_record("case", one.case.axes) for one in planned}
-    gathered: dict[str, list[str]] = {table: [_line(schema.names(table))] for table in schema.TABLES}
+    gathered: dict[str, list[str]] = {table: [_line(schema.names(table))] for table in schema.OF_A_TRIAL}
+    gathered["trials"] = [_line(TRIAL_COLUMNS)]
     for one in sorted(planned, key=lambda one: one.name):
         records = {
             "case_record": cases[one.case.id], "environment_record": environments[one.environment],
@@ -96,7 +98,7 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
             (folder / f"{table}.csv").write_text("".join([head, *lines]))
             gathered[table] += [f"{trial['trial_id']},{line}" for line in lines]
         row = {**trial, **one.case.axes}
-        gathered["trials"].append(_line(_text(row.get(name)) for name in schema.names("trials")))
+        gathered["trials"].append(_line(_text(row.get(name)) for name in TRIAL_COLUMNS))
     directory.write_run(run.run)
     for table, lines in gathered.items():
         (path / f"{table}.csv").write_text("".join(lines))
@@ -173,7 +175,7 @@ def _samples(one: Planned, rng: np.random.Generator) -> Iterator[str]:
     if one.case.suite == "parity":
         return
     speed, cost_s = SPEEDS[one.accelerator]
-    images = one.case.batch_size or one.case.images or 0
+    images = one.case.batch_size or one.case.axes.get("images") or 0
     step_s = LIBRARIES[one.framework] * (images / speed / (one.case.devices or 1) + cost_s)
     phase = _phase(one)
     first = {"later_runs": ["first_run"], "epoch": []}.get(phase, ["first_step", "second_step"])
@@ -186,13 +188,13 @@ def _samples(one: Planned, rng: np.random.Generator) -> Iterator[str]:
 
 def _metrics(one: Planned) -> Iterator[str]:
     """Rows of metrics.csv."""
-    images = one.case.batch_size or one.case.images or 100
+    images = one.case.batch_size or one.case.axes.get("images") or 100
     if one.case.suite == "parity":
         yield "loss,2.302585,1\n"
     yield f"flops,{images * 1_600_000_000},1\n"
     yield f"bytes,{images * 7_000_000},B\n"
     if one.case.suite == "input_pipeline":
-        shared = (one.case.devices or 1) if one.case.pipeline in ("shared_host", "shared_device") else 1
+        shared = (one.case.devices or 1) if one.case.axes.get("pipeline") in ("shared_host", "shared_device") else 1
         yield f"examples_per_step,{images},1\n"
         yield f"distinct_images_per_step,{images // shared},1\n"
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.words import WORDS
 from tsuishi.report.output import folder
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results.directory import RunDirectory
@@ -15,7 +16,7 @@ KEPT_IN = "TSUISHI_TESTS_DRAWINGS"
 def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
     """As report.folder.make_report does, with drawings that are kept."""
     with Drawings(Path(os.environ[KEPT_IN])) as drawings:
-        return folder.make_report(runs, published, templates, out, drawings).index
+        return folder.make_report(runs, published, WORDS, templates, out, drawings).index
 
 
 def keep_drawings(cache: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
@@ -22,7 +23,7 @@ FIRST_RUN_S = {1: 2.4, 2: 1.6, 3: 0.9, 4: 0.45, 8: 0.5}
 LATER_RUN_S = {1: 0.36, 2: 0.20, 3: 0.12, 4: 0.0004, 8: 0.0005}
 
 # The workload of each suite of this checkout.
-WORKLOADS = {name: read_suite(path).workload for name, path in known_suites(Rooms().suites).items()}
+WORKLOADS = {name: read_suite(path, WORDS).workload for name, path in known_suites(Rooms().suites).items()}
 
 _CONV2D = {
     "suite": "conv2d", "strategy": "towers", "images": 840, "height": 100, "width": 100, "channels": 1,
@@ -37,12 +38,12 @@ _TRAINING = {
 def conv2d_case(**axes: Any) -> Case:
     """A literal case of conv2d, as the source has it but for the given axes."""
     base = {"protocol": "literal", "implementation": "framework", "feed": "constant", "devices": 1}
-    return Case.model_validate({**_CONV2D, **base, **axes})
+    return WORDS.case({**_CONV2D, **base, **axes})
 
 
 def training_case(batch_size: int, **axes: Any) -> Case:
     """A steady case of multi_gpu_scaling."""
-    return Case.model_validate({**_TRAINING, "protocol": "steady", "batch_size": batch_size, **axes})
+    return WORDS.case({**_TRAINING, "protocol": "steady", "batch_size": batch_size, **axes})
 
 
 def run_content(run_id: str, **more: Any) -> dict[str, Any]:
@@ -83,7 +84,7 @@ class SyntheticRun:
 
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
-        name = str(TrialId(trial_slug(case), environment, repetition))
+        name = str(TrialId(trial_slug(case, WORDS), environment, repetition))
         planned = {"trial": name, "case_id": case.id, "case": case.axes, "environment": environment}
         self.plan.append({**planned, "repetition": repetition})
         return name
@@ -100,14 +101,14 @@ class SyntheticRun:
         """Plan and commit a trial. samples: (phase, index, steps, images, seconds). Returns its id."""
         if attempt == 1:
             self.add_plan(case, environment, repetition)
-        trial_id = TrialId(trial_slug(case), environment, repetition, attempt)
+        trial_id = TrialId(trial_slug(case, WORDS), environment, repetition, attempt)
         partial = self.directory.partial(trial_id)
         _write_rows(partial, "samples", samples)
         _write_rows(partial, "metrics", fields.pop("metrics", []))
         _write_rows(partial, "telemetry", fields.pop("telemetry", []))
         with gzip.open(partial / "log.txt.gz", "wt") as log:
             log.write("made up\n")
-        trial = dict.fromkeys(name for name in schema.names("trials") if name not in Case.model_fields)
+        trial = dict.fromkeys(column.name for column in schema.TRIALS)
         trial |= {
             "trial_id": str(trial_id), "case_id": case.id,
             "case_record": self.directory.add_record("case", case.axes),
@@ -126,7 +127,7 @@ class SyntheticRun:
 
     def finish(self) -> RunDirectory:
         self.directory.write_run(self.run)
-        self.directory.gather()
+        self.directory.gather(WORDS)
         return self.directory
 
 
@@ -156,9 +157,7 @@ def write_example(path: Path) -> RunDirectory:
 
 def limits_case(operation: str, **axes: Any) -> Case:
     """A case of device_limits on one device."""
-    return Case.model_validate(
-        {"suite": "device_limits", "protocol": "steady", "operation": operation, "devices": 1, **axes}
-    )
+    return WORDS.case({"suite": "device_limits", "protocol": "steady", "operation": operation, "devices": 1, **axes})
 
 
 def work(flops: float | None = None, moved: float | None = None) -> list[tuple[str, float, str]]:

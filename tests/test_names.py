@@ -13,6 +13,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
+from tsuishi.specs.vocabulary import vocabulary
 
 ROOMS = Rooms()
 LIBRARY = ROOMS.root / "tsuishi"
@@ -23,7 +24,7 @@ ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")
 @cache
 def names() -> frozenset[str]:
     """The suites, sources, published hardware and networks of this checkout, as its files have them."""
-    suites, sources = select_suites(ROOMS.suites, ()), read_sources(ROOMS.published)
+    suites, sources = select_suites(ROOMS.suites, ()), read_sources(ROOMS.published, vocabulary(ROOMS.suites))
     cells = itertools.product(suites, PROFILES, ACCELERATORS)
     cases = (case for suite, profile, accelerator in cells for case, _ in suite.cases(profile, accelerator))
     networks = {str(network) for case in cases if (network := case.axes.get("model"))}
@@ -36,7 +37,7 @@ def names() -> frozenset[str]:
 
 def modules() -> list[Path]:
     """Every module but those of the explanations, which are named after workloads, and but the list of axes' values."""
-    own = {EXPLANATIONS / "__init__.py", EXPLANATIONS / "interface.py"}
+    own = {EXPLANATIONS / "__init__.py"}
     every = [path for path in sorted(LIBRARY.rglob("*.py")) if EXPLANATIONS not in path.parents or path in own]
     return [path for path in every if path != LIBRARY / "specs" / "case.py"]
 

@@ -14,6 +14,7 @@ from babel.messages.pofile import read_po
 
 from tests.reports import make_report
 from tests.synthetic_run import write_example
+from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json
 from tsuishi.base.language import (
@@ -27,10 +28,8 @@ from tsuishi.base.language import (
 )
 from tsuishi.report.output.catalogues import messages, update
 from tsuishi.report.output.interactive import live
-from tsuishi.report.parts.wording import header, status_text
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import STATUSES
-from tsuishi.specs.quantities import QUANTITIES
 from tsuishi.specs.source import read_sources
 
 ROOT = Path(__file__).parents[2]
@@ -101,9 +100,9 @@ def test_an_unknown_language_is_refused_with_those_that_are_known() -> None:
 
 def test_a_language_is_spoken_until_its_block_ends() -> None:
     with speaking("ja"):
-        assert (t("throughput"), t("{ratio} times", ratio=3)) == ("スループット", "3 倍")
+        assert (t("efficiency"), t("{ratio} times", ratio=3)) == ("効率", "3 倍")
         assert t("what nobody translated: {x}", x=1) == "what nobody translated: 1"
-    assert t("throughput") == "throughput"
+    assert t("efficiency") == "efficiency"
 
 
 def test_lists_and_paragraphs_are_written_as_the_language_writes_them() -> None:
@@ -114,10 +113,14 @@ def test_lists_and_paragraphs_are_written_as_the_language_writes_them() -> None:
         assert prose(["一。", "二。"]) == "一。二。"
 
 
-def test_quantities_statuses_and_what_workloads_measure_are_words_of_the_catalogues(said: set[str]) -> None:
-    labels = {quantity.label for quantity in QUANTITIES.values()}
-    assert {label for label in labels if not re.fullmatch(r"GPU \d", label)} <= said
-    assert {status_text(status) for status in STATUSES} <= said
+@pytest.mark.parametrize("language", OTHERS)
+def test_axes_quantities_and_what_workloads_measure_have_words_in_every_language(language: str) -> None:
+    for axis in WORDS.axes.values():
+        texts = [axis.label, *filter(None, [axis.title, axis.words]), *axis.words_of.values()]
+        assert [text for text in texts if language not in text and re.search(r"[a-z] |^[a-z]+$", text["en"])] == []
+    for quantity in WORDS.quantities.values():
+        texts = [quantity.label, *filter(None, [quantity.chart])]
+        assert quantity.of_one_gpu or all(language in text for text in texts), quantity.name
     workloads = (ROOT / "suites" / "workloads").rglob("*.py")
     metrics = {
         name for path in workloads for name in re.findall(r'\.metric\("(\w+)"', path.read_text(encoding="utf-8"))
@@ -125,7 +128,8 @@ def test_quantities_statuses_and_what_workloads_measure_are_words_of_the_catalog
     # Of its own program, which is no workload of a suite.
     metrics -= {"import_s"}
     assert len(metrics) > 10
-    assert {header(name).partition(",")[0] for name in metrics} <= said | {"test accuracy"}
+    described = {one.made_of.name for one in WORDS.quantities.values() if one.made_of and one.made_of.kind == "metric"}
+    assert metrics <= described
 
 
 def test_tooltips_call_fields_by_words_and_not_by_their_names() -> None:
@@ -208,7 +212,7 @@ def pages(example: Path) -> dict[str, set[str]]:
 def recorded(example: Path) -> list[str]:
     """What the run and the sources say in words of their own, but for statuses; what holds others comes before them."""
     found = {text for path in example.rglob("*.json") for text in strings(read_json(path))}
-    found |= {text for source in read_sources(PUBLISHED) for text in strings(source.model_dump())}
+    found |= {text for source in read_sources(PUBLISHED, WORDS) for text in strings(source.model_dump())}
     # No suite has this metric, so no catalogue has a word for it.
     found |= {*NAMES, "images checked"}
     return sorted((one for one in found - set(STATUSES) if len(one) > 2), key=len, reverse=True)

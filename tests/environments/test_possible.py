@@ -14,6 +14,7 @@ import pytest
 from tests.bench import make_rooms
 from tests.run.test_runner import Nobody, session
 from tests.synthetic_run import run_content
+from tests.words import case
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.processes import Process
 from tsuishi.engines.interface import Built, Launch
@@ -29,7 +30,6 @@ from tsuishi.results.run_files import check_run
 from tsuishi.run import runner
 from tsuishi.run.replan import planned_again
 from tsuishi.run.runner import Runner
-from tsuishi.specs.case import Case
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
 WORKLOAD = """
@@ -109,7 +109,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 
 def question(devices: int, settings: Mapping[str, Any] = SETTINGS, suite: str = "picky") -> Question:
-    return "picky", Case(suite=suite, protocol="steady", devices=devices), settings
+    return "picky", case(suite=suite, protocol="steady", devices=devices), settings
 
 
 def test_one_start_answers_for_all_cases_and_the_next_call_starts_nothing(bench: Bench) -> None:

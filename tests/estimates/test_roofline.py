@@ -15,6 +15,7 @@ from tests.synthetic_run import (
     training_case,
     work,
 )
+from tests.words import WORDS
 from tsuishi.estimates import roofline as limits
 from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
 from tsuishi.estimates.samples import Block, work_estimates
@@ -98,11 +99,13 @@ def add_limits(run: SyntheticRun) -> None:
 def test_limits_are_the_best_of_all_environments_on_the_machine(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     add_limits(run)
-    assert Evidence([run.finish()], ()).limits == {Device(run.machine, "cpu"): DeviceLimits({"fp32": 200.0}, 40.0)}
+    assert Evidence([run.finish()], (), WORDS).limits == {
+        Device(run.machine, "cpu"): DeviceLimits({"fp32": 200.0}, 40.0)
+    }
 
 
 def fractions(run: SyntheticRun, suite: str = "multi_gpu_scaling") -> list[Any]:
-    evidence = Evidence([run.finish()], ())
+    evidence = Evidence([run.finish()], (), WORDS)
     cases = evidence.cases[(evidence.cases["quantity"] == "fraction_of_limit") & (evidence.cases["suite"] == suite)]
     return list(cases.itertuples())
 
@@ -141,7 +144,7 @@ def test_the_view_says_which_limit_and_where_none_was_measured(tmp_path: Path) -
     add_limits(run)
     run.add(training_case(16), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 30.0))
     run.add(training_case(16, precision="amp_bf16"), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 30.0))
-    comparison = Comparison(Evidence([run.finish()], ()), "multi_gpu_scaling", "steady")
+    comparison = Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady")
     cells = [comparison.cell(case_id, TORCH, "fraction_of_limit") for case_id in comparison.case_ids]
     assert sorted((cell.text, cell.notes[-1:]) for cell in cells) == [("0.7500", ("of memory",)), ("not measured", ())]
     rows = [row for row in comparison.rows() if row["quantity"] == "fraction_of_limit"]

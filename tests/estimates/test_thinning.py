@@ -16,6 +16,7 @@ from tests.synthetic_run import (
     steady_samples,
     training_case,
 )
+from tests.words import WORDS
 from tsuishi.estimates import drift
 from tsuishi.estimates.samples import trial_estimates
 from tsuishi.estimates.thinning import LEAST_BINS, MOST_BINS, overview
@@ -56,7 +57,7 @@ def test_gpus_are_numbered_in_the_order_of_the_trials_devices_over_the_measured_
     ]
     run = run_on(tmp_path, TWO_GPUS)
     run.add(training_case(16, devices=2), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks, energy_j=320.0)
-    found = quantities(read_runs([run.finish()]))
+    found = quantities(read_runs([run.finish()], WORDS))
     assert (found["gpu0_utilisation_percent"], found["gpu1_utilisation_percent"]) == (90.0, 30.0)
     assert (found["gpu0_power_w"], found["gpu1_power_w"]) == (220.0, 110.0)
     assert (found["gpu0_memory_mib"], found["gpu1_memory_mib"]) == (3000.0, 1200.0)
@@ -73,7 +74,7 @@ def test_their_units_are_known(tmp_path: Path) -> None:
     run = run_on(tmp_path, TWO_GPUS)
     ticks = [of_gpu(1.0, "gpu0", 1.0, 1.0, 1.0)]
     run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks, energy_j=1.0)
-    found = trial_estimates(read_runs([run.finish()]), {})
+    found = trial_estimates(read_runs([run.finish()], WORDS), {})
     units = dict(zip(found["quantity"], found["unit"], strict=True))
     assert {name: units[name] for name in units if "gpu" in name or "energy" in name} == {
         "gpu0_utilisation_percent": "%", "gpu0_power_w": "W", "gpu0_memory_mib": "MiB", "gpu_utilisation_percent": "%",
@@ -84,19 +85,22 @@ def test_their_units_are_known(tmp_path: Path) -> None:
 def test_one_gpu_has_no_imbalance_and_what_was_not_sampled_is_not_there(tmp_path: Path) -> None:
     run = run_on(tmp_path, [{"index": 0, "name": "A", "memory_mib": None}])
     run.add(training_case(16), TORCH, telemetry=[tick(1.0, "gpu0", utilisation_percent=50.0)])
-    assert quantities(read_runs([run.finish()])) == {"gpu0_utilisation_percent": 50.0, "gpu_utilisation_percent": 50.0}
+    assert quantities(read_runs([run.finish()], WORDS)) == {
+        "gpu0_utilisation_percent": 50.0,
+        "gpu_utilisation_percent": 50.0,
+    }
 
 
 def test_a_trial_that_only_saw_the_host_has_none(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, telemetry=[tick(1.0, "host", utilisation_percent=50.0)])
-    assert quantities(read_runs([run.finish()])) == {}
+    assert quantities(read_runs([run.finish()], WORDS)) == {}
 
 
 def test_energy_without_images_is_of_no_image(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, [("measure", 0, 10, 0, 1.0)], energy_j=5.0)
-    assert "energy_per_image_j" not in quantities(read_runs([run.finish()]))
+    assert "energy_per_image_j" not in quantities(read_runs([run.finish()], WORDS))
 
 
 def host_ticks(count: int, every_s: float = 1.0) -> list[dict[str, Any]]:
@@ -108,7 +112,7 @@ def test_a_short_trial_is_shown_tick_by_tick(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     ticks = [*host_ticks(4), of_gpu(1.0, "gpu0", 66.6666, 1234.56, 0.0)]
     run.add(training_case(16), TORCH, telemetry=ticks)
-    (series,) = overview(read_runs([run.finish()]))
+    (series,) = overview(read_runs([run.finish()], WORDS))
     assert (series.step_s, series.end_s) == (1.0, 3.0)
     # The last tick ends the trial, and is in its last bin.
     assert series.devices["host"] == {"utilisation_percent": [0, 1, 2.5], "memory_mib": [0, 2, 5]}
@@ -123,7 +127,7 @@ def test_a_short_trial_is_shown_tick_by_tick(tmp_path: Path) -> None:
 def test_a_long_trial_is_averaged_in_equal_bins(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, telemetry=host_ticks(4 * MOST_BINS + 1, every_s=0.5))
-    (series,) = overview(read_runs([run.finish()]))
+    (series,) = overview(read_runs([run.finish()], WORDS))
     load = series.devices["host"]["utilisation_percent"]
     assert series.step_s == 2.0
     assert len(load) == MOST_BINS
@@ -153,13 +157,13 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Results:
     for repetition in range(1, 5):
         for batch_size in (16, 32, 64):
             run.add(training_case(batch_size), TORCH, repetition=repetition, telemetry=host_ticks(300))
-    return read_runs([run.finish()])
+    return read_runs([run.finish()], WORDS)
 
 
 def test_where_nothing_was_sampled_there_is_nothing_to_show(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH)
-    assert overview(read_runs([run.finish()])) == []
+    assert overview(read_runs([run.finish()], WORDS)) == []
 
 
 def test_clocks_held_back_count_in_measured_phases_of_trials_that_count(tmp_path: Path) -> None:
@@ -170,7 +174,7 @@ def test_clocks_held_back_count_in_measured_phases_of_trials_that_count(tmp_path
     run.add(training_case(16), TORCH, telemetry=ticks)
     run.add(training_case(32), TORCH, telemetry=ticks[1:2])
     run.add(training_case(64), TORCH, telemetry=ticks, status="failed", reason="exit code 1")
-    results = read_runs([run.finish()])
+    results = read_runs([run.finish()], WORDS)
     (throttled,) = drift.throttled(results)
     assert throttled == 0.5
     assert drift.throttle_reasons(results) == ["hw_slowdown", "sw_power_cap"]
@@ -185,7 +189,7 @@ def test_a_clock_has_drifted_where_its_last_third_differs_from_its_first(tmp_pat
     run.add(training_case(16), TORCH, telemetry=clocks(2000, 2000, 1900, 1950, 1800, 1800))
     run.add(training_case(32), TORCH, telemetry=clocks(2000, 2000, 500, 500, 1990, 1990))
     run.add(training_case(64), TORCH, telemetry=clocks(2000, 1000))
-    (changed,) = drift.clock_drifts(read_runs([run.finish()]))
+    (changed,) = drift.clock_drifts(read_runs([run.finish()], WORDS))
     assert changed == pytest.approx(-0.1)
 
 
@@ -197,13 +201,13 @@ def test_steps_have_drifted_where_the_last_blocks_differ_from_the_first(tmp_path
     # A first epoch is slow for reasons of its own.
     epochs = [("epoch", 0, 10, 160, 9.0), *[("epoch", index, 10, 160, 1.0) for index in range(1, 7)]]
     run.add(training_case(128, protocol="literal"), TF, epochs)
-    found = drift.step_drifts(read_runs([run.finish()]))
+    found = drift.step_drifts(read_runs([run.finish()], WORDS))
     assert found.tolist() == pytest.approx([0.2])
 
 
 def test_a_run_without_telemetry_has_not_drifted(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH)
-    results = read_runs([run.finish()])
+    results = read_runs([run.finish()], WORDS)
     found: list[pd.Series] = [drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)]
     assert [one.tolist() for one in found] == [[], [], []]

@@ -17,6 +17,7 @@ from tests.pinned import environment as pinned
 from tests.run.test_sampler import NoGpus
 from tests.sessions import seeing
 from tests.synthetic_run import run_content
+from tests.words import WORDS, case, describe
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
@@ -81,8 +82,8 @@ def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None
 
 @pytest.fixture
 def rooms(tmp_path: Path) -> Rooms:
-    for folder in ("suites", "images"):
-        (tmp_path / folder).mkdir()
+    (tmp_path / "images").mkdir()
+    describe(tmp_path / "suites")
     (tmp_path / "suites" / "bench.toml").write_text(SUITE)
     (tmp_path / "templates").symlink_to(Rooms().templates)
     (tmp_path / "images" / COMPATIBILITY).symlink_to(Rooms().images / COMPATIBILITY)
@@ -229,7 +230,7 @@ def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> N
 
 
 CASES = st.builds(
-    Case,
+    case,
     suite=st.just("s"),
     protocol=st.sampled_from(["literal", "steady"]),
     model=st.sampled_from([None, "cnn10", "wrn28_10"]),
@@ -242,15 +243,15 @@ CASES = st.builds(
 
 @given(CASES, CASES)
 def test_a_slug_names_one_case_and_is_fit_for_a_folder_and_a_container(one: Case, other: Case) -> None:
-    assert (trial_slug(one) == trial_slug(other)) == (one == other)
-    assert not set(trial_slug(one)) & set(" /.:+")
+    assert (trial_slug(one, WORDS) == trial_slug(other, WORDS)) == (one == other)
+    assert not set(trial_slug(one, WORDS)) & set(" /.:+")
 
 
 def test_slugs_say_what_varies() -> None:
-    case = Case(suite="s", protocol="literal", model="cnn10", layout="native", devices=2, batch_size=16)
-    assert trial_slug(case) == f"s-literal-cnn10-d2-b16-{case.id[:6]}"
-    case = Case(suite="s", protocol="steady", implementation="scipy", layout="channels_last")
-    assert trial_slug(case) == f"s-steady-scipy-channels_last-{case.id[:6]}"
+    one = case(suite="s", protocol="literal", model="cnn10", layout="native", devices=2, batch_size=16)
+    assert trial_slug(one, WORDS) == f"s-literal-cnn10-d2-b16-{one.id[:6]}"
+    one = case(suite="s", protocol="steady", implementation="scipy", layout="channels_last")
+    assert trial_slug(one, WORDS) == f"s-steady-scipy-channels_last-{one.id[:6]}"
 
 
 def builder(rooms: Rooms, **settings: Any) -> Builder:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.synthetic_run import SyntheticRun, steady_samples
+from tests.words import WORDS
 from tsuishi.report.parts.blocks import Page, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import Table
@@ -17,7 +18,7 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 def evidence_of(*runs: SyntheticRun, published: bool = False) -> Evidence:
-    return Evidence([run.finish() for run in runs], read_sources(PUBLISHED) if published else ())
+    return Evidence([run.finish() for run in runs], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
 
 
 def compared(

@@ -17,15 +17,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import run_content
+from tests.words import WORDS, case
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
 from tsuishi.results import directory, schema
 from tsuishi.results.directory import RunDirectory, csv_value, csv_writer, known_runs, open_run
-from tsuishi.specs.case import AXES, Case
 from tsuishi.specs.trial_id import TrialId
 
-CASE = Case(suite="s", protocol="steady", devices=2, batch_size=16)
+CASE = case(suite="s", protocol="steady", devices=2, batch_size=16)
 HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ...'
 
 
@@ -93,7 +93,7 @@ def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunD
     write_json(partial / "trial.json", {"trial_id": id_of(2)})
     assert [path.name for path, _ in run.finished()] == [id_of(1)]
     assert list(run.left_behind()) == [(trial_of(2), partial)]
-    run.gather()
+    run.gather(WORDS)
     assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == [id_of(1)]
     run.commit(partial, content(run, 2))
     assert [path.name for path, _ in run.finished()] == [id_of(1), id_of(2)]
@@ -160,7 +160,7 @@ def test_a_new_run_has_its_name_on_the_disk_once_it_has_a_run_json(tmp_path: Pat
 def test_a_folder_in_the_place_of_a_table_is_said_in_a_line(run: RunDirectory) -> None:
     (run.path / "samples.csv").mkdir()
     with pytest.raises(UserError, match=r"samples\.csv: a folder is in its place: remove it$"):
-        run.gather()
+        run.gather(WORDS)
 
 
 def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
@@ -186,14 +186,14 @@ def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirector
 def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
     for repetition in (1, 2, 3):
         commit(run, repetition, status="ok", duration_s=1 / 3, reason=HOSTILE)
-    run.gather()
+    run.gather(WORDS)
     first = tables(run)
-    run.gather()
+    run.gather(WORDS)
     assert tables(run) == first
     for name in first:
         if name != "run.json":
             (run.path / name).unlink()
-    run.gather()
+    run.gather(WORDS)
     assert tables(run) == first
     assert sorted(first) == [
         "datapackage.json",
@@ -208,7 +208,7 @@ def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
 def test_every_sample_of_every_trial_is_gathered_with_its_trial(run: RunDirectory) -> None:
     commit(run, 1, samples=2)
     commit(run, 2, samples=3)
-    run.gather()
+    run.gather(WORDS)
     found = rows(run.path / "samples.csv")
     assert [(row["trial_id"], row["index"]) for row in found] == [
         (id_of(1), "0"),
@@ -224,7 +224,7 @@ def test_the_last_line_a_killed_runner_half_wrote_does_not_break_the_tables(run:
     final = commit(run, 1, samples=1)
     with (final / "samples.csv").open("a") as file:
         file.write("measure,1,1")
-    run.gather()
+    run.gather(WORDS)
     assert [row["index"] for row in rows(run.path / "samples.csv")] == ["0", "1"]
     assert rows(run.path / "samples.csv")[1]["seconds"] == ""
 
@@ -232,7 +232,7 @@ def test_the_last_line_a_killed_runner_half_wrote_does_not_break_the_tables(run:
 def test_hostile_text_in_a_reason_stays_in_its_cell(run: RunDirectory) -> None:
     commit(run, 1, reason=HOSTILE, status="failed")
     commit(run, 2, reason="fine", status="ok")
-    run.gather()
+    run.gather(WORDS)
     found = rows(run.path / "trials.csv")
     assert [row["status"] for row in found] == ["failed", "ok"]
     assert found[0]["reason"] == HOSTILE.replace("\r\n", "\n").replace("\r", "\n")
@@ -288,10 +288,10 @@ def test_the_data_package_describes_every_column_of_every_table(run: RunDirector
         exit_code=-9,
         reason=HOSTILE,
     )
-    run.gather()
+    run.gather(WORDS)
     package = read_json(run.path / "datapackage.json")
     assert re.fullmatch(r"[-a-z0-9._/]+", package["name"])
-    assert [resource["path"] for resource in package["resources"]] == [f"{name}.csv" for name in schema.TABLES]
+    assert [resource["path"] for resource in package["resources"]] == [f"{name}.csv" for name in ("trials", *schema.OF_A_TRIAL)]
     for resource in package["resources"]:
         fields = resource["schema"]["fields"]
         path = run.path / resource["path"]
@@ -305,15 +305,14 @@ def test_the_data_package_describes_every_column_of_every_table(run: RunDirector
 
 
 def test_the_shipped_columns_are_those_of_the_cases_and_are_named_once() -> None:
-    for columns in schema.TABLES.values():
+    for columns in (schema.of_trials(WORDS.axes), *schema.OF_A_TRIAL.values()):
         names = [column.name for column in columns]
         assert len(names) == len(set(names))
-    trials = schema.names("trials")
-    assert [name for name in trials if name in AXES] == list(AXES)
-    types = {column.name: column.type for column in schema.TRIALS}
-    for axis, described in Case.model_json_schema()["properties"].items():
-        whole = "integer" in {kind.get("type") for kind in described.get("anyOf", [described])}
-        assert types[axis] == ("integer" if whole else "string"), axis
+    trials = schema.of_trials(WORDS.axes)
+    assert [column.name for column in trials if column.name in WORDS.axes] == list(WORDS.axes)
+    types = {column.name: column.type for column in trials}
+    for name, axis in WORDS.axes.items():
+        assert types[name] == ("string" if axis.problem(1) else "integer"), name
 
 
 def test_json_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -363,4 +362,4 @@ def test_statuses_are_either_final_or_run_again() -> None:
     assert not set(directory.FINDINGS) & set(directory.UNFINISHED)
     (status,) = [column for column in schema.TRIALS if column.name == "status"]
     assert all(name in status.description for name in (*directory.FINDINGS, *directory.UNFINISHED))
-    assert json.dumps(schema.data_package("x"))
+    assert json.dumps(schema.data_package("x", schema.OF_A_TRIAL))

@@ -17,9 +17,10 @@ from tests.synthetic_run import (
     training_case,
     write_example,
 )
+from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.base import printable
 from tsuishi.base.errors import UserError
-from tsuishi.estimates.samples import Block, case_estimates, phase_estimates, trial_estimates
+from tsuishi.estimates.samples import Block, Described, case_estimates, phase_estimates, trial_estimates
 from tsuishi.results import schema
 from tsuishi.results.frames import outcomes, read_runs
 from tsuishi.specs.source import Epochs
@@ -28,8 +29,11 @@ from tsuishi.specs.source import Epochs
 WHOLE = Epochs(case={}, images=50_000, count=100)
 
 
+DESCRIBED = Described(WORDS, "s")
+
+
 def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | None = 100) -> Any:
-    return {one.quantity: one for one in phase_estimates(phases, batch_size, WHOLE)}[quantity]
+    return {one.quantity: one for one in phase_estimates(phases, batch_size, WHOLE, DESCRIBED)}[quantity]
 
 
 # Three blocks of 10 steps of 100 images at 0.1, 0.2 and 0.6 s a step.
@@ -60,12 +64,12 @@ def test_the_last_partial_batch_counts_as_a_step() -> None:
 
 
 def test_what_no_source_trained_has_no_epochs() -> None:
-    assert not {one.quantity for one in phase_estimates(MEASURE, 100, None)} & {"median_epoch_s"}
+    assert not {one.quantity for one in phase_estimates(MEASURE, 100, None, DESCRIBED)} & {"median_epoch_s"}
 
 
 def test_whole_epochs_are_taken_as_they_are() -> None:
     phases = {"epoch": [Block(391, 50000, 20.0), Block(391, 50000, 14.0), Block(391, 50000, 16.0)]}
-    found = {one.quantity: one for one in phase_estimates(phases, 128, WHOLE)}
+    found = {one.quantity: one for one in phase_estimates(phases, 128, WHOLE, DESCRIBED)}
     assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (20.0, False)
     assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(15.0), False)
     assert found["total_s"].value == pytest.approx(20 + 99 * 15)
@@ -83,7 +87,7 @@ def test_shortened_epochs_are_brought_to_50000_images_by_their_later_steps() -> 
 
 def test_epochs_of_which_no_source_says_how_long_they_are_stay_as_they_were_run() -> None:
     phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0), Block(20, 2560, 6.4)]}
-    found = {one.quantity: one for one in phase_estimates(phases, 128, None)}
+    found = {one.quantity: one for one in phase_estimates(phases, 128, None, DESCRIBED)}
     assert (found["first_epoch_s"].value, found["first_epoch_s"].derived) == (8.0, False)
     assert (found["median_epoch_s"].value, found["median_epoch_s"].derived) == (pytest.approx(6.2), False)
     assert "total_s" not in found
@@ -92,7 +96,7 @@ def test_epochs_of_which_no_source_says_how_long_they_are_stay_as_they_were_run(
 def test_without_the_number_of_epochs_there_is_no_total() -> None:
     phases = {"epoch": [Block(20, 2560, 8.0), Block(20, 2560, 6.0)]}
     whole = Epochs(case={}, images=60_000)
-    found = {one.quantity: one.value for one in phase_estimates(phases, 128, whole)}
+    found = {one.quantity: one.value for one in phase_estimates(phases, 128, whole, DESCRIBED)}
     assert found["median_epoch_s"] == pytest.approx(469 * 0.3)
     assert "total_s" not in found
 
@@ -104,8 +108,8 @@ def test_an_estimate_lies_within_its_own_spread(seconds: list[float]) -> None:
 
 
 def test_tables_have_the_schemas_columns_and_types(tmp_path: Path) -> None:
-    results = read_runs([write_example(tmp_path / "run")])
-    assert [name for name in results.trials if name not in ("run_id", "column")] == schema.names("trials")
+    results = read_runs([write_example(tmp_path / "run")], WORDS)
+    assert [name for name in results.trials if name not in ("run_id", "column")] == TRIAL_COLUMNS
     assert results.samples["seconds"].dtype == "float64"
     assert results.samples["steps"].dtype == "Int64"
     assert results.trials["synthetic"].dtype == "boolean"
@@ -114,7 +118,7 @@ def test_tables_have_the_schemas_columns_and_types(tmp_path: Path) -> None:
 def test_reading_trials_and_reading_the_gathered_tables_is_the_same(tmp_path: Path) -> None:
     run = write_example(tmp_path / "run")
     gathered = pd.read_csv(run.path / "samples.csv")
-    assert gathered["seconds"].tolist() == read_runs([run]).samples["seconds"].tolist()
+    assert gathered["seconds"].tolist() == read_runs([run], WORDS).samples["seconds"].tolist()
 
 
 def test_case_estimates_take_the_median_trial_and_the_range_of_trials(tmp_path: Path) -> None:
@@ -143,7 +147,7 @@ def test_only_the_last_attempt_counts(tmp_path: Path) -> None:
     run.add(training_case(16), TF, steady_samples(16, [0.1] * 4), attempt=2)
     (row,) = _cases(run, "step_s")
     assert (row.estimate, row.n) == (pytest.approx(0.1), 1)
-    results = read_runs([run.finish()])
+    results = read_runs([run.finish()], WORDS)
     assert len(results.trials) == 2
     assert outcomes(results)["status"].tolist() == ["ok"]
 
@@ -159,7 +163,7 @@ def test_what_was_planned_and_is_not_there_is_missing(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 1.0)])
     run.add_plan(conv2d_case(), TORCH)
-    found = outcomes(read_runs([run.finish()]))
+    found = outcomes(read_runs([run.finish()], WORDS))
     assert dict(zip(found["column"], found["status"], strict=True)) == {TF: "ok", TORCH: "missing"}
     assert "--resume" in found["reason"].iloc[1]
 
@@ -169,7 +173,7 @@ def test_runs_of_two_machines_stand_side_by_side(tmp_path: Path) -> None:
     second.machine = second.directory.add_record("machine", {"cpu": {"model": "Other", "logical": 4, "physical": 4}})
     for run in (first, second):
         run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 1.0)])
-    results = read_runs([first.finish(), second.finish()])
+    results = read_runs([first.finish(), second.finish()], WORDS)
     assert sorted(case_estimates(trial_estimates(results, {}))["column"]) == [f"{TF} on machine 1", f"{TF} on machine 2"]
 
 
@@ -177,7 +181,7 @@ def test_a_value_of_the_wrong_type_names_table_and_column(tmp_path: Path) -> Non
     run = SyntheticRun(tmp_path / "run")
     run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, "fast")])  # type: ignore[list-item]
     with pytest.raises(UserError, match=r"/trials/.*/samples\.csv: column 'seconds' should be of type number"):
-        read_runs([run.finish()])
+        read_runs([run.finish()], WORDS)
 
 
 @pytest.mark.parametrize(
@@ -195,5 +199,5 @@ def test_unprintable_characters_become_visible(text: str, seen: str) -> None:
 
 
 def _cases(run: SyntheticRun, quantity: str) -> list[Any]:
-    found = case_estimates(trial_estimates(read_runs([run.finish()]), {}))
+    found = case_estimates(trial_estimates(read_runs([run.finish()], WORDS), {}))
     return list(found[found["quantity"] == quantity].itertuples())

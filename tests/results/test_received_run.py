@@ -13,6 +13,7 @@ from benchmarks import mutations
 from dataclasses import replace
 from tests.bench import make_rooms
 from tests.run.test_runner import session
+from tests.words import WORDS
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
@@ -215,7 +216,7 @@ Reader = Callable[[RunDirectory], object]
 READS: dict[str, Reader] = {
     "finished": lambda run: list(run.finished()),
     "recorded": lambda run: recorded([run]),
-    "gather": lambda run: run.gather(),
+    "gather": lambda run: run.gather(WORDS),
 }
 READERS = pytest.mark.parametrize("read", READS.values(), ids=READS)
 
@@ -330,7 +331,7 @@ def test_a_table_without_numbers_is_said_by_a_resumption(root: Path) -> None:
     with (trial / "samples.csv").open("a") as file:
         file.write("measure,9e999,x,1,-1\n")
     with pytest.raises(UserError, match=r"a table of it holds no numbers: .*; remove the trial"):
-        Findings(run)
+        Findings(run, WORDS)
 
 
 def test_the_latest_run_that_is_bad_is_said_in_one_line(root: Path) -> None:

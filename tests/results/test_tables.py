@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case, write_example
+from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import visible
 from tsuishi.results import reader as reading
@@ -199,11 +200,11 @@ def test_rows_that_no_workload_can_have_sent_are_refused(tmp_path: Path, table: 
     run = ok_trial(tmp_path, **{table: text})
     file = run.finished_folders()[0] / f"{table}.csv"
     with pytest.raises(UserError) as refused:
-        read_runs([run])
+        read_runs([run], WORDS)
     assert str(refused.value) == f"{file}: {why}: restore the file, or remove the trial's folder"
 
 
 def test_a_row_that_a_killed_runner_left_half_is_not_held_against_the_run(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, [("measure", 0, 1, 16, "")], status="interrupted")  # type: ignore[list-item]
-    assert read_runs([run.finish()]).samples["seconds"].isna().tolist() == [True]
+    assert read_runs([run.finish()], WORDS).samples["seconds"].isna().tolist() == [True]

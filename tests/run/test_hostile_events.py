@@ -17,6 +17,7 @@ from tests.bench import make_rooms
 from tests.reports import make_report
 from tests.run.test_runner import Nobody, log_of, session, trials
 from tests.synthetic_run import run_content
+from tests.words import WORDS
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
@@ -106,12 +107,12 @@ def test_a_table_that_is_gone_or_not_what_the_trial_wrote_is_refused(
     remedy = "since its trial wrote it: restore it, or remove the trial's folder"
     file.write_bytes(file.read_bytes() + file.read_bytes().splitlines(keepends=True)[-1])
     with pytest.raises(UserError, match=f"^{file}: was changed {remedy}$"):
-        read_runs([run])
+        read_runs([run], WORDS)
     file.unlink()
     with pytest.raises(UserError, match=f"^{file}: is missing {remedy}$"):
-        read_runs([run])
+        read_runs([run], WORDS)
     shutil.rmtree(trial)
-    assert trial.name not in read_runs([run]).trials["trial_id"].tolist()
+    assert trial.name not in read_runs([run], WORDS).trials["trial_id"].tolist()
 
 
 def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
@@ -216,5 +217,5 @@ def test_whatever_is_said_the_trial_ends_and_is_read(
     say(work.rooms.root, said)
     run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_content("run"))
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
-    found = read_runs([run])
+    found = read_runs([run], WORDS)
     assert found.trials["status"].isin(["ok", "failed", "out_of_memory", "unsupported", "skipped"]).tolist() == [True]

@@ -6,10 +6,10 @@ import re
 import pytest
 from rich.console import Console
 
+from tests.words import case
 from tsuishi.base.screen import Momentary, Screen
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.run.progress import RunProgress, running
-from tsuishi.specs.case import Case
 from tsuishi.specs.trial_id import TrialId
 
 OLD = "torch1.1-cu90"
@@ -20,7 +20,7 @@ NO_GPUS = "strategy 'data_parallel' needs 2 GPUs: on a CPU it does nothing; 'dis
 def planned(name: str, *, environment: str = OLD, repetition: int = 1, batch_size: int = 1) -> PlannedTrial:
     return PlannedTrial(
         id=TrialId(name, environment, repetition),
-        case=Case(suite="bench", protocol="steady", batch_size=batch_size),
+        case=case(suite="bench", protocol="steady", batch_size=batch_size),
         accelerator="cpu",
         workload="behave",
         settings={},

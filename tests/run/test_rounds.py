@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from tests.synthetic_run import run_content
+from tests.words import WORDS, case
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.rounds import Findings, Rounds
-from tsuishi.specs.case import Case
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.trial_id import TrialId
 
@@ -37,9 +37,9 @@ class Bench:
         self.judged = lambda asked: True
 
     def cell(self, devices: int, step_s: float, expected_s: float = 10.0, took_s: float | None = None) -> MatrixCell:
-        case = Case(suite="bench", protocol="steady", devices=devices)
-        cell = MatrixCell(case.id, ENVIRONMENT)
-        trial = PlannedTrial(TrialId(case.id[:6], ENVIRONMENT, 1), case, "cpu", "w", {}, 60.0, expected_s)
+        planned = case(suite="bench", protocol="steady", devices=devices)
+        cell = MatrixCell(planned.id, ENVIRONMENT)
+        trial = PlannedTrial(TrialId(planned.id[:6], ENVIRONMENT, 1), planned, "cpu", "w", {}, 60.0, expected_s)
         self.first[cell], self.truth[cell], self.took[cell] = trial, step_s, took_s or expected_s
         return cell
 
@@ -55,7 +55,7 @@ class Bench:
         def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
-        findings = Findings(self.run, lambda asked: self.judged(asked))
+        findings = Findings(self.run, WORDS, lambda asked: self.judged(asked))
         return Rounds(findings, self.first, asked, others, 0, lambda: self.left_s, planned)
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:

@@ -19,6 +19,7 @@ import pytest
 
 from tests.bench import BEHAVIOURS, REAL, make_rooms
 from tests.reports import make_report
+from tests.words import WORDS
 from tsuishi.artifacts.datasets import DataSet
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
@@ -153,7 +154,7 @@ def test_the_tables_hold_every_trial_and_can_be_made_again(run: RunDirectory) ->
         "out_of_memory": 1,
     }
     before = {path.name: path.read_bytes() for path in run.path.glob("*.csv")}
-    run.gather()
+    run.gather(WORDS)
     assert {path.name: path.read_bytes() for path in run.path.glob("*.csv")} == before
 
 

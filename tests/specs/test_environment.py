@@ -92,8 +92,8 @@ def test_what_nobody_here_has_seen_is_open() -> None:
         ),
         (
             '"torch"',
-            '"jax"',
-            "tiny.toml: key 'framework': input should be 'torch', 'tensorflow' or 'any'; given: 'jax'",
+            '"JAX"',
+            "tiny.toml: key 'framework': string should match pattern '^[a-z][a-z0-9_-]*$'; given: 'JAX'",
         ),
         (
             '["cpu"]',

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pinned import environment as pinned
+from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.specs.case import Case
@@ -23,7 +24,7 @@ def environment(name: str, framework: str, release: str) -> Environment:
 
 
 def case(**axes: Any) -> Case:
-    return Case.model_validate({"suite": "s", "protocol": "steady", **axes})
+    return WORDS.case({"suite": "s", "protocol": "steady", **axes})
 
 
 def possible(of: Environment, *cases: Case, refused: dict[str, str] | None = None) -> Possible:
@@ -32,7 +33,7 @@ def possible(of: Environment, *cases: Case, refused: dict[str, str] | None = Non
 
 def ask(**fields: Any) -> Question:
     given = {"id": "q", "title": {"en": "q"}, "quantity": "step_s", "cases": [{"model": "cnn10"}], **fields}
-    return Question.model_validate_json(json.dumps(given))
+    return Question.model_validate_json(json.dumps(given), context=WORDS)
 
 
 SMALL, LARGE = case(model="cnn10", batch_size=16), case(model="cnn10", batch_size=64)
@@ -95,7 +96,7 @@ def test_a_mistake_in_a_suite_file_names_file_and_key(tmp_path: Path) -> None:
     path = tmp_path / "channels_first.toml"
     path.write_text(text.replace('layout = "channels_first" }', 'lay_out = "channels_first" }', 1), encoding="utf-8")
     with pytest.raises(UserError, match=r"channels_first\.toml: key 'questions\[0\]\.of'.*unknown axis 'lay_out'"):
-        read_suite(path)
+        read_suite(path, WORDS)
 
 
 def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) -> list[str]:
@@ -109,7 +110,7 @@ def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) ->
         )
         for one in environments
     ]
-    sources = read_sources(Rooms().published)
+    sources = read_sources(Rooms().published, WORDS)
     return [one.id for one in candidates({one.name: one.questions for one in suites}, sources, here, gpus)]
 
 

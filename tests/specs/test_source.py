@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.synthetic_run import conv2d_case, training_case
+from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.specs.source import Number, epochs_of, read_source, read_sources
 
@@ -25,7 +26,7 @@ rows = [[1, 3.25], [2, 3]]
 
 
 def numbers(source: str) -> list[Number]:
-    return list(read_source(PUBLISHED / f"{source}.toml").flat())
+    return list(read_source(PUBLISHED / f"{source}.toml", WORDS).flat())
 
 
 def test_all_fifteen_rows_of_the_pytorch_tables_are_there() -> None:
@@ -52,7 +53,7 @@ def test_the_conv2d_tables_keep_every_printed_digit() -> None:
 
 
 def test_a_source_says_what_a_whole_training_is_and_of_which_cases() -> None:
-    sources = read_sources(PUBLISHED)
+    sources = read_sources(PUBLISHED, WORDS)
 
     def whole(**axes: str) -> tuple[int, int | None] | None:
         found = epochs_of(sources, training_case(128, **axes).axes)
@@ -138,25 +139,25 @@ def test_numbers_say_which_framework_computed() -> None:
 
 
 def test_the_cpu_of_conv2d_is_compared_with_the_gpus() -> None:
-    hardware = {one.name: one.beside for one in read_source(PUBLISHED / "conv2d-gce.toml").hardware}
+    hardware = {one.name: one.beside for one in read_source(PUBLISHED / "conv2d-gce.toml", WORDS).hardware}
     assert hardware == {"v100": (), "k80": (), "cpu": ("v100", "k80")}
 
 
 def test_a_source_that_shows_charts_only_has_no_numbers() -> None:
-    source = read_source(PUBLISHED / "keras-channels-first.toml")
+    source = read_source(PUBLISHED / "keras-channels-first.toml", WORDS)
     assert (source.software["tensorflow"], source.numbers, source.author, source.address) == ("1.13.1", (), None, None)
 
 
 def test_a_valid_file_is_read_and_integers_become_numbers(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(VALID)
-    (source,) = read_sources(tmp_path)
+    (source,) = read_sources(tmp_path, WORDS)
     assert (source.name, source.author, source.date) == ("x", None, None)
     assert [number.value for number in source.flat()] == [3.25, 3.0]
 
 
 def test_several_readings_count_as_their_median(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text(VALID.replace("[2, 3]", "[2, [3, 5, 2.5, 4]]"))
-    (source,) = read_sources(tmp_path)
+    (source,) = read_sources(tmp_path, WORDS)
     assert [(number.value, number.readings) for number in source.flat()] == [
         (3.25, (3.25,)),
         (3.5, (3.0, 5.0, 2.5, 4.0)),
@@ -199,6 +200,6 @@ def test_a_wrong_file_names_itself_the_key_and_the_remedy(tmp_path: Path, old: s
     path = tmp_path / "wrong.toml"
     path.write_text(VALID.replace(old, new, 1) if old != 'hardware = "k80"' else VALID.replace(old, new))
     with pytest.raises(UserError) as error:
-        read_source(path)
+        read_source(path, WORDS)
     assert str(error.value).startswith(f"{path}: ")
     assert message in str(error.value)

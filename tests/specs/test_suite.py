@@ -2,15 +2,17 @@
 
 import itertools
 import random
+import shutil
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.words import WORDS, case, describe
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
-from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import (
     PROFILES,
     Suite,
@@ -19,16 +21,17 @@ from tsuishi.specs.suite import (
     read_suite,
     select_suites,
 )
+from tsuishi.specs.vocabulary import vocabulary
 
 SUITES = Rooms().suites
 HEAD = 'title = "A title"\nworkload = "w"\n'
-AXES_KNOWN = ", ".join(sorted(set(AXES) - {"suite"}))
+AXES_KNOWN = ", ".join(sorted(WORDS.selectable))
 
 
 def suite(folder: Path, text: str) -> Suite:
     path = folder / "s.toml"
     path.write_text(text, encoding="utf-8")
-    return read_suite(path)
+    return read_suite(path, WORDS)
 
 
 def message(folder: Path, text: str) -> str:
@@ -39,7 +42,7 @@ def message(folder: Path, text: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(known_suites(SUITES)))
 def test_every_shipped_suite_is_read_and_has_cases_in_every_profile(name: str) -> None:
-    shipped = read_suite(SUITES / f"{name}.toml")
+    shipped = read_suite(SUITES / f"{name}.toml", WORDS)
     for profile in PROFILES:
         found = [case.id for case, _ in shipped.cases(profile, "cpu")]
         assert found
@@ -48,7 +51,7 @@ def test_every_shipped_suite_is_read_and_has_cases_in_every_profile(name: str) -
 
 def test_a_known_case_keeps_its_id() -> None:
     """The golden id: results and published numbers are matched by it, so it may never change."""
-    case = Case(
+    known = case(
         suite="conv2d",
         protocol="literal",
         implementation="framework",
@@ -63,19 +66,31 @@ def test_a_known_case_keeps_its_id() -> None:
         feed="constant",
         graph_optimizers="default",
     )
-    assert case.id == "8a2a12f23e83"
+    assert known.id == "8a2a12f23e83"
 
 
-class WiderCase(Case):
-    """As it would be with one more axis."""
-
-    a_new_axis: int | None = None
+# In front of all others, where an axis would change every id if ids had it.
+NEW_AXIS = '[a_new_axis]\ntype = "whole number"\nlabel = "a new axis"\nusual = 3\n\n'
 
 
-def test_an_axis_nobody_uses_changes_no_id() -> None:
+def test_a_new_axis_changes_no_id_and_its_usual_value_is_left_out(tmp_path: Path) -> None:
+    shutil.copytree(SUITES, tmp_path / "suites", ignore=shutil.ignore_patterns("workloads"))
+    axes = tmp_path / "suites" / "axes.toml"
+    axes.write_text(NEW_AXIS + axes.read_text(encoding="utf-8"), encoding="utf-8")
+    wider = vocabulary(tmp_path / "suites")
     values = {"suite": "s", "protocol": "steady", "devices": 2}
-    assert WiderCase.model_validate(values).id == Case.model_validate(values).id
-    assert WiderCase.model_validate({**values, "a_new_axis": 1}).id != Case.model_validate(values).id
+    usual, other = (wider.case({**values, "a_new_axis": value}) for value in (3, 4))
+    assert usual.id == wider.case(values).id == WORDS.case(values).id != other.id
+    assert (usual.axes, usual.values) == (values, {**values, "a_new_axis": 3}), "the workload gets it all the same"
+    assert [ids(one) for one in select_suites(tmp_path / "suites", ())] == [
+        ids(one) for one in select_suites(SUITES, ())
+    ]
+
+
+def ids(suite: Suite) -> list[list[str]]:
+    """The ids of all cases, in their order, by profile and accelerator."""
+    accelerators: tuple[Accelerator, ...] = ("cpu", "cuda")
+    return [[case.id for case, _ in suite.cases(profile, on)] for profile in PROFILES for on in accelerators]
 
 
 VALUES: dict[str, st.SearchStrategy[object]] = {
@@ -90,18 +105,18 @@ VALUES: dict[str, st.SearchStrategy[object]] = {
 @given(st.fixed_dictionaries({}, optional=VALUES), st.randoms(use_true_random=False))
 def test_the_order_in_which_axes_are_given_does_not_matter(axes: dict[str, object], order: random.Random) -> None:
     items = [("suite", "s"), ("protocol", "steady"), *axes.items()]
-    case = Case.model_validate(dict(items))
+    case = WORDS.case(dict(items))
     order.shuffle(items)
-    assert Case.model_validate(dict(items)).id == case.id
-    assert list(case.axes) == [axis for axis in AXES if axis in dict(items)]
+    assert WORDS.case(dict(items)).id == case.id
+    assert list(case.axes) == [axis for axis in WORDS.axes if axis in dict(items)]
 
 
 def test_different_cases_have_different_ids() -> None:
     cases = [
-        Case(suite="s", protocol=protocol, devices=devices, batch_size=batch)  # type: ignore[arg-type]
+        case(suite="s", protocol=protocol, devices=devices, batch_size=batch)
         for protocol, devices, batch in itertools.product(("literal", "steady"), (None, 1, 2), (None, 1, 16))
     ]
-    assert len({case.id for case in cases}) == len(cases)
+    assert len({one.id for one in cases}) == len(cases)
 
 
 def test_the_order_of_axes_in_the_file_changes_the_order_of_cases_but_no_id(tmp_path: Path) -> None:
@@ -193,6 +208,7 @@ def test_a_profile_not_mentioned_has_defaults_and_guesses_grow_with_the_batch(tm
 
 
 def test_unknown_suites_and_profiles_are_answered_with_the_known_ones(tmp_path: Path) -> None:
+    describe(tmp_path)
     suite(tmp_path, HEAD + GROUP + "devices = 1 }")
     assert [one.name for one in select_suites(tmp_path, ())] == ["s"]
     with pytest.raises(UserError) as caught:

@@ -7,6 +7,7 @@ from common.events import Unsupported
 from common.request import Fields
 from experiments import input_pipeline
 from tests.suites.environments import PINNED, REAL, inside, run_inside
+from tests.words import WORDS
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
@@ -87,8 +88,8 @@ def test_a_queue_for_each_device_needs_towers():
 
 
 def test_every_published_number_has_a_case_in_the_suite():
-    cases = [case.axes for case, _ in read_suite(REAL.suites / "input_pipeline.toml").cases("full", "cuda")]
-    numbers = list(read_source(REAL.published / "towers-titanx.toml").flat())
+    cases = [case.axes for case, _ in read_suite(REAL.suites / "input_pipeline.toml", WORDS).cases("full", "cuda")]
+    numbers = list(read_source(REAL.published / "towers-titanx.toml", WORDS).flat())
     assert len(numbers) == 67
     for number in numbers:
         assert sum(number.matches(case) for case in cases) == 1

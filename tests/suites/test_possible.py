@@ -22,11 +22,12 @@ from experiments import possible
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
 from tests.job import TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
+from tests.words import WORDS
 from tsuishi.environments import possible as asking
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
 from tsuishi.environments.probe import ask
-from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
 from tsuishi.stream.events import EventParser
@@ -127,7 +128,7 @@ def smoke(name: str) -> list[Question]:
 
 def questions_of(profile: Profile, name: str = "*") -> Iterator[Question]:
     """Every case of a profile on CPUs, with its workload and settings."""
-    for suite in (read_suite(path) for key, path in known_suites(REAL.suites).items() if name in ("*", key)):
+    for suite in (read_suite(path, WORDS) for key, path in known_suites(REAL.suites).items() if name in ("*", key)):
         settings = suite.profile(profile).settings_for("cpu").model_dump()
         yield from ((suite.workload, case, settings) for case, _ in suite.cases(profile, "cpu"))
 
@@ -140,7 +141,7 @@ def test_cases_refused_without_a_framework_have_their_reason_where_none_is_insta
     for index, (_, case, _) in enumerate(questions):
         tf32 = "Unsupported: precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run"
         none = "Unsupported: none of torch, tensorflow is installed in this environment"
-        assert transcript.answers[index] == (tf32 if case.precision == "tf32" else none)
+        assert transcript.answers[index] == (tf32 if case.axes.get("precision") == "tf32" else none)
 
 
 def test_a_case_that_is_none_is_left_to_its_trial_and_the_others_are_answered() -> None:
@@ -189,7 +190,7 @@ def everything() -> list[Question]:
 
 
 def is_expected(case: Case, environment: str) -> bool:
-    values = {**dict.fromkeys(AXES), **case.axes}
+    values = {**dict.fromkeys(WORDS.axes), **case.axes}
     return any(
         case.suite in suites.split()
         and environment in environments

@@ -7,6 +7,7 @@ import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, training_case
+from tests.words import WORDS
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
@@ -42,7 +43,7 @@ TORCH_FASTER = {
 
 
 def judged(run: SyntheticRun, *claims: Claim) -> list[Judgement]:
-    return judge(Evidence([run.finish()], (source(*claims),)))
+    return judge(Evidence([run.finish()], (source(*claims),), WORDS))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_environments_of_different_machines_are_not_compared(tmp_path: Path) -> 
             run.machine = run.directory.add_record("machine", {**machine(), "gpus": [{"name": "K80"}]})
         add_steps(run, environment, 0.1)
         runs.append(run.finish())
-    (found,) = judge(Evidence(runs, (source(claim(TORCH_FASTER)),)))
+    (found,) = judge(Evidence(runs, (source(claim(TORCH_FASTER)),), WORDS))
     assert (found.verdict, found.hindrance, found.subject) == ("not tested", "no environment", None)
 
 
@@ -177,7 +178,7 @@ def test_claims_of_a_source_are_one_family_for_each_environment(tmp_path: Path) 
 
 def own(source_name: str) -> dict[tuple[str, str], tuple[str | None, list[float]]]:
     """Of a published source: by claim and hardware the verdict on its own numbers, and what they come to."""
-    (wanted,) = [one for one in read_sources(PUBLISHED) if one.name == source_name]
+    (wanted,) = [one for one in read_sources(PUBLISHED, WORDS) if one.name == source_name]
     return {
         (one.claim.id, one.hardware): (
             one.verdict,

@@ -4,7 +4,7 @@ Messages are whole sentences with named fields, so that a translation may change
 `t("{count} of {all} trials", count=3, all=8)`. Recorded texts (reasons, logs, names) are never translated.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -44,6 +44,11 @@ def t(message: str, /, **values: Any) -> str:
     """The message in the active language, with its fields filled in; English where a translation is missing."""
     translated = message if active() == ENGLISH else _catalogue(active()).get(message) or message
     return translated.format(**values) if values else translated
+
+
+def in_language(texts: Mapping[str, str]) -> str:
+    """A text that a file gives by language, in the active language; in English where it has none in that."""
+    return texts.get(active()) or texts[ENGLISH]
 
 
 def in_words(values: Iterable[Any]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from tsuishi.base.errors import UserError
@@ -27,34 +27,58 @@ class Spec(BaseModel):
 # A name that also is part of image tags and of folders' names.
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
 
+
+def _by_language(given: Any) -> Any:
+    return {"en": given} if isinstance(given, str) else given
+
+
+def _in_english_too(texts: dict[str, str]) -> dict[str, str]:
+    if not texts.get("en"):
+        raise ValueError('no English text; add en = "…"')
+    return texts
+
+
+# By language (ISO 639-1); English at least, and only that where it is a string.
+Texts = Annotated[dict[str, str], BeforeValidator(_by_language), AfterValidator(_in_english_too)]
+
 S = TypeVar("S", bound=Spec)
 
 # Unicode's categories of invisible characters: controls, formatting, line separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def load(path: Path, model: type[S], **extra: Any) -> S:
-    """The file at `path` as a `model`; the fields `extra` are not from the file (its name, say).
-
-    Raises UserError that names the file, the key, the known values and a remedy.
-    """
+def read(path: Path) -> dict[str, Any]:
+    """The values of a TOML file, in the order of the file. Raises UserError that names the file."""
     try:
-        text = path.read_text(encoding="utf-8")
-        values = tomllib.loads(text)
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from error
+
+
+def load(path: Path, model: type[S], context: Any = None, **extra: Any) -> S:
+    """The file at `path` as a `model`; the fields `extra` are not from the file (its name, say).
+
+    `context` is what the model's validators need beside the file. Raises UserError that names the file, the key, the
+    known values and a remedy.
+    """
+    values = read(path)
     for key in extra.keys() & values.keys():
         raise UserError(f"{path}: key '{key}' is not for this file to say; remove it")
+    return made(str(path), {**values, **extra}, model, context)
+
+
+def made(where: str, values: dict[str, Any], model: type[S], context: Any = None) -> S:
+    """Values of a file, or of a table in it, as `model`. Raises UserError that begins with `where`."""
     for location, text in _texts(values):
         if problem := _unseen(text, "\n\t" if model.prose.intersection(location) else ""):
-            raise UserError(f"{path}: key '{_key(location)}' holds {problem}; write it without, on one line")
+            raise UserError(f"{where}: key '{_key(location)}' holds {problem}; write it without, on one line")
     try:
         # By way of JSON, since strict mode takes an array of JSON, but no list, for a tuple.
-        return model.model_validate_json(json.dumps({**values, **extra}, default=str))
+        return model.model_validate_json(json.dumps(values, default=str), context=context)
     except ValidationError as error:
-        raise UserError(f"{path}: {explain(error, model)}") from error
+        raise UserError(f"{where}: {explain(error, model)}") from error
 
 
 def explain(error: ValidationError, model: type[BaseModel]) -> str:

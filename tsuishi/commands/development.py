@@ -15,6 +15,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import known_suites, read_suite
+from tsuishi.specs.vocabulary import vocabulary
 
 # It may complain of nothing: what would have to be left out is said in the template, with the reason.
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
@@ -61,9 +62,10 @@ def check_specs(rooms: Rooms) -> None:
     from tsuishi.specs.source import read_sources
 
     read_environments(rooms.images)
-    sources = {source.name for source in read_sources(rooms.published)}
+    words = vocabulary(rooms.suites)
+    sources = {source.name for source in read_sources(rooms.published, words)}
     for path in known_suites(rooms.suites).values():
-        suite = read_suite(path)
+        suite = read_suite(path, words)
         if suite.source and suite.source not in sources:
             raise UserError(
                 f"{path}: key 'source': no reports/published/{suite.source}.toml; known: {', '.join(sorted(sources))}"

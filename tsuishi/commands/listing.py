@@ -10,7 +10,7 @@ from tsuishi.results import directory
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.source import Source, read_sources
-from tsuishi.specs.suite import PROFILES, known_suites, read_suite
+from tsuishi.specs.suite import PROFILES, select_suites
 from tsuishi.specs.trial_id import TrialId
 
 
@@ -21,7 +21,7 @@ def show(session: Session) -> None:
         for environment in read_environments(session.rooms.images)
     ]
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
-    suites = [read_suite(path) for path in known_suites(session.rooms.suites).values()]
+    suites = select_suites(session.rooms.suites, ())
     session.screen.table(
         "Suites",
         ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),
@@ -38,7 +38,7 @@ def show(session: Session) -> None:
 
 def show_sources(session: Session) -> None:
     """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
-    sources = read_sources(session.rooms.published)
+    sources = read_sources(session.rooms.published, session.words)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:

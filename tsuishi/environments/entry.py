@@ -9,7 +9,7 @@ from tsuishi.base import toml
 from tsuishi.base.processes import Process
 from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
 from tsuishi.machine.gpus import Gpu
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import ANY, Environment
 
 WORKLOADS_INSIDE = "/workloads"
 ENTRY = "run.py"  # of all workloads; its argument names the experiment
@@ -59,4 +59,4 @@ def start_workload(
 
 def framework_of(environment: Environment) -> str | None:
     """The framework that a workload imports; None where the workload looks for one itself."""
-    return None if environment.framework == "any" else environment.framework
+    return None if environment.framework == ANY else environment.framework

@@ -15,7 +15,7 @@ from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
-from tsuishi.specs.case import Case
+from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
 
 WORKLOAD = "possible"
@@ -120,7 +120,7 @@ def _key(question: Question) -> str:
 
 def _axes(case: Case) -> dict[str, Any]:
     """The axes that a workload sees: a suite's name changes no answer."""
-    return {name: value for name, value in case.axes.items() if name != "suite"}
+    return {name: value for name, value in case.values.items() if name != SUITE}
 
 
 def _file(ready: Ready, rooms: Rooms, cache: Path, machine: str, accelerator: Accelerator) -> Path:

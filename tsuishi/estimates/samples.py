@@ -2,8 +2,7 @@
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Mapping
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,13 +11,19 @@ import pandas as pd
 from tsuishi.estimates.gpu_use import gpu_quantities
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows
 from tsuishi.results.reader import TRIAL
-from tsuishi.specs.quantities import MEASURED, QUANTITIES
+from tsuishi.specs.case import BATCH_SIZE
+from tsuishi.specs.quantities import MEASURED, Quantity, Take
 from tsuishi.specs.source import Epochs
+from tsuishi.specs.vocabulary import Vocabulary
 
-_UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
-_QUANTITY_OF_PHASE = {"measure": "step_s", "later_runs": "later_run_s"}
-# Names in published tables, by the names of workloads.
-_QUANTITY_OF_METRIC = {"test_accuracy": "accuracy"}
+_TAKEN: dict[Take, Callable[[Sequence[float]], float]] = {
+    "median": statistics.median,
+    "mean": statistics.fmean,
+    "first": lambda values: values[0],
+    "last": lambda values: values[-1],
+    "smallest": min,
+    "largest": max,
+}
 # The metrics `flops` and `bytes` are the work of a step in the first of these phases that a trial has.
 _WORKING = ("measure", "compute", "later_runs", "step", "epoch")
 
@@ -50,28 +55,47 @@ class Estimate(NamedTuple):
     derived: bool = False
 
 
-@cache
-def unit_of(quantity: str) -> str:
-    """The unit of a quantity, by the table of quantities or the end of its name; 1 for a pure number."""
-    if quantity in QUANTITIES:
-        return QUANTITIES[quantity].unit
-    return next((unit for suffix, unit in _UNIT_SUFFIXES.items() if quantity.endswith(suffix)), "1")
+class Described:
+    """The quantities that are made of what a workload sends, as the vocabulary describes them for a suite."""
+
+    def __init__(self, words: Vocabulary, suite: str) -> None:
+        self._of: dict[tuple[str, str], list[tuple[Quantity, Take]]] = {}
+        for quantity in words.made_of(suite):
+            if origin := quantity.made_of:
+                self._of.setdefault((origin.kind, origin.name), []).append((quantity, origin.take))
+
+    def of_phase(self, phase: str, blocks: Sequence[Block]) -> Iterator[Estimate]:
+        """Estimates of the seconds per step of a phase; their median where no quantity is described."""
+        steps_s = [block.step_s for block in blocks]
+        for quantity, take in self._of.get(("phase", phase), ()):
+            yield _median_over(quantity.name, blocks, lambda block: block.step_s)._replace(value=_TAKEN[take](steps_s))
+        if ("phase", phase) not in self._of:
+            yield _median_over(f"{phase}_s", blocks, lambda block: block.step_s)
+
+    def of_metric(self, name: str, values: Sequence[float]) -> dict[str, float]:
+        """The values of a metric's quantities; the last value under the metric's name where none is described."""
+        taken = self._of.get(("metric", name), ())
+        return {quantity.name: _TAKEN[take](values) for quantity, take in taken} or {name: values[-1]}
 
 
 def phase_estimates(
-    phases: dict[str, list[Block]], batch_size: int | None, whole: Epochs | None, from_steps: bool = True
+    phases: dict[str, list[Block]],
+    batch_size: int | None,
+    whole: Epochs | None,
+    described: Described,
+    from_steps: bool = True,
 ) -> Iterator[Estimate]:
     """The estimates of a trial from its blocks by phase. Times are in seconds, throughput in images/s.
 
-    For each phase the median over blocks of the seconds per step (docs/method.md, "From blocks to intervals").
-    `whole`: the whole training, of which the trial may be a part; without it epochs stay as they were run.
-    `from_steps`: whether epochs may be derived from steps.
+    For each phase the described quantities, or the median over blocks of the seconds per step (docs/method.md, "From
+    blocks to intervals"). `whole`: the whole training, of which the trial may be a part; without it epochs stay as
+    they were run. `from_steps`: whether epochs may be derived from steps.
     """
     for phase, blocks in phases.items():
         if phase == "epoch":
             yield from _timed_epochs(blocks, batch_size, whole)
         else:
-            yield _median_over(_QUANTITY_OF_PHASE.get(phase, f"{phase}_s"), blocks, lambda block: block.step_s)
+            yield from described.of_phase(phase, blocks)
         if phase in ("measure", "step", "epoch"):
             yield from _throughput(blocks[1:] or blocks if phase == "epoch" else blocks)
     if whole and from_steps and batch_size and "measure" in phases:
@@ -79,7 +103,7 @@ def phase_estimates(
 
 
 def _median_over(
-    quantity: str, blocks: list[Block], value_of: Callable[[Block], float], derived: bool = False
+    quantity: str, blocks: Sequence[Block], value_of: Callable[[Block], float], derived: bool = False
 ) -> Estimate:
     """The median over blocks of `value_of` a block, with the quartiles where there are two blocks or more."""
     values = [value_of(block) for block in blocks]
@@ -180,20 +204,26 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     gpu_use, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
     trials = results.counting[results.counting["status"] == "ok"]
+    described = {suite: Described(results.words, suite) for suite in sorted(set(trials["suite"]))}
     rows: list[tuple[Any, ...]] = []
     counts = []
-    for trial in named_rows(trials[["case_id", "batch_size", "energy_j"]].reset_index(names=TRIAL)):
+    for trial in named_rows(trials[["suite", "case_id", BATCH_SIZE, "energy_j"]].reset_index(names=TRIAL)):
         batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
         blocks, reported = phases.get(trial.trial, {}), metrics.get(trial.trial, {})
-        values = {name: value for name, (value, _) in reported.items()}
-        whole, from_steps = epochs.get(trial.case_id), _takes_no_image_twice(values)
-        estimates = [*phase_estimates(blocks, batch_size, whole, from_steps)]
+        values = {name: several[-1] for name, (several, _) in reported.items()}
+        of_suite, whole, from_steps = described[trial.suite], epochs.get(trial.case_id), _takes_no_image_twice(values)
+        estimates = [*phase_estimates(blocks, batch_size, whole, of_suite, from_steps)]
         estimates += work_estimates(blocks, values, batch_size)
         estimates += [Estimate(name, value, None, None, 1) for name, value in gpu_use.get(trial.trial, {}).items()]
         estimates += energy_estimates(blocks, trial.energy_j)
-        rows += [(*estimate, unit_of(estimate.quantity)) for estimate in estimates]
-        rows += [(name, value, None, None, 1, False, unit) for name, (value, unit) in reported.items()]
-        counts.append(len(estimates) + len(reported))
+        of_metrics = [
+            (quantity, value, None, None, 1, False, unit)
+            for name, (several, unit) in reported.items()
+            for quantity, value in of_suite.of_metric(name, several).items()
+        ]
+        rows += [(*estimate, results.words.quantity(estimate.quantity).unit) for estimate in estimates]
+        rows += of_metrics
+        counts.append(len(estimates) + len(of_metrics))
     # The columns that all rows of a trial share are joined at once: in every row they would be most of the work.
     of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
     of_rows = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
@@ -205,12 +235,12 @@ def _takes_no_image_twice(metrics: dict[str, float]) -> bool:
     return metrics.get("distinct_images_per_step") == metrics.get("examples_per_step")
 
 
-def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[float, str]]]:
-    """Value and unit by trial and quantity; the last value of a quantity that was reported several times (accuracy)."""
-    by_trial: dict[int, dict[str, tuple[float, str]]] = {}
+def _metrics_by_trial(metrics: pd.DataFrame) -> dict[int, dict[str, tuple[list[float], str]]]:
+    """Values in their order, and unit, by trial and metric."""
+    by_trial: dict[int, dict[str, tuple[list[float], str]]] = {}
     columns = ("trial", "name", "value", "unit")
     for trial, name, value, unit in zip(*(metrics[name].tolist() for name in columns), strict=True):
-        by_trial.setdefault(trial, {})[_QUANTITY_OF_METRIC.get(name, name)] = value, unit
+        by_trial.setdefault(trial, {}).setdefault(name, ([], unit))[0].append(value)
     return by_trial
 
 

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, STRATEGY
+
 # A case and its baseline may differ in these axes only.
-_FREE = ("devices", "strategy", "batch_size")
+_FREE = (DEVICES, STRATEGY, BATCH_SIZE)
 
 
 class SpeedPoint(NamedTuple):
@@ -34,7 +36,7 @@ class Scaling(NamedTuple):
     @property
     def efficiency(self) -> float:
         """Speed-up over the number of devices: 1 is perfect (Gustafson, CACM 31(5), 1988, for the weak kind)."""
-        return self.speedup / float(self.axes["devices"])
+        return self.speedup / float(self.axes[DEVICES])
 
 
 def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
@@ -45,14 +47,14 @@ def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
     """
     cases = [point for point in points if {*_FREE} <= set(point.axes)]
     baselines = {
-        (case.series, _fixed(case.axes), case.axes["batch_size"]): case.images_per_s
+        (case.series, _fixed(case.axes), case.axes[BATCH_SIZE]): case.images_per_s
         for case in cases
-        if case.axes["devices"] == 1 and case.axes["strategy"] == "none"
+        if case.axes[DEVICES] == 1 and case.axes[STRATEGY] == ALONE
     }
     kinds: tuple[Literal["strong", "weak"], ...] = ("strong", "weak")
     for kind in kinds:
         for case in cases:
-            devices, batch_size = case.axes["devices"], case.axes["batch_size"]
+            devices, batch_size = case.axes[DEVICES], case.axes[BATCH_SIZE]
             if devices > 1 and (kind == "strong" or batch_size % devices == 0):
                 batch_size = batch_size if kind == "strong" else batch_size // devices
                 baseline = baselines.get((case.series, _fixed(case.axes), batch_size))

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import student
+from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.source import Epochs
 
 # A step time so far off the line is no scatter: it shows another algorithm, or another kind of memory.
@@ -15,8 +16,8 @@ KINK_PERCENT = 5.0
 # The quantities of a source that prints the parameters of a line and not its points.
 PRINTED = {"v0": "ideal_speed_images_per_s", "t_cost": "cost_time_s"}
 
-# The cases of a line share these axes; a line runs over batch sizes.
-LINE_AXES = ("mode", "model", "layout", "strategy", "devices", "nodes", "precision", "execution", "pipeline")
+# A line runs over batch sizes, within one suite and protocol. Its cases share all other axes.
+_NOT_OF_A_LINE = (SUITE, PROTOCOL, BATCH_SIZE)
 
 
 class Line(NamedTuple):
@@ -128,18 +129,18 @@ def _ratio_interval(above: tuple[float, float], below: tuple[float, float], cova
 
 def step_time(quantities: Mapping[str, float], axes: Mapping[str, Any], epochs: Epochs | None) -> float | None:
     """Seconds per step of a case: its step, or its epoch over the steps of an epoch; None where neither is known."""
-    if "batch_size" not in axes:
+    if BATCH_SIZE not in axes:
         return None
     if "step_s" in quantities:
         return quantities["step_s"]
     if "median_epoch_s" in quantities and epochs:
-        return quantities["median_epoch_s"] / epochs.steps(int(axes["batch_size"]))
+        return quantities["median_epoch_s"] / epochs.steps(int(axes[BATCH_SIZE]))
     return None
 
 
 def line(series: str, axes: Mapping[str, Any]) -> Line:
     """The line on which a case with these axes lies."""
-    return Line(series, tuple((axis, axes[axis]) for axis in LINE_AXES if axis in axes))
+    return Line(series, tuple(sorted((axis, value) for axis, value in axes.items() if axis not in _NOT_OF_A_LINE)))
 
 
 def lines(cases: Iterable[tuple[str, Mapping[str, Any], float | None]]) -> dict[Line, list[tuple[int, float]]]:
@@ -150,5 +151,5 @@ def lines(cases: Iterable[tuple[str, Mapping[str, Any], float | None]]) -> dict[
     points: dict[Line, list[tuple[int, float]]] = {}
     for series, axes, step_s in cases:
         if step_s:
-            points.setdefault(line(series, axes), []).append((axes["batch_size"], step_s))
+            points.setdefault(line(series, axes), []).append((axes[BATCH_SIZE], step_s))
     return {key: of_line for key, of_line in points.items() if len(of_line) > 1}

@@ -106,8 +106,10 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
 
 def questions(session: Session, matrix: Matrix) -> list[Asked]:
     """Every question that can be put to what a matrix holds."""
-    by_suite = {suite.name: suite.questions for suite in select_suites(session.rooms.suites, session.choice.suites)}
-    return candidates(by_suite, read_sources(session.rooms.published), matrix.possible, len(session.nvml))
+    rooms = session.rooms
+    by_suite = {suite.name: suite.questions for suite in select_suites(rooms.suites, session.choice.suites)}
+    sources = read_sources(rooms.published, session.words)
+    return candidates(by_suite, sources, matrix.possible, len(session.nvml))
 
 
 def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:

@@ -19,6 +19,7 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.environment import Environment
+from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 # Seconds kept back beside the report's: for the tables of a run and the end of the command.
 MARGIN_S = 3.0
@@ -40,6 +41,11 @@ class Session:
     clock: Clock = field(default_factory=Clock)
     # Whether a report follows, for which time is kept.
     with_report: bool = True
+
+    @property
+    def words(self) -> Vocabulary:
+        """The axes and quantities that the checkout describes. Raises UserError where a file is wrong."""
+        return vocabulary(self.rooms.suites)
 
     @cached_property
     def builder(self) -> Builder:

@@ -16,13 +16,7 @@ from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.questions import MatrixCell, Possible
 from tsuishi.specs.suite import Suite, select_suites
 from tsuishi.specs.trial_id import TrialId
-
-# What a trial's name says of its case, where it is not the usual.
-_TELLING_AXES = (
-    *("model", "implementation", "mode", "layout", "strategy", "precision", "execution"),
-    *("pipeline", "operation", "graph_optimizers", "search"),
-)
-_USUAL_VALUES = ("framework", "training", "native", "fp32", "default")
+from tsuishi.specs.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -143,13 +137,15 @@ def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
     )
 
 
-def trial_slug(case: Case) -> str:
+def trial_slug(case: Case, words: Vocabulary) -> str:
     """A readable, unique name for a case: what varies most, and the beginning of its id."""
-    axes = case.axes
-    parts = [case.suite, case.protocol]
-    parts += [str(axes[name]) for name in _TELLING_AXES if axes.get(name) not in (None, *_USUAL_VALUES)]
-    parts += [f"{letter}{axes[name]}" for name, letter in (("devices", "d"), ("batch_size", "b")) if name in axes]
-    return "-".join([*parts, case.id[:6]])
+    said = [
+        (axis.in_name.place, axis.in_name.text.format(value=value))
+        for axis, value in ((words.axis(name), value) for name, value in case.items)
+        if axis.in_name and axis.is_said(value, "name")
+    ]
+    texts = [text for _, text in sorted(said, key=lambda one: one[0])]
+    return "-".join([case.suite, case.protocol, *texts, case.id[:6]])
 
 
 def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
@@ -192,7 +188,7 @@ def first_trials(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )
         yield PlannedTrial(
-            id=TrialId(trial_slug(case), environment.name, repetition=1),
+            id=TrialId(trial_slug(case, suite.words), environment.name, repetition=1),
             case=case,
             accelerator=accelerator,
             workload=suite.workload,

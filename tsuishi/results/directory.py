@@ -32,6 +32,7 @@ from tsuishi.base.files import (
 from tsuishi.results.run_files import FINDINGS as FINDINGS
 from tsuishi.results.run_files import UNFINISHED as UNFINISHED
 from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.vocabulary import Vocabulary
 
 SCHEMA_VERSION = 1
 
@@ -164,18 +165,24 @@ class RunDirectory:
         run_files.check_attempts(self.trials, [name for name, _ in found])
         return [self.trials / name for name, _ in found]
 
-    def gather(self) -> None:
-        """Rebuild the run's tables from its trials."""
+    def gather(self, words: Vocabulary) -> None:
+        """Rebuild the run's tables from its trials; their axes are described by the vocabulary of a checkout."""
         trials = list(self.finished())
+        record = cache(self.record)
+        cases = [record(trial["case_record"]) for _, trial in trials]
+        columns = schema.of_trials(words.of(cases).axes)
+        names = [column.name for column in columns]
         with replacing(self.path / "trials.csv") as file:
-            rows = csv.DictWriter(file, schema.names("trials"), extrasaction="ignore", lineterminator="\n")
+            rows = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
             rows.writeheader()
-            record = cache(self.record)
-            rows.writerows(_trial_row({**trial, **record(trial["case_record"])}) for _, trial in trials)
+            for (_, trial), case in zip(trials, cases, strict=True):
+                row = {**trial, **case}
+                rows.writerow({name: csv_value(row.get(name)) for name in names})
         for table in schema.OF_A_TRIAL:
             with replacing(self.path / f"{table}.csv") as file:
                 _concatenate(table, (path for path, _ in trials), file)
-        write_json(self.path / "datapackage.json", schema.data_package(self.id.lower()))
+        tables = {"trials": columns, **schema.OF_A_TRIAL}
+        write_json(self.path / "datapackage.json", schema.data_package(self.id.lower(), tables))
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:
@@ -236,10 +243,6 @@ def exact(value: Any) -> Any:
     """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
     value = value.item() if hasattr(value, "item") else value
     return repr(float(value)) if isinstance(value, float) else csv_value(value)
-
-
-def _trial_row(trial: dict[str, Any]) -> dict[str, Any]:
-    return {name: csv_value(trial.get(name)) for name in schema.names("trials")}
 
 
 def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:

@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
-from tsuishi.results.reader import Read, recorded
-from tsuishi.specs.case import AXES
+from tsuishi.results.reader import Read, RunContents, recorded
+from tsuishi.results import schema
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.base.printable import visible
 from tsuishi.results.directory import FINDINGS, UNFINISHED, RunDirectory
 
@@ -28,9 +29,12 @@ _WHY_MISSING = "planned, but the run was stopped before it: go on with `invoke r
 class Results:
     """One or several runs. `trials` has a `run_id`; `details` holds each trial.json.
 
-    Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`.
+    Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
+    axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
     """
 
+    words: Vocabulary
+    axes: dict[str, dict[str, Any]]
     runs: dict[str, dict[str, Any]]
     records: dict[str, dict[str, Any]]
     details: dict[tuple[str, str], dict[str, Any]]
@@ -50,14 +54,18 @@ class Results:
         return self.telemetry.iloc[begin:end]
 
 
-def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
-    """Everything a report rests on. Raises UserError for what is unreadable, of a wrong type, or cannot have been."""
+def read_runs(runs: Sequence[RunDirectory], words: Vocabulary, read: Read = recorded) -> Results:
+    """Everything a report rests on, its axes and quantities described by the vocabulary of a checkout.
+
+    Raises UserError for what is unreadable, of a wrong type, or cannot have been.
+    """
     found = read(runs)
-    rows = [
-        {"run_id": run_id, **seen, **found.records.get(seen["case_record"], {})} for run_id, _, seen in found.trials
-    ]
+    completed = words.completed(_cases(found))
+    words = words.of(completed.values())
+    axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
+    rows = [{"run_id": run_id, **seen, **axes.get(seen["case_id"], {})} for run_id, _, seen in found.trials]
     details = {(run_id, trial_id): seen for run_id, trial_id, seen in found.trials}
-    trials = _label_columns(typed("trials", rows, "run_id"), found.records)
+    trials = _label_columns(typed("trials", schema.of_trials(words.axes), rows, "run_id"), found.records)
     paths = {visible(run.id): run.path / "trials" for run in runs}
 
     def folder(trial: int) -> Path:
@@ -66,7 +74,14 @@ def read_runs(runs: Sequence[RunDirectory], read: Read = recorded) -> Results:
 
     tables = {table: frame(table, text, folder) for table, text in found.tables.items()}
     refuse_wrong_rows(tables, trials["status"].eq("ok").to_numpy(bool), folder)
-    return Results(found.runs, found.records, details, trials, **tables)
+    return Results(words, axes, found.runs, found.records, details, trials, **tables)
+
+
+def _cases(found: RunContents) -> dict[str, dict[str, Any]]:
+    """The axes of every case that was tried or planned, by its id; of a case whose record is lost there are none."""
+    planned = {one["case_id"]: one["case"] for run in found.runs.values() for one in run.get("plan", [])}
+    tried = {seen["case_id"]: found.records.get(seen["case_record"]) for _, _, seen in found.trials}
+    return {**planned, **{case_id: case for case_id, case in tried.items() if case is not None}}
 
 
 def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> pd.DataFrame:
@@ -130,19 +145,15 @@ def outcomes(results: Results) -> pd.DataFrame:
     """
     names = ["run_id", *CASE_KEYS, "axes", "repetition", "trial_id", "status", "reason"]
     trials = results.counting
-    axes = {
-        case["case_id"]: {axis: case[axis] for axis in AXES if not (pd.isna(case[axis]) or case[axis] == "")}
-        for case in dict_rows(trials[["case_id", *AXES]].drop_duplicates("case_id"))
-    }
     rows = dict_rows(trials[[name for name in names if name != "axes"]])
     tried = set()
     for row in rows:
-        row["axes"] = axes[row["case_id"]]
+        row["axes"] = results.axes.get(row["case_id"], {})
         tried.add((row["run_id"], row["case_id"], row["environment"], row["repetition"]))
     columns = {(row["run_id"], row["environment"]): row["column"] for row in rows}
     for run_id, run in results.runs.items():
         for planned in run.get("plan", []):
-            environment, case = planned["environment"], planned["case"]
+            environment, case = planned["environment"], results.axes[planned["case_id"]]
             if (run_id, planned["case_id"], environment, planned["repetition"]) not in tried:
                 label = columns.get((run_id, environment), environment)
                 row = {"trial_id": planned["trial"], "status": MISSING, "reason": _WHY_MISSING, "column": label}

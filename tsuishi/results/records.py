@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError
 
 from tsuishi.base import toml
-from tsuishi.specs.case import Case
 from tsuishi.base.errors import UserError
+from tsuishi.specs import axes
+from tsuishi.specs.case import PROTOCOL, SUITE, case_id
 
 # The largest whole number that JSON, pandas and JavaScript hold alike; beyond any count, size or time.
 MOST = 1 << 53
@@ -91,7 +92,35 @@ class MachineRecord(Recorded):
     gpus: list[GpuRecord] | None = None
 
 
-_RECORDS: dict[str, type[BaseModel]] = {"environment": EnvironmentRecord, "machine": MachineRecord}
+def _axis(name: str) -> str:
+    if axes.is_taken(name):
+        raise ValueError(f"'{name}' cannot be an axis: tables have a column of that name")
+    return name
+
+
+def _of_a_suite(case: dict[str, str | int]) -> dict[str, str | int]:
+    for name in (SUITE, PROTOCOL):
+        if not isinstance(case.get(name), str):
+            raise ValueError(f"a case without {name}")
+    return case
+
+
+_Axis = Annotated[str, Field(pattern=axes.NAME), AfterValidator(_axis)]
+# The axes of a case in canonical order, also such as no file here describes: a run may come from anybody.
+CaseAxes = Annotated[dict[_Axis, str | Ordinal], Field(max_length=100), AfterValidator(_of_a_suite)]
+
+
+class CaseRecord(RootModel[CaseAxes]):
+    """records/case-<id>.json."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+
+_RECORDS: dict[str, type[BaseModel]] = {
+    "case": CaseRecord,
+    "environment": EnvironmentRecord,
+    "machine": MachineRecord,
+}
 
 
 def check_record(path: Path, record: Mapping[str, Any]) -> None:
@@ -100,18 +129,16 @@ def check_record(path: Path, record: Mapping[str, Any]) -> None:
     if not re.fullmatch(r"[a-z]+", kind, re.ASCII) or found != toml.digest(record):
         raise UserError(f"{path}: its content is not that of its name; {REMEDY}")
     try:
-        if kind == "case":
-            check_case(found, record)
-        elif kind in _RECORDS:
+        if kind in _RECORDS:
             _RECORDS[kind].model_validate(record)
     except (ValidationError, ValueError) as error:
-        raise wrong(path, error, _RECORDS.get(kind, Case)) from error
+        raise wrong(path, error, _RECORDS.get(kind, BaseModel)) from error
 
 
-def check_case(case_id: str, axes: Mapping[str, Any]) -> None:
+def check_case(known_as: str, axes: Mapping[str, Any]) -> None:
     """Raise ValueError where a case is not the one of that id."""
-    if Case.model_validate(dict(axes)).id != case_id:
-        raise ValueError(f"the case {case_id} has another content")
+    if case_id(axes) != known_as:
+        raise ValueError(f"the case {known_as} has another content")
 
 
 def wrong(path: Path | str, error: ValidationError | ValueError, model: type[BaseModel]) -> UserError:

@@ -20,6 +20,7 @@ from tsuishi.results.records import (
     MOST,
     REMEDY,
     Amount,
+    CaseAxes,
     Count,
     Ordinal,
     Recorded,
@@ -114,7 +115,7 @@ class PlanEntry(Recorded):
 
     trial: Name
     case_id: Hash
-    case: dict[str, str | Ordinal]
+    case: CaseAxes
     environment: Name
     repetition: Ordinal
     accelerator: Accelerator | None = None

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import PositiveInt
-
-from tsuishi.specs.case import AXES, Case
+from tsuishi.specs.axes import Axis
 
 Type = Literal["string", "integer", "number", "boolean", "datetime"]
 
@@ -20,8 +18,7 @@ class Column:
     description: str
 
 
-_WHOLE_NUMBERS = {name for name, field in Case.model_fields.items() if field.annotation == PositiveInt | None}
-
+# Of a trial; behind them stand the axes of its case, see `of_trials`.
 TRIALS = (
     Column("trial_id", "string", "case, environment, repetition and attempt, readable"),
     Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere"),
@@ -51,7 +48,6 @@ TRIALS = (
     Column("peak_process_memory_mib", "number", "largest sum of resident memory of the trial's processes seen"),
     Column("events_garbled", "integer", "records in the event stream that were no event, or out of order"),
     Column("events_missing", "integer", "gaps in the numbering of events"),
-    *(Column(axis, "integer" if axis in _WHOLE_NUMBERS else "string", f"axis of the case: {axis}") for axis in AXES),
 )
 
 SAMPLES = (
@@ -89,17 +85,26 @@ TELEMETRY = (
     Column("throttle_reasons", "string", "GPU: why the clocks are held back, joined by '+'; empty: they are not"),
 )
 
-TABLES = {"trials": TRIALS, "samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
 # Of which every trial writes a part.
-OF_A_TRIAL = ("samples", "metrics", "telemetry")
+OF_A_TRIAL = {"samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
 
 
 def names(table: str) -> list[str]:
-    """Column names of a table in order."""
-    return [column.name for column in TABLES[table]]
+    """Column names, in order, of a table of which every trial writes a part."""
+    return [column.name for column in OF_A_TRIAL[table]]
 
 
-def data_package(name: str, tables: Mapping[str, tuple[Column, ...]] = TABLES) -> dict[str, object]:
+def axis_column(axis: Axis) -> Column:
+    """The column of an axis in any table."""
+    return Column(axis.name, "integer" if axis.is_number else "string", f"axis of the case: {axis.name}")
+
+
+def of_trials(axes: Mapping[str, Axis]) -> tuple[Column, ...]:
+    """The columns of trials.csv: of the trial, then the axes of the cases in canonical order."""
+    return (*TRIALS, *map(axis_column, axes.values()))
+
+
+def data_package(name: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[str, object]:
     """Frictionless Data Package description (v1 table schemas) of tables, a run's or a report's (report/parts/columns.py)."""
     return {
         "profile": "tabular-data-package",

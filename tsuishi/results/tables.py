@@ -3,7 +3,7 @@
 import csv
 import io
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from pandas.api.types import is_numeric_dtype
 
 from tsuishi.results import schema
 from tsuishi.results.reader import TRIAL
+from tsuishi.results.schema import Column
 from tsuishi.base.errors import UserError
 
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
@@ -24,7 +25,7 @@ def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFram
 
     `folder`: of a trial, where its files are. Raises UserError for a value of another type, naming its file.
     """
-    types = {column.name: column.type for column in schema.TABLES[table] if column.name != "trial_id"}
+    types = {column.name: column.type for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"}
     numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
     texts = [name for name in types if name not in numbers]
 
@@ -48,10 +49,10 @@ def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFram
         rows = [{**row, TRIAL: int(row[TRIAL])} for row in csv.DictReader(io.StringIO(text.decode(), newline=""))]
         for trial, own in itertools.groupby(rows, key=itemgetter(TRIAL)):
             try:
-                typed(table, [*own], TRIAL)
+                typed(table, schema.OF_A_TRIAL[table], [*own], TRIAL)
             except UserError as error:
                 raise UserError(f"{folder(trial)}/{error}") from error
-        return typed(table, rows, TRIAL)
+        return typed(table, schema.OF_A_TRIAL[table], rows, TRIAL)
 
 
 def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder: Callable[[int], Path]) -> None:
@@ -88,13 +89,13 @@ def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.n
     yield "telemetry", "elapsed_s is not 0 or more", within("telemetry", "elapsed_s", 0)
 
 
-def typed(table: str, rows: list[dict[str, Any]], key: str) -> pd.DataFrame:
-    """Rows as a frame of the column `key`, as it is, and the schema's columns with its types; text is never NaN.
+def typed(table: str, columns: Sequence[Column], rows: list[dict[str, Any]], key: str) -> pd.DataFrame:
+    """Rows as a frame of the column `key`, as it is, and the table's columns with their types; text is never NaN.
 
     There is no trial_id where `key` is the number of the trial. Raises UserError where a value is not of its type.
     """
     frame = pd.DataFrame({key: pd.Series([row[key] for row in rows], dtype="int64" if key == TRIAL else "object")})
-    for column in schema.TABLES[table]:
+    for column in columns:
         name, kind = column.name, column.type
         if key == TRIAL and name == "trial_id":
             continue

@@ -53,7 +53,8 @@ class Measuring:
         left: Sequence[PlannedTrial] = (),
     ) -> None:
         """Rounds, as long as there is time. `left`: those of the plan that have no finding yet."""
-        session, ledger, findings = self.session, Ledger(self.run), Findings(self.run, self._is_judged, self._sources)
+        session, ledger = self.session, Ledger(self.run)
+        findings = Findings(self.run, session.words, self._is_judged, self._sources)
         ledger.begin(session.clock, self.expected_s)
         left_s = session.left_for_trials_s()
         session.screen.say(f"run {self.run.id}: {duration(max(0.0, left_s))} for trials, in {self.run.path}")
@@ -74,7 +75,7 @@ class Measuring:
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
-        return read_sources(self.session.rooms.published)
+        return read_sources(self.session.rooms.published, self.session.words)
 
     def _is_judged(self, asked: Asked) -> bool:
         """Whether the report, if it were made now, would have a verdict on a claim."""
@@ -82,7 +83,7 @@ class Measuring:
         from tsuishi.verdicts.evidence import Evidence
         from tsuishi.verdicts.judge import judge
 
-        evidence = Evidence([self.run], self._sources)
+        evidence = Evidence([self.run], self._sources, self.session.words)
         states = {answer.asked.id: answer.state for answer in answers(evidence, judge(evidence))}
         return states.get(asked.id) != "open"
 

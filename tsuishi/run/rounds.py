@@ -18,9 +18,11 @@ from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_ones
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import read_trials
+from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.vocabulary import Vocabulary
 
 # An expected duration may be exceeded by so much before a trial no longer fits.
 _MARGIN = 1.1
@@ -54,10 +56,12 @@ class Findings:
     def __init__(
         self,
         run: RunDirectory,
+        words: Vocabulary,
         judged: Callable[[Asked], bool] = lambda asked: True,
         sources: Sequence[Source] = (),
     ) -> None:
         self._run = run
+        self._words = words
         self._sources = sources
         self._judged = judged
         # By question, and by the number of trials at which it was looked at.
@@ -123,26 +127,33 @@ class Findings:
         if trial["status"] == "ok":
             axes = self._run.record(trial["case_record"])
             try:
-                values = _values(path, axes.get("batch_size"), epochs_of(self._sources, axes))
+                values = _values(path, axes, self._words, epochs_of(self._sources, axes))
             except (KeyError, TypeError, ValueError, ArithmeticError) as error:
                 raise UserError(f"{path}: a table of it holds no numbers: {error}; remove the trial") from error
             for quantity, value in values.items():
                 findings.values.setdefault(quantity, {})[trial["repetition"]] = value
 
 
-def _values(trial: Path, batch_size: int | None, whole: Epochs | None) -> dict[str, float]:
-    """The quantities of a finished trial, as the report reckons them."""
-    from tsuishi.estimates.samples import Block, phase_estimates, work_estimates
+def _values(trial: Path, axes: Mapping[str, Any], words: Vocabulary, whole: Epochs | None) -> dict[str, float]:
+    """The quantities of a finished trial of a case with these axes, as the report reckons them."""
+    from tsuishi.estimates.samples import Block, Described, phase_estimates, work_estimates
 
     rows = {name: read_rows(path) if (path := trial / f"{name}.csv").exists() else [] for name in _TABLES}
     phases: dict[str, list[Block]] = {}
     for row in rows["samples"]:
         block = Block(int(row["steps"]), int(row["images"]), float(row["seconds"]))
         phases.setdefault(row["phase"], []).append(block)
-    metrics = {row["name"]: float(row["value"]) for row in rows["metrics"]}
-    estimates = [*phase_estimates(phases, batch_size, whole, from_steps=False)]
-    estimates += work_estimates(phases, metrics, batch_size)
-    return {**metrics, **{estimate.quantity: estimate.value for estimate in estimates}}
+    metrics: dict[str, list[float]] = {}
+    for row in rows["metrics"]:
+        metrics.setdefault(row["name"], []).append(float(row["value"]))
+    described, batch_size = Described(words, str(axes[SUITE])), axes.get(BATCH_SIZE)
+    last = {name: values[-1] for name, values in metrics.items()}
+    estimates = [*phase_estimates(phases, batch_size, whole, described, from_steps=False)]
+    estimates += work_estimates(phases, last, batch_size)
+    values = {estimate.quantity: estimate.value for estimate in estimates}
+    for name, of_metric in metrics.items():
+        values |= described.of_metric(name, of_metric)
+    return values
 
 
 class Rounds:

@@ -25,6 +25,7 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.trial_files import Recording
 from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.vocabulary import vocabulary
 from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
@@ -271,7 +272,7 @@ class Runner:
 
     def _gather(self) -> None:
         try:
-            self._run.gather()
+            self._run.gather(vocabulary(self._rooms.suites))
         except OSError as error:
             raise RunStopped(
                 self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
@@ -282,7 +283,7 @@ def argument(trial: PlannedTrial, ready: Ready, data: Mapping[str, str] | None) 
     """The one JSON argument a workload is started with; `data` is the file of a data set and its sha256."""
     return {
         "experiment": trial.workload,
-        "case": trial.case.axes,
+        "case": trial.case.values,
         "framework": framework_of(ready.environment),
         "accelerator": trial.accelerator,
         "settings": trial.settings,

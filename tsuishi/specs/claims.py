@@ -20,39 +20,36 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
-from tsuishi.specs.case import AXES, Case, Values
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.axes import Values
+from tsuishi.specs.environment import framework_problem
+from tsuishi.specs.vocabulary import Vocabulary
 
 # What may be said of a claim, from what its checks come to.
 Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
-FRAMEWORKS = ("tensorflow", "torch")
-# Axes of cases, and the framework of the environment, which is no axis.
-_SELECTABLE = ("framework", *AXES)
+# Selects by the environment, and is no axis of a case.
+FRAMEWORK = "framework"
 
 
-def _as_selection(value: Any) -> Any:
-    for name, chosen in value.items() if isinstance(value, dict) else ():
-        if name not in _SELECTABLE:
-            raise ValueError(str(unknown("axis", name, _SELECTABLE)))
+def _as_selection(value: Any, info: ValidationInfo) -> Any:
+    """Values of axes that the vocabulary, which is the context, knows."""
+    words: Vocabulary | None = info.context
+    if not words or not isinstance(value, dict):
+        return value
+    for name, chosen in value.items():
+        if name not in (FRAMEWORK, *words.axes):
+            raise ValueError(str(unknown("axis", name, (FRAMEWORK, *words.axes))))
         for one in _as_tuple(chosen):
-            if name != "framework":
-                _check_axis(name, one)
-            elif one not in FRAMEWORKS:
-                raise ValueError(str(unknown("framework", str(one), FRAMEWORKS)))
+            if name != FRAMEWORK:
+                words.check({name: one})
+            elif problem := framework_problem(one):
+                raise ValueError(problem)
     return value
-
-
-def _check_axis(axis: str, value: Any) -> None:
-    try:
-        Case.model_validate({"suite": "any", "protocol": "literal", axis: value})
-    except ValidationError as error:
-        raise ValueError(toml.explain(error, Case)) from error
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -66,20 +63,6 @@ Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 def selected(axes: Mapping[str, Any], *selections: Selection) -> bool:
     """Whether a case, its axes and its framework given, has one of the values on every axis that these give."""
     return all(axes.get(axis) in values for one in selections for axis, values in one.items())
-
-
-def _by_language(given: Any) -> Any:
-    return {"en": given} if isinstance(given, str) else given
-
-
-def _in_english_too(texts: dict[str, str]) -> dict[str, str]:
-    if not texts.get("en"):
-        raise ValueError('no English text; add en = "…"')
-    return texts
-
-
-# By language (ISO 639-1); English at least, and only that where it is a string.
-Texts = Annotated[dict[str, str], BeforeValidator(_by_language), AfterValidator(_in_english_too)]
 
 
 class Bounds(toml.Spec):
@@ -129,15 +112,17 @@ class Check(toml.Spec):
     direction: Bounds | None = None
     # As the source puts it, where it gives no numbers to reckon it from: "about 4 times".
     published: float | None = None
-    why: Texts
+    why: toml.Texts
 
     @model_validator(mode="after")
-    def _names_are_known(self) -> "Check":
-        for name in (self.quantity, self.to_quantity):
-            if name and name not in QUANTITIES:
-                raise ValueError(str(unknown("quantity", name, QUANTITIES)))
-        if self.along and self.along not in AXES:
-            raise ValueError(str(unknown("axis", self.along, AXES)))
+    def _names_are_known(self, info: ValidationInfo) -> "Check":
+        words: Vocabulary | None = info.context
+        if words:
+            for name in (self.quantity, self.to_quantity):
+                if name and name not in words.quantities:
+                    raise ValueError(str(unknown("quantity", name, words.quantities)))
+            if self.along and self.along not in words.axes:
+                raise ValueError(str(unknown("axis", self.along, words.axes)))
         return self
 
     @model_validator(mode="after")
@@ -188,12 +173,12 @@ class Claim(toml.Spec):
     """One claim of a source. `text` is ours: what it says, in one sentence."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
-    text: Texts
+    text: toml.Texts
     # What evidence has to come from: real GPUs, each of its own; real data; or any machine.
     about: tuple[Literal["gpu", "accuracy"], ...] = ()
     scope: Scope | None = None
     # Why it cannot be tested here at all, and what it would take.
-    untestable: Texts | None = None
+    untestable: toml.Texts | None = None
     # False: no sentence of the source, but what follows from one.
     stated: bool = True
     checks: tuple[Check, ...] = ()

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
@@ -20,6 +20,21 @@ Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:
 
 # In images/ with the environments: which GPU and driver run what (tsuishi/machine/compatibility.py).
 COMPATIBILITY = "compatibility.toml"
+
+
+# What computes, as the environment's packages name it; what offers it is for the workloads to know.
+Framework = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
+# Of an environment that has no framework of its own: a host interpreter.
+ANY = "any"
+
+
+def framework_problem(name: object) -> str:
+    """Why this cannot be the name of a framework; empty where it can."""
+    try:
+        TypeAdapter(Framework).validate_python(name, strict=True)
+    except ValidationError:
+        return f"framework: expected a name as torch or tensorflow, in small letters; given: {name!r}"
+    return ""
 
 
 def _requirement(text: str) -> str:
@@ -70,7 +85,7 @@ class Environment(toml.Spec):
     name: toml.Name
     title: str
     description: str = ""
-    framework: Literal["torch", "tensorflow", "any"]
+    framework: Framework
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
     # Part of a run nobody named environments for: on machines that compute on the CPU alone, on those with a GPU.
     default: tuple[Accelerator, ...] = ()

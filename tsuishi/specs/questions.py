@@ -10,14 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 from packaging.version import Version
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.specs.case import Case
-from tsuishi.specs.claims import Claim, Selection, Texts, selected
-from tsuishi.specs.environment import Accelerator, Environment
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
+from tsuishi.specs.environment import ANY, Accelerator, Environment, Framework
 from tsuishi.specs.source import Source
+from tsuishi.specs.vocabulary import Vocabulary
 
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
 # A difference within a tenth counts as none.
@@ -42,11 +42,11 @@ class Question(toml.Spec):
     """
 
     id: toml.Name
-    title: Texts
+    title: toml.Texts
     # How much the answer is worth to a reader, of 10.
     worth: Annotated[float, Field(gt=0, le=10)] = 1.0
     accelerator: Accelerator | None = None
-    frameworks: tuple[Literal["torch", "tensorflow"], ...] = ()
+    frameworks: tuple[Framework, ...] = ()
     quantity: str = ""
     cases: tuple[Selection, ...] = Field(min_length=1)
     of: Selection | None = None
@@ -54,13 +54,14 @@ class Question(toml.Spec):
     explains: bool = False
 
     @model_validator(mode="after")
-    def _has_what_its_kind_needs(self) -> "Question":
+    def _has_what_its_kind_needs(self, info: ValidationInfo) -> "Question":
+        words: Vocabulary | None = info.context
         if (self.of is None) != (self.to is None):
             raise ValueError("'of' and 'to' go together: give both, to compare cases, or neither")
         if self.explains == bool(self.quantity):
             raise ValueError("give 'quantity', what is compared, or 'explains = true'")
-        if self.quantity and self.quantity not in QUANTITIES:
-            raise ValueError(f"unknown quantity '{self.quantity}'; known: {', '.join(QUANTITIES)}")
+        if self.quantity and words and self.quantity not in words.quantities:
+            raise ValueError(f"unknown quantity '{self.quantity}'; known: {', '.join(words.quantities)}")
         return self
 
     @property
@@ -77,7 +78,7 @@ class Asked(toml.Spec):
 
     id: str
     kind: Kind
-    title: Texts
+    title: toml.Texts
     suite: str = ""
     worth: float
     quantity: str = ""
@@ -90,8 +91,8 @@ class Asked(toml.Spec):
 
     @model_validator(mode="after")
     def _compares_two_sides(self) -> "Asked":
-        if self.compares and not (self.to and self.quantity in QUANTITIES):
-            raise ValueError("a comparison has two sides and a known quantity")
+        if self.compares and not (self.to and self.quantity):
+            raise ValueError("a comparison has two sides and a quantity")
         return self
 
     @property
@@ -160,7 +161,7 @@ def _across_environments(suite: str, question: Question, possible: Sequence[Poss
     """The oldest release of a framework against the newest, on the cases that both can run."""
     by_framework: dict[str, list[Possible]] = defaultdict(list)
     for one in possible:
-        if one.environment.framework != "any":
+        if one.environment.framework != ANY:
             by_framework[one.environment.framework].append(one)
     for releases in by_framework.values():
         ordered = sorted(releases, key=lambda one: Version(one.environment.release))
@@ -204,7 +205,7 @@ def _cells(one: Possible, suite: str, *selections: Selection, also: Selection | 
         if case.suite == suite
         and case_id not in one.refused
         and any(
-            selected({**case.axes, "framework": one.environment.framework}, each, also or {}) for each in selections
+            selected({**case.values, FRAMEWORK: one.environment.framework}, each, also or {}) for each in selections
         )
     )
 
@@ -230,7 +231,7 @@ def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
 def _claims(source: Source, possible: Sequence[Possible], gpus: int) -> Iterator[Asked]:
     """The claims of a source that some environment here can judge, one at a time."""
     for claim in source.claims:
-        frameworks = claim.named("framework")
+        frameworks = claim.named(FRAMEWORK)
         if claim.untestable or "accuracy" in claim.about or len(frameworks) > 1:
             continue
         for one in possible:
@@ -262,7 +263,7 @@ def _claim_cells(claim: Claim, one: Possible) -> tuple[MatrixCell, ...]:
                 MatrixCell(case_id, one.environment.name)
                 for case_id, case in one.cases.items()
                 if case_id not in one.refused
-                and selected({**case.axes, "framework": one.environment.framework}, check.case, side)
+                and selected({**case.values, FRAMEWORK: one.environment.framework}, check.case, side)
             ]
             if not chosen:
                 return ()

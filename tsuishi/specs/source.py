@@ -10,15 +10,17 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PositiveInt, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, PrivateAttr, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
-from tsuishi.specs.case import AXES, Case
-from tsuishi.specs.claims import Claim, Selection, Texts, selected
-from tsuishi.specs.quantities import GPUS, QUANTITIES, imbalance
+from tsuishi.specs.case import SUITE
+from tsuishi.specs.claims import Claim, Selection, selected
+from tsuishi.specs.environment import Framework
+from tsuishi.specs.quantities import GPUS, imbalance
+from tsuishi.specs.vocabulary import Vocabulary
 
 
 class Hardware(toml.Spec):
@@ -27,7 +29,7 @@ class Hardware(toml.Spec):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
     # As in a chart's legend.
     title: str
-    description: Texts | None = None
+    description: toml.Texts | None = None
     # Of one GPU, as the source states it.
     gpu_memory_mib: Annotated[float, Field(gt=0)] | None = None
     # Other hardware that its numbers are compared with: a CPU's with its machine's GPUs.
@@ -65,26 +67,31 @@ class Numbers(toml.Spec):
     suite: str
     hardware: str
     # What computed, where a claim compares frameworks.
-    framework: Literal["tensorflow", "torch"] | None = None
+    framework: Framework | None = None
     case: dict[str, str | int] = Field(default_factory=dict)
     columns: tuple[str, ...] = Field(min_length=1)
     # A quantity that was read several times is an array of its readings; what counts is their median.
     rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
+    _words: Vocabulary = PrivateAttr()
 
     @model_validator(mode="after")
-    def _checked(self) -> "Numbers":
+    def _checked(self, info: ValidationInfo) -> "Numbers":
+        """Against the vocabulary, which is the context."""
+        assert isinstance(info.context, Vocabulary)
+        self._words = words = info.context
+        quantities = words.quantities
         for axis in self.case:
-            if axis not in AXES or axis == "suite":
-                raise ValueError(f"case: {unknown('axis', axis, set(AXES) - {'suite'})}")
+            if axis not in words.selectable:
+                raise ValueError(f"case: {unknown('axis', axis, words.selectable)}")
         for column in self.columns:
-            if column not in QUANTITIES and (column not in AXES or column == "suite"):
-                raise ValueError(f"columns: {unknown('axis or quantity', column, {*AXES, *QUANTITIES} - {'suite'})}")
+            if column not in quantities and column not in words.selectable:
+                raise ValueError(f"columns: {unknown('axis or quantity', column, {*words.selectable, *quantities})}")
         twice = {name for name in self.columns if self.columns.count(name) > 1 or name in self.case}
         if twice:
             raise ValueError(f"columns: '{min(twice)}' is given twice; give it once, in 'columns' or in 'case'")
-        if not set(self.columns) & set(QUANTITIES):
-            raise ValueError(f"columns: no quantity among them; add one of: {', '.join(QUANTITIES)}")
+        if not set(self.columns) & set(quantities):
+            raise ValueError(f"columns: no quantity among them; add one of: {', '.join(quantities)}")
         for number, row in enumerate(self.rows):
             self._check_row(f"rows[{number}]", row)
         return self
@@ -92,24 +99,26 @@ class Numbers(toml.Spec):
     def _check_row(self, where: str, row: tuple[Any, ...]) -> None:
         if len(row) != len(self.columns):
             raise ValueError(f"{where} has {len(row)} values for {len(self.columns)} columns; make them as many")
+        quantities = self._words.quantities
         for column, value in zip(self.columns, row, strict=True):
-            if column in QUANTITIES and (isinstance(value, str) or value == ()):
+            if column in quantities and (isinstance(value, str) or value == ()):
                 raise ValueError(
-                    f"{where}: '{column}' is {value!r}; give a number in {QUANTITIES[column].unit}, or several"
+                    f"{where}: '{column}' is {value!r}; give a number in {quantities[column].unit}, or several"
                 )
         try:
-            Case.model_validate({"suite": self.suite, "protocol": "literal", **self.axes(row)})
-        except ValidationError as error:
-            raise ValueError(f"{where}: {toml.explain(error, Case)}") from error
+            self._words.check(self.axes(row))
+        except ValueError as error:
+            raise ValueError(f"{where}: {error}") from error
 
     def axes(self, row: tuple[Any, ...]) -> dict[str, str | int]:
         """The axes that identify the case of a row, without its suite."""
         given = zip(self.columns, row, strict=True)
-        return {**self.case, **{column: value for column, value in given if column not in QUANTITIES}}
+        return {**self.case, **{column: value for column, value in given if column not in self._words.quantities}}
 
     def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
         """The readings of every quantity of a row: what was printed, not what follows from it."""
-        given = {column: value for column, value in zip(self.columns, row, strict=True) if column in QUANTITIES}
+        quantities = self._words.quantities
+        given = {column: value for column, value in zip(self.columns, row, strict=True) if column in quantities}
         return {
             name: tuple(map(float, value if isinstance(value, tuple) else [value])) for name, value in given.items()
         }
@@ -158,8 +167,8 @@ class Source(toml.Spec):
     # Name and version, as the source says it.
     software: dict[str, str] = Field(default_factory=dict)
     # What a replication has to assume, because the source does not say it.
-    assumed: tuple[Texts, ...] = ()
-    notes: tuple[Texts, ...] = ()
+    assumed: tuple[toml.Texts, ...] = ()
+    notes: tuple[toml.Texts, ...] = ()
     # Shortened epochs, and epochs that follow from steps, are brought to these.
     epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()
@@ -190,7 +199,7 @@ class Source(toml.Spec):
         memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}
         for table in self.numbers:
             for row in table.rows:
-                axes, readings = {"suite": table.suite, **table.axes(row)}, table.readings(row)
+                axes, readings = {SUITE: table.suite, **table.axes(row)}, table.readings(row)
                 epochs = epochs_of([self], axes)
                 printed = {quantity: statistics.median(values) for quantity, values in readings.items()}
                 for quantity, value in {**printed, **_of_all_gpus(printed, memory_mib[table.hardware])}.items():
@@ -226,11 +235,11 @@ def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
     return {_key(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
 
 
-def read_source(path: Path) -> Source:
-    """The source of a file. Raises UserError naming file, key and remedy."""
-    return toml.load(path, Source, name=path.stem)
+def read_source(path: Path, words: Vocabulary) -> Source:
+    """The source of a file, in the words of a checkout. Raises UserError naming file, key and remedy."""
+    return toml.load(path, Source, words, name=path.stem)
 
 
-def read_sources(published: Path) -> tuple[Source, ...]:
+def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:
     """Every source in a directory, in alphabetical order."""
-    return tuple(read_source(path) for path in sorted(published.glob("*.toml")))
+    return tuple(read_source(path, words) for path in sorted(published.glob("*.toml")))

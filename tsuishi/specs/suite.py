@@ -4,15 +4,17 @@ import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveInt, PrivateAttr
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.specs.case import AXES, Case, Values
+from tsuishi.specs.axes import Values
+from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.questions import Question
+from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, Vocabulary, vocabulary
 
 Profile = Literal["smoke", "quick", "full"]
 PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
@@ -66,26 +68,35 @@ class ExpectedDuration(toml.Spec):
 
 
 class Group(toml.Spec):
-    """A block of cases: the product of its axes, in the profiles and on the accelerator it is for."""
+    """A block of cases: the product of its axes, in the profiles and on the accelerator it is for.
+
+    Its axes are those of the suite, but for those in `without`, with other values where `axes` says so, and with what
+    `axes` adds at their end.
+    """
 
     profiles: tuple[Profile, ...] = PROFILES
     # Where it runs; None means everywhere.
     accelerator: Accelerator | None = None
     # Leave out cases with more devices than the machine has GPUs, instead of sharing or refusing them.
     only_present: bool = False
-    axes: dict[str, Values]
+    axes: dict[str, Values] = {}
+    without: tuple[str, ...] = ()
     # In a profile, fewer values of some axes.
     narrowed: dict[Profile, dict[str, Values]] = {}
     expect: dict[Profile, ExpectedDuration] = {}
 
-    @model_validator(mode="after")
-    def _narrowed_to_some_of_its_values(self) -> "Group":
-        for profile, axes in self.narrowed.items():
-            for axis, values in axes.items():
-                if not set(values) <= set(self.axes.get(axis, ())):
-                    known = ", ".join(map(str, self.axes.get(axis, ()))) or "none"
+    def of(self, common: dict[str, Values]) -> "Group":
+        """The group with the suite's common axes. Raises ValueError for axes that are not there to be changed."""
+        for axis in self.without:
+            if axis not in common or axis in self.axes:
+                raise ValueError(f"without: '{axis}' is not among the suite's axes, or is given here; remove it")
+        axes = {axis: values for axis, values in {**common, **self.axes}.items() if axis not in self.without}
+        for profile, narrowed in self.narrowed.items():
+            for axis, values in narrowed.items():
+                if not set(values) <= set(axes.get(axis, ())):
+                    known = ", ".join(map(str, axes.get(axis, ()))) or "none"
                     raise ValueError(f"narrowed.{profile}.{axis}: not among the group's values; these are: {known}")
-        return self
+        return self.model_copy(update={"axes": axes})
 
     def axes_in(self, profile: Profile) -> dict[str, Values]:
         """The values of every axis in a profile."""
@@ -98,7 +109,7 @@ class Group(toml.Spec):
 
 
 class Suite(toml.Spec):
-    """A set of related measurements, as suites/<name>.toml says it."""
+    """A set of related measurements, as suites/<name>.toml says it; its groups with the axes that all have."""
 
     prose = frozenset({"description"})
 
@@ -110,7 +121,24 @@ class Suite(toml.Spec):
     profiles: dict[Profile, ProfileSettings] = {}
     # What a run with a budget may be about.
     questions: tuple[Question, ...] = ()
+    # What its cases are compared by, side by side: a case by all of the first of these of which it has any.
+    compared_by: tuple[tuple[str, ...], ...] = ()
+    # What only this suite has, as suites/axes.toml and suites/quantities.toml describe the others': see vocabulary.py.
+    new_axes: dict[str, Any] = {}
+    new_quantities: dict[str, Any] = {}
+    # Of every group, where it says nothing else.
+    axes: dict[str, Values] = {}
     groups: tuple[Group, ...] = Field(min_length=1)
+    _vocabulary: Vocabulary = PrivateAttr()
+
+    def model_post_init(self, context: Any) -> None:
+        """The context is the vocabulary of the checkout."""
+        self._vocabulary = context
+
+    @property
+    def words(self) -> Vocabulary:
+        """The vocabulary of the checkout that the suite is of."""
+        return self._vocabulary
 
     def profile(self, name: Profile) -> ProfileSettings:
         """How a profile is timed; one the file does not mention has the defaults."""
@@ -127,36 +155,40 @@ class Suite(toml.Spec):
         for group in self.groups:
             if profile in group.profiles and group.accelerator in (None, accelerator):
                 most = gpus if group.only_present and gpus is not None else math.inf
-                for case in group_cases(self.name, group.axes_in(profile)):
+                for case in self.group_cases(group.axes_in(profile)):
                     if case.id not in seen and (case.devices or 1) <= most:
                         seen.add(case.id)
                         yield case, group
 
+    def group_cases(self, axes: dict[str, Values]) -> Iterator[Case]:
+        """The product of a group's axes, the last axis turning fastest. Raises ValueError for an unknown value."""
+        for values in itertools.product(*axes.values()):
+            yield self._vocabulary.case({SUITE: self.name, **dict(zip(axes, values, strict=True))})
 
-def group_cases(suite: str, axes: dict[str, Values]) -> Iterator[Case]:
-    """The product of a group's axes, the last axis turning fastest."""
-    for values in itertools.product(*axes.values()):
-        yield Case.model_validate({"suite": suite, **dict(zip(axes, values, strict=True))})
 
-
-def read_suite(path: Path) -> Suite:
+def read_suite(path: Path, words: Vocabulary) -> Suite:
     """The suite of a file. Raises UserError naming file and key; every case is validated here, not when it runs."""
-    suite = toml.load(path, Suite, name=path.stem)
+    suite = toml.load(path, Suite, words, name=path.stem)
+    groups = []
     for number, group in enumerate(suite.groups):
-        where = f"{path}: groups[{number}].axes"
-        for axis in group.axes:
-            if axis not in AXES or axis == "suite":
-                raise UserError(f"{where}: {unknown('axis', axis, set(AXES) - {'suite'})}")
         try:
-            list(group_cases(suite.name, group.axes))
-        except ValidationError as error:
-            raise UserError(f"{where}: {toml.explain(error, Case)}") from error
-    return suite
+            whole = group.of(suite.axes)
+        except ValueError as error:
+            raise UserError(f"{path}: key 'groups[{number}]': {error}") from error
+        try:
+            for axis in whole.axes:
+                words.known_axis(axis)
+            list(suite.group_cases(whole.axes))
+        except ValueError as error:
+            raise UserError(f"{path}: groups[{number}].axes: {error}") from error
+        groups.append(whole)
+    return suite.model_copy(update={"groups": tuple(groups)})
 
 
 def known_suites(suites: Path) -> dict[str, Path]:
     """Name and file of every suite, in alphabetical order."""
-    return {path.stem: path for path in sorted(suites.glob("*.toml"))}
+    descriptions = (AXES_FILE, QUANTITIES_FILE)
+    return {path.stem: path for path in sorted(suites.glob("*.toml")) if path.name not in descriptions}
 
 
 def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
@@ -165,7 +197,7 @@ def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
     for name in names:
         if name not in known:
             raise unknown("suite", name, known)
-    return tuple(read_suite(known[name]) for name in names or known)
+    return tuple(read_suite(known[name], vocabulary(suites)) for name in names or known)
 
 
 def profile_name(given: str) -> Profile:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
+from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
@@ -114,7 +115,7 @@ def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict
     values = []
     for cell in side:
         axes = evidence.axes.get(cell.case_id, {})
-        key = axes.get("suite", ""), axes.get("protocol", ""), columns.get(cell.environment, ""), asked.quantity
+        key = axes.get(SUITE, ""), axes.get(PROTOCOL, ""), columns.get(cell.environment, ""), asked.quantity
         values.append(evidence.trial_values.get(key, {}).get(cell.case_id, []))
     return values
 

@@ -12,19 +12,26 @@ from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, outcomes, read_runs
 from tsuishi.results.reader import Read, recorded
-from tsuishi.specs.quantities import OF_ONE_GPU
+from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
+from tsuishi.specs.vocabulary import Vocabulary
 
 
 class Evidence:
     """What the runs recorded, what follows from it, and what was published about the same suites."""
 
-    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], read: Read = recorded) -> None:
+    def __init__(
+        self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = recorded
+    ) -> None:
         # As recorded. `environments` are labels of environments: see `column` in frames.py.
-        self.results = read_runs(runs, read)
+        self.results = read_runs(runs, words, read)
+        # With the axes of these cases and of what was published, and no others that a checkout may have.
+        # `every_axes`: of each case here, and of each published number.
+        self.every_axes = [*self.results.axes.values(), *(one.axes for source in sources for one in source.flat())]
+        self.words = words.of(self.every_axes)
         self.outcomes = outcomes(self.results)
         self.environments = sorted(set(self.outcomes["column"]))
-        self.suites = sorted(set(self.outcomes["suite"]))
+        self.suites = sorted(set(self.outcomes[SUITE]))
         self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
         self.workloads = _workloads(self.results)
 
@@ -40,17 +47,17 @@ class Evidence:
         self.estimates = timed if told.empty else pd.concat([timed, told], ignore_index=True)
         self.cases = case_estimates(self.estimates)
 
-        keys = ["suite", "protocol"]
+        keys = [SUITE, PROTOCOL]
         self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
         # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.
         self.sources = sources
-        self.numbers = [number for source in sources for number in source.flat() if number.axes["suite"] in self.suites]
+        self.numbers = [number for source in sources for number in source.flat() if number.axes[SUITE] in self.suites]
         listed = hardware_by_key(sources)
         self.hardware = {number.key: listed[number.key] for number in self.numbers}
         self._synthetic = set(self.cases.loc[self.cases["synthetic"], "case_id"])
         self._numbers_of = {
-            suite: [number for number in self.numbers if number.axes["suite"] == suite] for suite in self.suites
+            suite: [number for number in self.numbers if number.axes[SUITE] == suite] for suite in self.suites
         }
         self._published: dict[str, dict[tuple[str, str], float]] = {}
 
@@ -72,7 +79,7 @@ class Evidence:
     @cached_property
     def of_one_gpu(self) -> dict[str, pd.DataFrame]:
         """By suite: the estimates that are of one GPU of several."""
-        found = self.estimates[self.estimates["quantity"].isin(list(OF_ONE_GPU))]
+        found = self.estimates[self.estimates["quantity"].isin(list(self.words.of_one_gpu))]
         return {str(suite): rows for suite, rows in found.groupby("suite")}
 
     def published(self, case_id: str) -> dict[tuple[str, str], float]:
@@ -84,7 +91,7 @@ class Evidence:
             axes = self.axes[case_id]
             self._published[case_id] = {
                 (number.key, number.quantity): number.value
-                for number in self._numbers_of.get(axes.get("suite"), ())
+                for number in self._numbers_of.get(axes.get(SUITE), ())
                 if number.matches(axes) and not (case_id in self._synthetic and number.quantity == "accuracy")
             }
         return self._published[case_id]

@@ -27,6 +27,8 @@ class Finding:
     values: dict[str, Term]
     statuses: tuple[str, ...] = ()
     on_gpu: bool = True
+    # Computed on the CPU whatever its environment has, as its source did.
+    on_cpu: bool = False
     simulated: bool = False
     synthetic: bool = False
     # The whole training of the source; and whether the trials trained for fewer epochs, or on fewer images.
@@ -64,6 +66,7 @@ def measured_findings(evidence: Evidence) -> list[Finding]:
             *terms.get((case_id, column), ({}, {})),
             tuple(trial["status"] for trial in of_case),
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
+            on_cpu=evidence.words.is_on_cpu(evidence.axes[case_id]),
             simulated=any(trial["simulated"] is True for trial in of_case),
             synthetic=any(trial["synthetic"] is True for trial in of_case),
             epochs=evidence.epochs.get(case_id),

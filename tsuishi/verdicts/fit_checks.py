@@ -9,6 +9,7 @@ from typing import Any
 
 from tsuishi.estimates import throughput
 from tsuishi.estimates.intervals import Pool, Term, student
+from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check, Selection
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import FEWEST_POINTS, Element, Missing, Side, pairs
@@ -42,7 +43,7 @@ def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
         fit = _fit(points)
         if fit and len(points) >= FEWEST_POINTS:
             for batch_size, term in points:
-                axes = {**line.axes, "batch_size": batch_size}
+                axes = {**line.axes, BATCH_SIZE: batch_size}
                 key = line.series, frozenset(axes.items()), "residual"
                 elements.append(Element(axes, {key: (1.0, term)}, math.log(fit.step_s(batch_size))))
     if len(elements) < check.fewest:
@@ -68,13 +69,13 @@ def _points(
     lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[Point]]] = {}
     for finding in findings:
         if finding.selected(check.case, selection):
-            axes = {axis: value for axis, value in finding.axes.items() if axis != "batch_size"}
+            axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
             key = finding.series, frozenset(axes.items())
             if key not in lines:
                 lines[key] = Finding(finding.series, axes, finding.framework, finding.logs, finding.values), []
             term = _step_time(finding, quantity)
-            if term and "batch_size" in finding.axes:
-                lines[key][1].append((finding.axes["batch_size"], term))
+            if term and BATCH_SIZE in finding.axes:
+                lines[key][1].append((finding.axes[BATCH_SIZE], term))
     yield from lines.values()
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from tsuishi.specs.claims import Check, Claim, Verdict
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Verdict
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
@@ -90,11 +91,11 @@ def judge(evidence: Evidence) -> list[Judgement]:
 
 def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
     """The judgements on a claim for every subject: `inconclusive`, until its family is decided, or `not tested`."""
-    suites = claim.named("suite")
-    of_suites = [finding for finding in findings if not suites or finding.axes["suite"] in suites]
-    allowed = claim.named("protocol") or {"literal", "steady"}
-    for protocol in sorted({finding.axes["protocol"] for finding in of_suites} & allowed):
-        of_protocol = [finding for finding in of_suites if finding.axes["protocol"] == protocol]
+    suites = claim.named(SUITE)
+    of_suites = [finding for finding in findings if not suites or finding.axes[SUITE] in suites]
+    allowed = claim.named(PROTOCOL) or {"literal", "steady"}
+    for protocol in sorted({finding.axes[PROTOCOL] for finding in of_suites} & allowed):
+        of_protocol = [finding for finding in of_suites if finding.axes[PROTOCOL] == protocol]
         for environments in _environments(claim, of_protocol):
             of_subject = [finding for finding in of_protocol if finding.series in environments]
             yield _tested(source, claim, Subject(environments, protocol), of_subject)
@@ -102,7 +103,7 @@ def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterat
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
     """The environments of a claim's framework, or of any. Pairs on one machine where it compares two frameworks."""
-    frameworks = sorted(map(str, claim.named("framework")))
+    frameworks = sorted(map(str, claim.named(FRAMEWORK)))
     by_framework: dict[str | None, dict[str, str]] = {}
     for finding in findings:
         by_framework.setdefault(finding.framework, {})[finding.series] = finding.machine
@@ -140,9 +141,7 @@ def _selects(check: Check, finding: Finding) -> bool:
 
 def _hindrance(claim: Claim, finding: Finding) -> Hindrance:
     """Why a finding cannot support a claim; empty where it can."""
-    # SciPy runs on a CPU in the source as well.
-    computes_on_cpu = finding.axes.get("implementation", "framework") != "framework"
-    if "gpu" in claim.about and not computes_on_cpu and (finding.simulated or not finding.on_gpu):
+    if "gpu" in claim.about and not finding.on_cpu and (finding.simulated or not finding.on_gpu):
         return "no gpu"
     if "accuracy" in claim.about and (finding.synthetic or finding.shortened):
         return "synthetic" if finding.synthetic else "shortened"

@@ -9,16 +9,17 @@ import pytest
 
 from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tests.words import WORDS
 from tsuishi.estimates import throughput
 from tsuishi.report.charts.curves import MOST_CHARTS, curves
 from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart, telemetry_chart
-from tsuishi.report.charts.sweeps import MOST_VARIANTS, SWEEPS, sweep_charts, sweep_points
+from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweeps
 from tsuishi.report.output.vega import to_svg
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
-STEP, THROUGHPUT, EPOCH = SWEEPS[2:]
+STEP, THROUGHPUT, EPOCH = sweeps()[2:]
 
 STRATEGIES = [("none", 1), ("data_parallel", 2), ("distributed_data_parallel", 2)]
 PRECISIONS = ["fp32", "tf32", "amp_fp16", "amp_bf16"]
@@ -31,7 +32,7 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 
 
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
-    evidence = Evidence([run.finish()], read_sources(PUBLISHED) if published else ())
+    evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
     charts = sweep_charts(evidence.cases, evidence.axes, evidence.numbers, titles, sweep)
     return [sweep_points(variants, sweep) for variants in charts]

@@ -6,13 +6,11 @@ import pytest
 
 from tests.report.compared import compared, tables, texts
 from tests.synthetic_run import TF, TORCH, SyntheticRun
+from tests.words import WORDS
 from tsuishi.report.explanations.parity import largest_difference, loss_distances
 from tsuishi.report.parts.blocks import View
-from tsuishi.specs.case import Case
 
-CASE = Case.model_validate(
-    {"suite": "parity", "protocol": "steady", "model": "cnn10", "strategy": "none", "devices": 1}
-)
+CASE = WORDS.case({"suite": "parity", "protocol": "steady", "model": "cnn10", "strategy": "none", "devices": 1})
 
 
 def test_the_largest_difference_of_a_loss_is_relative_to_the_largest() -> None:

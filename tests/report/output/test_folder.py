@@ -24,6 +24,7 @@ from tests.synthetic_run import (
     training_case,
     write_example,
 )
+from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.report.explanations.conv2d.towers import Lines, Towers
 from tsuishi.report.output import folder
@@ -115,13 +116,13 @@ def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(examp
     run = write_example(tmp_path / "run")
     for out in ("first", "second"):
         with Drawings(tmp_path / "cache") as drawings:
-            folder.make_report([run], PUBLISHED, TEMPLATES, tmp_path / out, drawings)
+            folder.make_report([run], PUBLISHED, WORDS, TEMPLATES, tmp_path / out, drawings)
         assert files(tmp_path / out) == files(example)
     assert any((tmp_path / "cache").iterdir())
     no_folder = tmp_path / "file"
     no_folder.touch()
     with Drawings(no_folder) as drawings:
-        folder.make_report([run], PUBLISHED, TEMPLATES, tmp_path / "third", drawings)
+        folder.make_report([run], PUBLISHED, WORDS, TEMPLATES, tmp_path / "third", drawings)
     assert files(tmp_path / "third") == files(example)
 
 
@@ -320,7 +321,9 @@ def test_markdown_escapes_what_markdown_means() -> None:
 
 
 def towers_of(run: SyntheticRun, sources: tuple[Source, ...] = ()) -> Towers:
-    return Towers(Comparison(Evidence([run.finish()], sources or read_sources(PUBLISHED)), "conv2d", "literal"))
+    return Towers(
+        Comparison(Evidence([run.finish()], sources or read_sources(PUBLISHED, WORDS), WORDS), "conv2d", "literal")
+    )
 
 
 def first_runs(lines: Lines) -> dict[str, dict[int, float | None]]:
@@ -375,7 +378,7 @@ def test_where_nothing_was_published_every_line_is_in_the_one_table(tmp_path: Pa
     for devices in (3, 4):
         for data in ("ones", "random"):
             run.add(conv2d_case(devices=devices, data=data), TF, [("first_run", 0, 1, 840, 1.0)])
-    towers = towers_of(run, tuple(source for source in read_sources(PUBLISHED) if source.name != "conv2d-gce"))
+    towers = towers_of(run, tuple(source for source in read_sources(PUBLISHED, WORDS) if source.name != "conv2d-gce"))
     assert set(first_runs(towers.own)) == {f"{TF}, ones data", f"{TF}, random data"}
     assert towers.others == {}
 
@@ -402,6 +405,6 @@ def test_an_axis_that_few_cases_have_is_told_with_them_and_not_of_all(tmp_path: 
         run.add(conv2d_case(devices=devices), TF, [("first_run", 0, 1, 840, 1.0)])
     search = conv2d_case(devices=3, search="folding_edge")
     run.add(search, TF, [("largest_folded_run", 0, 1, 262, 1.0)])
-    comparison = Comparison(Evidence([run.finish()], ()), "conv2d", "literal")
+    comparison = Comparison(Evidence([run.finish()], (), WORDS), "conv2d", "literal")
     assert "search" not in comparison.common
     assert comparison.varying == ["devices", "search"]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from tests.large_run import write_large_run
+from tests.words import WORDS
 from tsuishi.report.sections.load import telemetry_section, telemetry_warnings
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory
@@ -37,7 +38,7 @@ def calls_for(run: RunDirectory) -> int:
     """How many calls the telemetry of a report takes."""
     calls: list[str] = []
     with counted(calls):
-        evidence = Evidence([run], ())
+        evidence = Evidence([run], (), WORDS)
         telemetry_section(evidence)
         list(telemetry_warnings(evidence))
     return len(calls)
@@ -50,7 +51,7 @@ def test_four_times_the_trials_take_at_most_four_times_the_calls(runs: dict[int,
 
 def test_the_page_has_room_for_so_much_telemetry_however_large_the_run(runs: dict[int, RunDirectory]) -> None:
     for run in runs.values():
-        section = telemetry_section(Evidence([run], ()))
+        section = telemetry_section(Evidence([run], (), WORDS))
         data = next(block.data for block in section.blocks if hasattr(block, "data"))
         lists = [one for trial in data["trials"] for lists in trial["devices"].values() for one in lists.values()]
         assert 0 < sum(map(len, lists)) <= 250_000
@@ -58,13 +59,13 @@ def test_the_page_has_room_for_so_much_telemetry_however_large_the_run(runs: dic
 
 def test_a_large_run_is_as_the_runner_would_gather_it(runs: dict[int, RunDirectory]) -> None:
     run = runs[SMALL]
-    written = {table: (run.path / f"{table}.csv").read_text() for table in schema.TABLES}
-    run.gather()
-    assert {table: (run.path / f"{table}.csv").read_text() for table in schema.TABLES} == written
+    written = {table: (run.path / f"{table}.csv").read_text() for table in ("trials", *schema.OF_A_TRIAL)}
+    run.gather(WORDS)
+    assert {table: (run.path / f"{table}.csv").read_text() for table in ("trials", *schema.OF_A_TRIAL)} == written
 
 
 def test_telemetry_is_read_whole_and_held_once(runs: dict[int, RunDirectory]) -> None:
-    telemetry = read_runs([runs[LARGE]]).telemetry
+    telemetry = read_runs([runs[LARGE]], WORDS).telemetry
     with (runs[LARGE].path / "telemetry.csv").open() as file:
         assert len(telemetry) == sum(1 for _ in file) - 1
     # Numbers, and codes of texts: no Python object for each value.

@@ -10,8 +10,10 @@ import pytest
 
 from tests.reports import make_report
 from tests.synthetic_run import TF, SyntheticRun, conv2d_case, write_example
+from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.report.parts import columns
+from tsuishi.verdicts.evidence import Evidence
 
 PARSED: dict[str, Callable[[str], object]] = {
     "string": str,
@@ -73,13 +75,16 @@ def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run
     assert f",{formula}," in (run.directory.path / "trials.csv").read_text(encoding="utf-8")
 
 
+DECLARED = columns.tables(Evidence([], (), WORDS), {})
+
+
 def test_a_column_that_is_not_declared_is_refused() -> None:
     with pytest.raises(ValueError, match=r"no such column: colour; declare it in report/parts/columns\.py"):
-        columns.frame(columns.TABLES["memory"], [{"suite": "parity", "colour": "red"}])
+        columns.frame(DECLARED["memory"], [{"suite": "parity", "colour": "red"}])
 
 
 def test_what_a_row_lacks_is_empty() -> None:
-    frame = columns.frame(columns.TABLES["limits"], [{"device": "cpu", "value": 1.5}])
+    frame = columns.frame(DECLARED["limits"], [{"device": "cpu", "value": 1.5}])
     assert frame.to_dict("records") == [
         {"machine_record": None, "device": "cpu", "quantity": None, "precision": None, "value": 1.5}
     ]

@@ -15,6 +15,7 @@ from tests.synthetic_run import (
     training_case,
     write_example,
 )
+from tests.words import WORDS
 from tsuishi.estimates import thinning as analysed
 from tsuishi.report.parts.blocks import Chart, Explorer, Section, Text
 from tsuishi.report.parts.wording import Table
@@ -35,7 +36,7 @@ def rows_of(section: Section, name: str) -> list[dict[str, Any]]:
 
 
 def test_every_trial_that_was_sampled_can_be_chosen(tmp_path: Path) -> None:
-    evidence = Evidence([write_example(tmp_path / "run")], ())
+    evidence = Evidence([write_example(tmp_path / "run")], (), WORDS)
     block = explorer(telemetry_section(evidence))
     (trial,) = block.data["trials"]
     longest = training_case(64)
@@ -52,7 +53,7 @@ def test_every_trial_that_was_sampled_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_the_csv_has_every_number_that_is_shown(tmp_path: Path) -> None:
-    section = telemetry_section(Evidence([write_large_run(tmp_path / "run", trials=40, telemetry_rows=30)], ()))
+    section = telemetry_section(Evidence([write_large_run(tmp_path / "run", trials=40, telemetry_rows=30)], (), WORDS))
     shown = {}
     for row in rows_of(section, "telemetry"):
         shown[row["trial_id"], row["device"], row["begin_s"]] = row
@@ -67,7 +68,7 @@ def test_the_csv_has_every_number_that_is_shown(tmp_path: Path) -> None:
 
 def test_trials_of_several_runs_are_told_apart(tmp_path: Path) -> None:
     runs = [write_example(tmp_path / name) for name in ("first", "second")]
-    trials = explorer(telemetry_section(Evidence(runs, ()))).data["trials"]
+    trials = explorer(telemetry_section(Evidence(runs, (), WORDS))).data["trials"]
     assert [trial["id"].split("/")[0] for trial in trials] == ["first", "second"]
     assert [trial["label"].split(" · ")[-1] for trial in trials] == ["first", "second"]
 
@@ -77,13 +78,13 @@ def test_a_phase_that_never_ended_ends_with_the_trial(tmp_path: Path) -> None:
     ticks = [{"elapsed_s": second, "device": "host", "utilisation_percent": 1.0} for second in (0.0, 1.0, 4.0)]
     phases = [{"name": "measure", "begin_s": 2.0, "end_s": None}]
     run.add(training_case(16), TORCH, status="timeout", reason="stopped", telemetry=ticks, phases=phases)
-    (trial,) = explorer(telemetry_section(Evidence([run.finish()], ()))).data["trials"]
+    (trial,) = explorer(telemetry_section(Evidence([run.finish()], (), WORDS))).data["trials"]
     assert trial["phases"] == [["measure", 2.0, 4.0]]
 
 
 def test_where_not_all_fit_the_caption_says_how_many_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(load, "overview", lambda results: analysed.overview(results, 500))
-    section = telemetry_section(Evidence([write_large_run(tmp_path / "run", trials=40, telemetry_rows=30)], ()))
+    section = telemetry_section(Evidence([write_large_run(tmp_path / "run", trials=40, telemetry_rows=30)], (), WORDS))
     block = explorer(section)
     count = len(block.data["trials"])
     assert 0 < count < 40
@@ -93,12 +94,12 @@ def test_where_not_all_fit_the_caption_says_how_many_do(tmp_path: Path, monkeypa
 def test_without_telemetry_a_note_says_so(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, [])
-    section = telemetry_section(Evidence([run.finish()], ()))
+    section = telemetry_section(Evidence([run.finish()], (), WORDS))
     assert [block.text for block in section.blocks if isinstance(block, Text)] == ["No telemetry was recorded."]
 
 
 def test_the_longest_trial_of_every_suite_is_drawn(tmp_path: Path) -> None:
-    evidence = Evidence([write_large_run(tmp_path / "run", trials=80, telemetry_rows=12)], ())
+    evidence = Evidence([write_large_run(tmp_path / "run", trials=80, telemetry_rows=12)], (), WORDS)
     drawn = {block.name: block for block in telemetry_section(evidence).blocks if isinstance(block, Chart)}
     assert list(drawn) == [f"{suite}-telemetry" for suite in evidence.suites]
     assert "The longest trial, conv2d-" in drawn["conv2d-telemetry"].caption
@@ -122,7 +123,7 @@ def two_gpus(tmp_path: Path) -> Evidence:
     run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
     on_two_gpus(run, 1, 90, 40)
     on_two_gpus(run, 2, 70, 40)
-    return Evidence([run.finish()], ())
+    return Evidence([run.finish()], (), WORDS)
 
 
 def test_the_load_over_two_gpus_is_a_table_with_the_mean_over_trials(two_gpus: Evidence) -> None:
@@ -147,10 +148,10 @@ def test_clocks_have_a_panel_where_there_are_any(two_gpus: Evidence) -> None:
 def test_where_no_trial_had_two_gpus_a_note_says_so_if_it_was_asked_for(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "one")
     run.add(training_case(16), TF, [])
-    assert gpu_loads(Evidence([run.finish()], ()), SUITE).blocks == ()
+    assert gpu_loads(Evidence([run.finish()], (), WORDS), SUITE).blocks == ()
     run = SyntheticRun(tmp_path / "two")
     run.add(training_case(16, strategy="mirrored", devices=2), TF, [], simulated=True)
-    (note,) = gpu_loads(Evidence([run.finish()], ()), SUITE).blocks
+    (note,) = gpu_loads(Evidence([run.finish()], (), WORDS), SUITE).blocks
     assert isinstance(note, Text)
     assert "one device says nothing" in note.text
 
@@ -165,7 +166,7 @@ def test_drifting_steps_are_warned_of(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for batch_size, last_s in ((16, 0.12), (32, 0.0899), (64, 0.1)):
         run.add(training_case(batch_size), TORCH, steady_samples(batch_size, [0.1, 0.1, 0.1, 0.1, last_s, last_s]))
-    (warning,) = telemetry_warnings(Evidence([run.finish()], ()))
+    (warning,) = telemetry_warnings(Evidence([run.finish()], (), WORDS))
     assert warning.startswith("In 2 of 3 trials steps took more than 5 % longer or less long")
     assert warning.endswith("1 became slower, 1 faster, by 20 % at most.")
 
@@ -173,4 +174,4 @@ def test_drifting_steps_are_warned_of(tmp_path: Path) -> None:
 def test_steady_trials_are_not_warned_of(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 8))
-    assert list(telemetry_warnings(Evidence([run.finish()], ()))) == []
+    assert list(telemetry_warnings(Evidence([run.finish()], (), WORDS))) == []

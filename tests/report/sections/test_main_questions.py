@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
+from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.main_questions import Questions
@@ -11,7 +12,7 @@ from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
-SOURCES = read_sources(Rooms().published)
+SOURCES = read_sources(Rooms().published, WORDS)
 
 
 def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -> dict[str, Any]:
@@ -23,7 +24,7 @@ def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -
 
 
 def questions(run: SyntheticRun) -> Questions:
-    evidence = Evidence([run.finish()], SOURCES)
+    evidence = Evidence([run.finish()], SOURCES, WORDS)
     return Questions(evidence, Verdicts(evidence).judgements, Explanations(evidence))
 
 

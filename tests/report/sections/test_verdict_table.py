@@ -9,6 +9,7 @@ import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
+from tests.words import WORDS
 from tsuishi.base.language import speaking
 from tsuishi.report.parts.blocks import Bullets
 from tsuishi.report.parts.wording import Table
@@ -17,11 +18,11 @@ from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
 PUBLISHED = Path(__file__).parents[3] / "reports" / "published"
-EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED) for claim in source.claims}
+EVERY = {(source.name, claim.id) for source in read_sources(PUBLISHED, WORDS) for claim in source.claims}
 
 
 def verdicts(run: SyntheticRun) -> Verdicts:
-    return Verdicts(Evidence([run.finish()], read_sources(PUBLISHED)))
+    return Verdicts(Evidence([run.finish()], read_sources(PUBLISHED, WORDS), WORDS))
 
 
 def tables(found: Verdicts) -> list[Table]:

@@ -9,12 +9,12 @@ from tsuishi.base.language import mark, prose, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.wording import case_text, header
+from tsuishi.report.parts.wording import case_text, header, words
+from tsuishi.specs.case import BATCH_SIZE
 
 # More cases than that are not read as bars. Of cases that differ only in their size, the best is drawn.
 _MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
-_SIZES = ("batch_size", "matrix_size", "buffer_mib", "images")
 
 _LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
 _WHOLE = {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}
@@ -38,7 +38,7 @@ def energies(comparison: Comparison) -> View:
 def step_parts(comparison: Comparison) -> View:
     """How long the parts of a step take that were timed alone, beside the whole step."""
     timed = [one for one in comparison.ours() if one.case_id and "forward_s" in one.values]
-    steps = {str(one.case_id): float(one.axes.get("batch_size", 0)) for one in timed}
+    steps = {str(one.case_id): float(one.axes.get(BATCH_SIZE, 0)) for one in timed}
     drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
     rows = [
         {"case": comparison.name(one.case_id), "environment": one.series, "part": part, "seconds": seconds}
@@ -90,7 +90,8 @@ def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool
         return ordered
     found: dict[str, str] = {}
     for case_id in ordered:
-        rest = case_text({axis: value for axis, value in comparison.axes[case_id].items() if axis not in _SIZES})
+        axes = comparison.axes[case_id].items()
+        rest = case_text({axis: value for axis, value in axes if not words().axis(axis).is_size})
         before = found.setdefault(rest, case_id)
         if best[case_id] > best[before] if largest else best[case_id] < best[before]:
             found[rest] = case_id

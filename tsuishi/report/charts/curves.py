@@ -1,13 +1,13 @@
 """Curves: the charts of every sweep of a suite (sweeps.py), but not more than can be looked at."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
 
 from tsuishi.base.language import prose, t
 from tsuishi.report.charts import figures, sweeps
-from tsuishi.report.charts.sweeps import SWEEPS, Sweep, Variant
+from tsuishi.report.charts.sweeps import Sweep, Variant
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
@@ -18,8 +18,9 @@ MOST_CHARTS = 4
 
 def curves(comparison: Comparison) -> View:
     """A chart for every sweep, and every variant of it that has a line, with the published points overlaid."""
-    found = list(_found(comparison))
-    chosen = sorted(sorted(found, key=lambda one: one[1])[:MOST_CHARTS], key=lambda one: (SWEEPS.index(one[0]), one[1]))
+    every = sweeps.sweeps()
+    found = list(_found(comparison, every))
+    chosen = sorted(sorted(found, key=lambda one: one[1])[:MOST_CHARTS], key=lambda one: (every.index(one[0]), one[1]))
     hardware = sorted(hardware.title for hardware in comparison.hardware.values())
     drawn = []
     for number, (sweep, count, variants) in enumerate(chosen, start=1):
@@ -32,10 +33,10 @@ def curves(comparison: Comparison) -> View:
     return View(tuple(drawn))
 
 
-def _found(comparison: Comparison) -> Iterator[tuple[Sweep, int, list[Variant]]]:
+def _found(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
     """Sweep, its number among those of its kind, and the lines of its chart."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
-    for sweep in SWEEPS:
+    for sweep in every:
         found = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
         if sweep.published_first:
             found = [variants for variants in found if any(map(_has_published, variants))] or found
@@ -46,11 +47,11 @@ def _found(comparison: Comparison) -> Iterator[tuple[Sweep, int, list[Variant]]]
 def _title(comparison: Comparison, sweep: Sweep) -> str:
     if sweep.of_epochs and comparison.epochs:
         return t("Epoch of {images} images", images=f"{comparison.epochs.images:,}")
-    return t(sweep.title)
+    return sweep.title
 
 
 def _has_published(variant: Variant) -> bool:
-    """Whether there is more than SciPy's level of what was published."""
+    """Whether there is more than a level of what was published."""
     return any(point["published"] and not point["rule"] for point in variant.points)
 
 

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from tsuishi.base.language import mark, t
+from tsuishi.base.language import t
 from tsuishi.estimates.gpu_use import device_order
-from tsuishi.report.charts.sweeps import SCIPY, Sweep
+from tsuishi.report.charts.sweeps import Sweep
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.report.parts.comparison import published_name
+from tsuishi.report.parts.wording import label, unit_of, words
 from tsuishi.results.frames import dict_rows, is_nothing, named_rows
-from tsuishi.specs.quantities import QUANTITIES
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
-# Of ours: by variant; SciPy has none.
-SCIPY_DASH = [3, 3]
+# Of ours: by variant; levels have none.
+LEVEL_DASH = [3, 3]
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [12, 5], [5, 2, 2, 2, 2, 2])
 # Published numbers are grey and dashed: they are not ours.
 PUBLISHED_GREYS = ("#808080", "#A0A0A0", "#707070", "#909090")
@@ -31,7 +31,6 @@ PUBLISHED_DASHES = ([6, 3], [2, 2], [8, 3, 2, 3], [12, 4])
 PANEL_WIDTH, PANEL_HEIGHT = 310, 230
 MOST_TICKS = 600
 _STARTING = r"^(.*_)?(first_step|second_step|warm_up)$"
-_AXIS_TITLES = {"devices": mark("towers"), "batch_size": mark("batch size, images")}
 
 _TEXT = {"labelColor": "currentColor", "titleColor": "currentColor", "labelFontSize": 12, "titleFontSize": 12}
 _LINES = {"gridColor": "currentColor", "domainColor": "currentColor", "tickColor": "currentColor"}
@@ -57,13 +56,13 @@ def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware:
 
     `series`: the environments, and `hardware`: all there are, so that each looks the same on every chart.
     """
-    unit = QUANTITIES[sweep.quantities[0]].unit
+    unit, axis = unit_of(sweep.quantities[0]), words().axis(sweep.axis)
     measured = points[points["mark"] != "fit"]
-    scale: dict[str, Any] = {"type": "log", "base": 2} if sweep.axis == "batch_size" else {"zero": False}
+    scale: dict[str, Any] = {"type": "log", "base": 2} if axis.is_size else {"zero": False}
     x = {
         "field": "x",
         "type": "quantitative",
-        "title": t(_AXIS_TITLES[sweep.axis]),
+        "title": axis.drawn_as,
         "axis": {"values": sorted({int(value) for value in measured["x"].dropna()}), "format": "d"},
         "scale": {"nice": False, "padding": 12, **scale},
     }
@@ -86,7 +85,7 @@ def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware:
         layer(point, {"x": x, "y": y, **colour, **shape}, "!datum.rule && datum.mark != 'fit'"),
         layer({"type": "rule", "strokeWidth": 2}, {"y": y, **colour, **dash}, "datum.rule"),
     ]
-    panels = [t(QUANTITIES[quantity].label) for quantity in sweep.quantities]
+    panels = list(map(label, sweep.quantities))
     present = [panel for panel in panels if panel in set(points["panel"])]
     width = {1: 2 * PANEL_WIDTH, 2: PANEL_WIDTH}.get(len(present), PANEL_WIDTH * 2 // 3)
     faceted = {
@@ -148,17 +147,16 @@ class Look(NamedTuple):
 def _look(row: Any, places: list[str], variants: list[str]) -> Look:
     """Colour says whose it is, by its place among all there are; dash says which variant, and shape does.
 
-    Where there is one variant, shape says a second time whose. SciPy is dotted. What is published is grey and dashed.
+    Where there is one variant, shape says a second time whose. Levels are dotted. What is published is grey and dashed.
     """
-    owner = row.whose.removesuffix(SCIPY)
-    place = places.index(owner)
+    place = places.index(row.owner)
     number = variants.index(row.variant) if row.variant in variants else 0
     if row.published:
         either = place + number
         shape, dash = PUBLISHED_SHAPES[either % len(PUBLISHED_SHAPES)], PUBLISHED_DASHES[either % len(PUBLISHED_DASHES)]
         return Look(True, place, number, row.series, PUBLISHED_GREYS[place % len(PUBLISHED_GREYS)], shape, dash)
     shape = SHAPES[number % len(SHAPES)] if len(variants) > 1 else shape_of(place)
-    dash = SCIPY_DASH if owner != row.whose else DASHES[number % len(DASHES)]
+    dash = LEVEL_DASH if row.owner != row.whose else DASHES[number % len(DASHES)]
     return Look(False, place, number, row.series, PALETTE[place % len(PALETTE)], shape, dash)
 
 

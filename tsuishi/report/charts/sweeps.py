@@ -6,27 +6,22 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from tsuishi.base.language import mark, t
+from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
 from tsuishi.report.parts.comparison import published_name
-from tsuishi.report.parts.wording import case_text
+from tsuishi.report.parts.wording import case_text, label, words
 from tsuishi.results.frames import dict_rows
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.source import Number
 
-FIRST_AND_LATER = mark("First and later runs")
-# Added to the environment SciPy ran in.
-SCIPY = ", SciPy"
 # More lines than that of one environment are not told apart; they go to several charts.
 MOST_VARIANTS = 6
 _MOST_LINES = 12
 _FITTED_POINTS = 40
 
-# Axes that all cases share, or that have looks of their own.
-_COMMON = ("suite", "protocol", "implementation")
-# Axes that tell one line of a chart from another, as long as there are few; by all others charts are told apart. Too
-# many lines are spread over charts by the first of these that differs.
-_BETWEEN_LINES = ("strategy", "devices", "precision", "execution", "layout", "pipeline")
+
+# Of a suite and protocol all cases share them.
+_COMMON = (SUITE, PROTOCOL)
 
 
 class Sweep(NamedTuple):
@@ -43,15 +38,23 @@ class Sweep(NamedTuple):
     published_first: bool = False
 
 
-# What is drawn of a suite that has these quantities at two or more values of the axis.
-SWEEPS = (
-    # Runs that no source had are in a table; a chart for each would bury the source's own.
-    Sweep(FIRST_AND_LATER, "devices", ("first_run_s", "later_run_s"), published_first=True),
-    Sweep(mark("Transfer and compute"), "devices", ("host_to_device_s", "compute_s", "device_to_host_s")),
-    Sweep(mark("Step"), "batch_size", ("step_s",), fitted=True),
-    Sweep(mark("Throughput"), "batch_size", ("throughput_images_per_s",)),
-    Sweep(mark("Epoch"), "batch_size", ("first_epoch_s", "median_epoch_s"), of_epochs=True),
-)
+def sweeps() -> list[Sweep]:
+    """What is drawn of a suite that has these quantities at two or more values of the axis.
+
+    A size that a suite brings has the charts of all other sizes.
+    """
+    known, found = words(), []
+    own = [name for name, axis in known.axes.items() if name not in known.everywhere and axis.is_size]
+    for name, quantity in known.quantities.items():
+        if quantity.over:
+            together = (name, *(other for other, one in known.quantities.items() if one.drawn_with == name))
+            title, over = in_language(quantity.chart or quantity.label), known.axis(quantity.over)
+            sweep = Sweep(title, over.name, together, quantity.fitted, quantity.of_epochs, quantity.published_first)
+            found.append(sweep)
+            sizes = [axis for axis in own if over.is_size and axis != over.name]
+            found += [sweep._replace(axis=axis, fitted=False) for axis in sizes]
+    return found
+
 
 Axes = dict[str, Any]
 
@@ -73,7 +76,7 @@ def sweep_charts(
     """
     charts: dict[str, list[Variant]] = {}
     for variant in _variants(cases, axes, numbers, titles, sweep):
-        shared = {axis: value for axis, value in variant.axes.items() if axis not in _BETWEEN_LINES}
+        shared = {axis: value for axis, value in variant.axes.items() if axis not in words().line_axes}
         charts.setdefault(str(shared), []).append(variant)
     return [part for _, variants in sorted(charts.items()) for part in _readable(variants)]
 
@@ -81,11 +84,11 @@ def sweep_charts(
 def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, pd.DataFrame]:
     """The points of a chart as a frame, and the axes that all its lines share.
 
-    Columns: series (what a line is called), whose (environment, or hardware), variant (in words, empty where a chart
-    has one), published, rule, mark, panel, x, y, low, high, residual. A rule is a level without x: SciPy runs on one
-    CPU, however many towers the others have, and is drawn with every variant that has all its axes. mark: `fit` for the
-    model's line, `point` for what lies about it (`residual`: how far off, in %), else both at once. What several
-    variants have in common is there once.
+    Columns: series (what a line is called), owner (environment, or hardware), whose (the same, or its level), variant
+    (in words, empty where a chart has one), published, rule, mark, panel, x, y, low, high, residual. A rule is a level
+    without x: it is the same however many devices the others have, and is drawn with every variant that has all its
+    axes. mark: `fit` for the model's line, `point` for what lies about it (`residual`: how far off, in %), else both at
+    once. What several variants have in common is there once.
     """
     first = variants[0].axes
     shared = {axis: value for axis, value in first.items() if all(one.axes.get(axis) == value for one in variants)}
@@ -108,17 +111,18 @@ def _variants(
     variants: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
     rules: list[tuple[Axes, dict[str, Any]]] = []
     shared: Axes = {}
+    known = words()
     for case in dict_rows(cases[cases["quantity"].isin(sweep.quantities)]):
         of = axes[case["case_id"]]
-        variant = {name: value for name, value in of.items() if name not in (*_COMMON, sweep.axis)}
-        if of.get("implementation") == "scipy":
-            rules.append((variant, {**_point(case, None), "whose": case["column"] + SCIPY, "rule": True}))
+        variant = {name: value for name, value in of.items() if name not in (*_COMMON, *known.level_axes, sweep.axis)}
+        if level := known.level(of):
+            rules.append((variant, {**_point(case, None), "whose": f"{case['column']}, {level}", "rule": True}))
         elif sweep.axis in of:
-            shared = {"suite": of["suite"], "protocol": of["protocol"]}
+            shared = {name: of[name] for name in _COMMON}
             variants.setdefault(tuple(variant.items()), []).append(_point(case, of[sweep.axis]))
     found = []
     # Fewer devices first: the baseline is the solid line.
-    for key, points in sorted(variants.items(), key=lambda one: (dict(one[0]).get("devices", 0), str(one[0]))):
+    for key, points in sorted(variants.items(), key=lambda one: (dict(one[0]).get(DEVICES, 0), str(one[0]))):
         given = {**shared, **dict(key)}
         points += [point for variant, point in rules if variant.items() <= given.items()]
         points += [point for number in numbers for point in _published_points(number, given, titles, sweep)]
@@ -130,26 +134,27 @@ def _variants(
 def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
     """A point of ours at x, with its spread where it has one."""
     low, high = (case["low"], case["high"]) if case["spread_kind"] else (None, None)
-    what = {"whose": case["column"], "published": False, "rule": False, "panel": t(QUANTITIES[case["quantity"]].label)}
-    return {**what, "x": x, "y": case["estimate"], "low": low, "high": high}
+    where = {"owner": case["column"], "whose": case["column"], "panel": label(case["quantity"])}
+    return {**where, "published": False, "rule": False, "x": x, "y": case["estimate"], "low": low, "high": high}
 
 
 def _published_points(number: Number, variant: Axes, titles: dict[str, str], sweep: Sweep) -> Iterable[dict[str, Any]]:
     """A published number as a point of every panel it belongs to."""
-    rule = number.axes.get("implementation") == "scipy"
-    fixed = {name: value for name, value in number.axes.items() if name not in (sweep.axis, "implementation")}
+    rule, apart = bool(words().level(number.axes)), (sweep.axis, *words().level_axes)
+    fixed = {name: value for name, value in number.axes.items() if name not in apart}
     if any(variant.get(name) != value for name, value in fixed.items()):
         return
-    if sweep.fitted and number.quantity == "median_epoch_s" and "batch_size" in number.axes:
+    if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
         number = replace(number, quantity="step_s", value=step_s) if step_s else number
     if number.quantity not in sweep.quantities:
         return
     if rule or sweep.axis in number.axes:
-        # The source compares its SciPy figure with first runs too, so the level is drawn through every panel.
+        # A source may compare a level with any of the quantities, so it is drawn through every panel.
         for quantity in sweep.quantities if rule else (number.quantity,):
-            base = {"whose": published_name(titles[number.key]), "published": True, "rule": rule, "axes": number.axes}
-            base = {**base, "panel": t(QUANTITIES[quantity].label), "low": None, "high": None}
+            name = published_name(titles[number.key])
+            base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
+            base = {**base, "panel": label(quantity), "low": None, "high": None}
             yield {**base, "x": number.axes.get(sweep.axis), "y": number.value}
 
 
@@ -164,7 +169,7 @@ def _turns(points: list[dict[str, Any]]) -> bool:
 
 def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
     """The variants of a chart as they are, or where they are too many, by the first axis in which they differ."""
-    values = {axis: list(dict.fromkeys(str(one.axes.get(axis)) for one in variants)) for axis in _BETWEEN_LINES}
+    values = {axis: list(dict.fromkeys(str(one.axes.get(axis)) for one in variants)) for axis in words().line_axes}
     differing = [axis for axis, found in values.items() if len(found) > 1]
     lines = sum(len({point["whose"] for point in one.points if not point["published"]}) for one in variants)
     if (len(variants) <= MOST_VARIANTS and lines <= _MOST_LINES) or not differing:

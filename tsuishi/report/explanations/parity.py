@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.columns import EVERY_AXIS
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import Table, number_cell, text_cell
-from tsuishi.results.schema import TRIALS, Column
-from tsuishi.specs.case import AXES
+from tsuishi.results.schema import Column
 
 
 class LossDistances(Explanation):
@@ -17,7 +17,7 @@ class LossDistances(Explanation):
 
     tables = {
         "parity": (
-            *(column for column in TRIALS if column.name in AXES),
+            EVERY_AXIS,
             Column("environments", "integer", "that have a loss"),
             Column("largest_loss_difference", "number", "between two of them, over the largest"),
         )

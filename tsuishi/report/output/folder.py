@@ -1,7 +1,7 @@
 """The report: runs and published numbers as one page, one Markdown file, charts and tables.
 
-A pure function of run directories, reports/published and templates: the same inputs give the same bytes, on any day
-and in any directory.
+A pure function of run directories, reports/published, templates, and the axes and quantities that suites/ describes:
+the same inputs give the same bytes, on any day and in any directory.
 """
 
 import shutil
@@ -20,10 +20,13 @@ from tsuishi.report.output.csv_files import CsvFiles
 from tsuishi.report.output.typesetting import as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
+from tsuishi.report.parts.blocks import Page
+from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.page import declared_columns, estimated, make_page
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.reader import Read, recorded, uncollected
 from tsuishi.specs.source import read_sources
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
 _MEMBERS = {"index.html", "report.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
@@ -55,12 +58,13 @@ class Report:
 def make_report(
     runs: Sequence[RunDirectory],
     published: Path,
+    words: Vocabulary,
     templates: Path,
     out: Path,
     drawings: Drawings | None = None,
     read: Read = recorded,
 ) -> Report:
-    """Write index.html, report.md, charts/ and tables/ of these runs into `out`.
+    """Write index.html, report.md, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
     `drawings` may have started them before, and have them keep what is slow to make; `read` may be one that began to
@@ -73,26 +77,33 @@ def make_report(
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh, CsvFiles() as tables:
-        evidence = Evidence(runs, read_sources(published), read)
-        for name in ("charts", "tables"):
-            (fresh / name).mkdir()
-        early = estimated(evidence)
-        for name, frame in early.items():
-            tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
-        page = make_page(evidence, drawn.begin)
-        for name, frame in page.tables.items():
-            if name not in early:
-                tables.write(fresh / "tables" / f"{name}.csv", _columns(frame))
-        _write(fresh / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
-        _write(fresh / "report.json", json_data.report_json(page, evidence))
-        _write(fresh / json_data.SCHEMA_FILE, json_data.report_schema())
-        _write(fresh / "report.md", as_markdown(page, templates))
-        svg = drawn.finished()
-        for name, drawing in svg.items():
-            _write(fresh / "charts" / f"{name}.svg", _standalone(drawing))
-        _write(fresh / "index.html", as_html(page, svg, templates, drawn.runtime))
+        evidence = Evidence(runs, read_sources(published, words), words, read)
+        with worded(evidence.words):
+            page = _written(fresh, evidence, templates, drawn, tables)
     verdicts = [Verdict(*row) for row in page.tables["verdicts"][list(Verdict._fields)].itertuples(index=False)]
     return Report(out / "index.html", page.closing, page.more, verdicts)
+
+
+def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings, tables: CsvFiles) -> Page:
+    """The page, with all files of its report in an empty folder."""
+    for name in ("charts", "tables"):
+        (out / name).mkdir()
+    early = estimated(evidence)
+    for name, frame in early.items():
+        tables.write(out / "tables" / f"{name}.csv", _columns(frame))
+    page = make_page(evidence, drawings.begin)
+    for name, frame in page.tables.items():
+        if name not in early:
+            tables.write(out / "tables" / f"{name}.csv", _columns(frame))
+    _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
+    _write(out / "report.json", json_data.report_json(page, evidence))
+    _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
+    _write(out / "report.md", as_markdown(page, templates))
+    svg = drawings.finished()
+    for name, drawing in svg.items():
+        _write(out / "charts" / f"{name}.svg", _standalone(drawing))
+    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime))
+    return page
 
 
 def _standalone(svg: str) -> str:

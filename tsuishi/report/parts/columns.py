@@ -1,28 +1,34 @@
 """The columns of a report's tables: names with units, types and meanings, as data (compare schema.py, of a run's)."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from tsuishi.estimates.throughput import LINE_AXES
 from tsuishi.results import schema
 from tsuishi.results.schema import Column
-from tsuishi.specs.case import AXES
+from tsuishi.specs.axes import Axis
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
+
+class Axes(NamedTuple):
+    """Stands for the columns of axes: the `named`, or all `but` some; `of_lines`: those that tell lines apart."""
+
+    named: tuple[str, ...] = ()
+    but: tuple[str, ...] = ()
+    of_lines: bool = False
+
+
 Columns = tuple[Column, ...]
+# As declared here; which axes there are is for the vocabulary of a report to say.
+Declared = tuple[Column | Axes, ...]
 
 _DESCRIPTION = (
     "An apostrophe stands before text that a spreadsheet would take for a formula, as it begins with =, +, - or @; "
     "also where blanks or quotes come first, or in text a semicolon, a tab or a line's end. Numbers are exact."
 )
-
-
-def _axes(*names: str) -> Columns:
-    declared = {column.name: column for column in schema.TRIALS}
-    return tuple(declared[name] for name in names)
 
 
 def _interval(name: str, description: str) -> Columns:
@@ -46,7 +52,9 @@ _SPREAD: Columns = (
 _BLOCKS = Column("blocks", "integer", "timed blocks it rests on")
 _RATIO: Columns = _interval("ratio", "over the reference's, of geometric means over trials")
 _REFERENCE = Column("reference", "string", "environment that ratios are to")
-_LINE: Columns = (*_axes("suite", "protocol"), _SERIES, Column("published", "boolean", "not ours"), *_axes(*LINE_AXES))
+EVERY_AXIS = Axes()
+WHERE = Axes((SUITE, PROTOCOL))
+_LINE: Declared = (WHERE, _SERIES, Column("published", "boolean", "not ours"), Axes(of_lines=True))
 
 _SOURCE = Column("source", "string", "reports/published/<source>.toml")
 _HARDWARE = Column("hardware", "string", "published hardware")
@@ -71,15 +79,15 @@ _JUDGED: Columns = (
     Column("p_direction", "number", "the smallest a with which it lies where the claim's direction does"),
     Column("p_against", "number", "the smallest a with which it lies outside of that"),
 )
-_JUDGEMENT: Columns = (
+_JUDGEMENT: Declared = (
     _SOURCE,
     _CLAIM,
     Column("environments", "string", "that it was judged on, joined by ' / '"),
-    *_axes("protocol"),
+    Axes((PROTOCOL,)),
     _CHECK,
 )
 
-TABLES: dict[str, Columns] = {
+TABLES: dict[str, Declared] = {
     "verdicts": (
         *_JUDGEMENT,
         Column("kind", "string", "of check: ratio, order, equal, trend, presence, imbalance or fit"),
@@ -92,7 +100,7 @@ TABLES: dict[str, Columns] = {
         Column("text", "string", "the claim"),
         Column("sentence", "string", "the verdict in words"),
     ),
-    "verdict_cases": (*_JUDGEMENT, *_axes(*(axis for axis in AXES if axis != "protocol")), *_FOUND),
+    "verdict_cases": (*_JUDGEMENT, Axes(but=(PROTOCOL,)), *_FOUND),
     "self_consistency": (
         _SOURCE,
         _CLAIM,
@@ -103,14 +111,14 @@ TABLES: dict[str, Columns] = {
         *_JUDGED,
     ),
     "commands": (
-        *_axes("suite"),
+        Axes((SUITE,)),
         _CASE_ID,
         _ENVIRONMENT,
         Column("command", "string", "what ran inside the environment, quoted for a shell"),
     ),
     "side_by_side": (
         _CASE_ID,
-        *_axes(*AXES),
+        EVERY_AXIS,
         _QUANTITY,
         _UNIT,
         _ENVIRONMENT,
@@ -123,7 +131,7 @@ TABLES: dict[str, Columns] = {
         _SIMULATED,
     ),
     "side_by_side_means": (
-        *_axes("suite", "protocol"),
+        WHERE,
         _QUANTITY,
         _ENVIRONMENT,
         _REFERENCE,
@@ -135,7 +143,7 @@ TABLES: dict[str, Columns] = {
         _ENVIRONMENT,
         _SOURCE,
         _HARDWARE,
-        *_axes("suite", "model", "devices"),
+        Axes((SUITE, MODEL, DEVICES)),
         _QUANTITY,
         Column("cases", "integer", "that both have"),
         *_interval("times_as_fast", "geometric mean over these cases of the published time over ours"),
@@ -145,7 +153,7 @@ TABLES: dict[str, Columns] = {
     ),
     "cases": (
         _CASE_ID,
-        *_axes(*AXES),
+        EVERY_AXIS,
         _ENVIRONMENT,
         Column("status", "string", "what became of its repetitions, each once"),
         _QUANTITY,
@@ -161,7 +169,7 @@ TABLES: dict[str, Columns] = {
         Column("bound", "string", "of a fraction_of_limit: arithmetic or memory"),
     ),
     "memory": (
-        *_axes(*(axis for axis in AXES if axis != "batch_size")),
+        Axes(but=(BATCH_SIZE,)),
         _SERIES,
         Column("largest_fitted", "integer", "batch size, in images"),
         Column("smallest_out_of_memory", "integer", "batch size, in images"),
@@ -178,14 +186,14 @@ TABLES: dict[str, Columns] = {
     ),
     "residuals": (
         *_LINE,
-        *_axes("batch_size"),
+        Axes((BATCH_SIZE,)),
         Column("step_s", "number", "median step, or an epoch over its steps"),
         Column("fitted_s", "number", "what the line says"),
         Column("residual_percent", "number", "how much longer the step took"),
         Column("kink", "boolean", "too far off the line to be scatter"),
     ),
     "scaling": (
-        *_axes(*AXES),
+        EVERY_AXIS,
         _SERIES,
         Column("kind", "string", "strong: the same global batch; weak: the same batch per device"),
         Column("baseline_batch_size", "integer", "batch on one device that it is held against, in images"),
@@ -194,7 +202,7 @@ TABLES: dict[str, Columns] = {
         _SIMULATED,
     ),
     "load": (
-        *_axes(*AXES),
+        EVERY_AXIS,
         _ENVIRONMENT,
         _QUANTITY,
         Column("device", "string", "gpu0, gpu1, … in the order of the trial's devices"),
@@ -213,7 +221,7 @@ TABLES: dict[str, Columns] = {
         Column("temperature_c", "number", "GPU: core temperature"),
     ),
     "diagnosis": (
-        *_axes("suite"),
+        Axes((SUITE,)),
         _ENVIRONMENT,
         Column("topic", "string", "what it is about"),
         Column("text", "string", "what the cases say"),
@@ -234,7 +242,7 @@ TABLES: dict[str, Columns] = {
         Column("machine_record", "string", "records/machine-<id>.json of the run"),
         Column("device", "string", "what computed: cpu, or the GPU's name"),
         _QUANTITY,
-        *_axes("precision"),
+        Axes(("precision",)),
         Column("value", "number", "the best of a matrix product or of a copy, in the quantity's unit"),
     ),
     "environments": (
@@ -250,12 +258,13 @@ TABLES: dict[str, Columns] = {
     "trials": (
         Column("run_id", "string", "the run it belongs to"),
         *schema.TRIALS,
+        EVERY_AXIS,
         Column("column", "string", "its column in the report: see environment elsewhere"),
     ),
     "estimates": (
         Column("run_id", "string", "the run of the trial"),
         Column("trial_id", "string", "the trial"),
-        *_axes("suite", "protocol"),
+        WHERE,
         _CASE_ID,
         Column("environment", "string", "name of the environment (images/<name>.toml)"),
         Column("column", "string", "its column in the report: see environment elsewhere"),
@@ -270,7 +279,7 @@ TABLES: dict[str, Columns] = {
         _DERIVED,
     ),
     "published": (
-        *_axes(*AXES),
+        EVERY_AXIS,
         _SOURCE,
         _HARDWARE,
         _QUANTITY,
@@ -281,14 +290,36 @@ TABLES: dict[str, Columns] = {
 }
 
 
-def tables(evidence: Evidence, explained: Mapping[str, Columns]) -> dict[str, Columns]:
+def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, Columns]:
     """The columns of every table of a report; cases have one more of each published hardware, by Number.key.
 
     `explained`: the tables of explanations.
     """
     titles = {key: hardware.title for key, hardware in evidence.hardware.items()}
     published = (Column(key, "number", f"published for {title}, in the unit") for key, title in titles.items())
-    return {**TABLES, **explained, "cases": (*TABLES["cases"], *published)}
+    every = {name: tuple(_columns(evidence, declared)) for name, declared in {**TABLES, **explained}.items()}
+    return {**every, "cases": (*every["cases"], *published)}
+
+
+def _columns(evidence: Evidence, declared: Declared) -> Iterator[Column]:
+    for one in declared:
+        if isinstance(one, Column):
+            yield one
+        else:
+            yield from map(schema.axis_column, _axes_of(evidence, one))
+
+
+def _axes_of(evidence: Evidence, which: Axes) -> Iterator[Axis]:
+    """The axes that an entry stands for; named ones in that order, others in canonical order."""
+    axes = evidence.words.axes
+    if which.named:
+        yield from (evidence.words.axis(name) for name in which.named)
+    elif which.of_lines:
+        used = {name for case in evidence.every_axes if BATCH_SIZE in case for name in case}
+        apart = (SUITE, PROTOCOL, BATCH_SIZE)
+        yield from (axis for name, axis in axes.items() if axis.in_fits or (name in used and name not in apart))
+    else:
+        yield from (axis for name, axis in axes.items() if name not in which.but)
 
 
 def data_package(declared: Mapping[str, Columns]) -> str:

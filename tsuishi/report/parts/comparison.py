@@ -13,9 +13,10 @@ from tsuishi.report.parts.wording import (
     digits,
     status_cell,
     status_text,
+    words,
 )
 from tsuishi.results.frames import STATUSES, named_rows
-from tsuishi.specs.case import AXES
+from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Epochs, Hardware, Number
 from tsuishi.verdicts.evidence import Evidence
 
@@ -49,19 +50,20 @@ class Comparison:
         self.cases = cases
         self.environments = sorted(set(outcomes["column"]))
         self.axes = {case_id: evidence.axes[case_id] for case_id in outcomes["case_id"]}
-        self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(self.axes[case_id]))
-        values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in AXES}
+        every = evidence.words.axes
+        self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(every, self.axes[case_id]))
+        values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in every}
         # An axis that few cases have tells these from the others, whatever its value.
-        rare = {axis for axis in AXES if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
-        self.varying = [axis for axis in AXES if axis in rare or axis in differing(self.axes.values())]
+        rare = {axis for axis in every if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
+        self.varying = [axis for axis in every if axis in rare or axis in differing(self.axes.values())]
         self._names: dict[str, str] = {}
         # What all cases have in common, in words.
         common = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1 and axis not in rare}
         self.common = case_text(common)
-        self.numbers = [number for number in evidence.numbers if number.axes["suite"] == suite]
+        self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Of limits; None where no limit was measured.
-        fractions = [row for row in evidence.fractions if (row["suite"], row["protocol"]) == (suite, protocol)]
+        fractions = [row for row in evidence.fractions if (row[SUITE], row[PROTOCOL]) == (suite, protocol)]
         self.fractions: list[float | None] = [row["value"] for row in fractions]
         self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
         self.quantities = {*cases["quantity"], *(row["quantity"] for row in fractions)}
@@ -119,7 +121,7 @@ class Comparison:
         fields = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
         flags = ("simulated", "synthetic", "derived")
         for case_id, environment in ((one, other) for one in self.case_ids for other in self.environments):
-            axes = {axis: self.axes[case_id].get(axis) for axis in AXES}
+            axes = {axis: self.axes[case_id].get(axis) for axis in self.evidence.words.axes}
             base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
             theirs = self.evidence.published(case_id)
             for row in self._parts.get((case_id, environment), [None]):
@@ -138,7 +140,7 @@ class Comparison:
 
     @property
     def where(self) -> dict[str, str]:
-        return {"suite": self.suite, "protocol": self.protocol}
+        return {SUITE: self.suite, PROTOCOL: self.protocol}
 
     def ours(self) -> Iterator[Known]:
         """Every case that has estimates, environment by environment."""
@@ -161,7 +163,7 @@ class Comparison:
 
 def comparisons(evidence: Evidence) -> list[Comparison]:
     """Of every suite and protocol, in their order."""
-    kinds = sorted(set(zip(evidence.outcomes["suite"], evidence.outcomes["protocol"], strict=True)))
+    kinds = sorted(set(zip(evidence.outcomes[SUITE], evidence.outcomes[PROTOCOL], strict=True)))
     return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
 
 
@@ -184,9 +186,11 @@ def published_name(hardware: str) -> str:
 def differing(several: Iterable[Mapping[str, Any]]) -> list[str]:
     """The axes in which these differ, in canonical order; one that some lack is no difference."""
     axes = list(several)
-    return [axis for axis in AXES if len({one[axis] for one in axes if axis in one}) > 1]
+    known = words().axes
+    there = [*known, *dict.fromkeys(axis for one in axes for axis in one if axis not in known)]
+    return [axis for axis in there if len({one[axis] for one in axes if axis in one}) > 1]
 
 
-def _in_order(axes: dict[str, Any]) -> list[tuple[bool, str, Any]]:
+def _in_order(every: Iterable[str], axes: dict[str, Any]) -> list[tuple[bool, str, Any]]:
     """The key that sorts cases axis by axis, numbers by size."""
-    return [(axis in axes, type(axes.get(axis)).__name__, axes.get(axis, "")) for axis in AXES]
+    return [(axis in axes, type(axes.get(axis)).__name__, axes.get(axis, "")) for axis in every]

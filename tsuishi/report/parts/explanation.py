@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from tsuishi.base.errors import UserError
 from tsuishi.report.parts.blocks import View
-from tsuishi.report.parts.columns import Columns
+from tsuishi.report.parts.columns import Declared
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
@@ -32,7 +32,7 @@ class Explanation:
     """What explains the numbers of one suite. As it stands, it says nothing: a workload's own overrides parts of it."""
 
     # Columns of the tables that its views fill, by file name without .csv. Every report has these tables.
-    tables: ClassVar[Mapping[str, Columns]] = {}
+    tables: ClassVar[Mapping[str, Declared]] = {}
     # Quantities that are read together, by the title of their table.
     read_together: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     # What environments are compared by: each case by all quantities of the first group of which it has any.
@@ -72,7 +72,7 @@ class Explanations:
         return self._made[suite]
 
 
-def declared_tables() -> dict[str, Columns]:
+def declared_tables() -> dict[str, Declared]:
     """The tables of all explanations that are here, whether their workload ran or not."""
     return {name: columns for workload in _known() for name, columns in _kind(workload).tables.items()}
 

@@ -1,47 +1,37 @@
 """Tables of a report, and how numbers, quantities and cases are worded in them: the same way everywhere."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tsuishi.base.language import mark, t
-from tsuishi.estimates.samples import unit_of
+from tsuishi.base.checkout import Rooms
+from tsuishi.base.language import in_language, mark, t
 from tsuishi.results.directory import exact
-from tsuishi.specs.case import AXES
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 NOTHING = "—"
 NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED = mark("not planned"), mark("not measured"), mark("not published")
 
-# An axis that is not here is worded as its name and its value.
-_AXIS_TEXT = {
-    "implementation": "{value}",
-    "mode": "{value}",
-    "model": "{value}",
-    "layout": "{value}",
-    "strategy": "{value}",
-    "devices": mark("{value} devices"),
-    "nodes": mark("{value} nodes"),
-    "batch_size": mark("batch {value}"),
-    "precision": "{value}",
-    "execution": "{value}",
-    "pipeline": mark("pipeline {value}"),
-    "operation": "{value}",
-    "matrix_size": "{value}×{value}",
-    "buffer_mib": "{value} MiB",
-    "images": mark("{value} images"),
-    "height": mark("height {value}"),
-    "width": mark("width {value}"),
-    "channels": mark("channels {value}"),
-    "filter_size": mark("filter {value}×{value}"),
-    "data": mark("{value} data"),
-    "feed": mark("{value} input"),
-    "graph_optimizers": mark("graph optimisers {value}"),
-    "search": mark("search {value}"),
-}
-# What a reader takes for granted.
-_UNSAID = {("layout", "native"), ("execution", "native"), ("strategy", "none"), ("nodes", 1)}
+_worded: ContextVar[Vocabulary] = ContextVar("worded")
+
+
+@contextmanager
+def worded(words: Vocabulary) -> Iterator[None]:
+    """Axes and quantities are called as this vocabulary has it in this block, in the language that is spoken."""
+    token = _worded.set(words)
+    try:
+        yield
+    finally:
+        _worded.reset(token)
+
+
+def words() -> Vocabulary:
+    """What axes and quantities are called by: the vocabulary of the block, else of this checkout."""
+    return _worded.get(None) or vocabulary(Rooms().suites)
 
 
 @dataclass(frozen=True)
@@ -125,24 +115,29 @@ def digits(value: float, unit: str = "") -> str:
     return f"{value:#.4g}".removesuffix(".")
 
 
+def unit_of(quantity: str) -> str:
+    """The unit of a quantity; 1 for a pure number."""
+    return words().quantity(quantity).unit
+
+
+def label(quantity: str) -> str:
+    """What a quantity is called, without its unit."""
+    return in_language(words().quantity(quantity).label)
+
+
 def header(quantity: str) -> str:
     """A quantity as a column's header, with its unit."""
     unit = unit_of(quantity)
-    name = quantity if unit == "1" else quantity.removesuffix("_" + unit.lower())
-    label = QUANTITIES[quantity].label if quantity in QUANTITIES else name.replace("_", " ")
-    return t(label) if unit == "1" else f"{t(label)},\u00a0{unit}"
+    return label(quantity) if unit == "1" else f"{label(quantity)},\u00a0{unit}"
 
 
-def case_text(axes: dict[str, Any], wanted: Collection[str] = AXES) -> str:
+def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> str:
     """A case's axes, or the wanted ones of them, in words: "4 devices, random data"."""
-    texts = []
-    for axis in AXES:
-        if axis in wanted and axis in axes and axis not in ("suite", "protocol"):
-            value = axes[axis]
-            if (axis, value) in _UNSAID:
-                continue
-            if (axis, value) == ("devices", 1):
-                texts.append(t("1 device"))
-            else:
-                texts.append(t(_AXIS_TEXT.get(axis, axis.replace("_", " ") + " {value}"), value=value))
-    return ", ".join(texts)
+    known = words()
+    names = [*known.axes, *(name for name in axes if name not in known.axes)]
+    texts = [
+        known.axis(name).worded(axes[name])
+        for name in names
+        if name in axes and name not in (SUITE, PROTOCOL) and (wanted is None or name in wanted)
+    ]
+    return ", ".join(filter(None, texts))

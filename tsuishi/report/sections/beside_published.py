@@ -12,8 +12,9 @@ from tsuishi.estimates.intervals import Term, contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.ratio_words import ratio_text, short
-from tsuishi.report.parts.wording import Cell, Table, header, text_cell
+from tsuishi.report.parts.wording import Cell, Table, header, text_cell, words
 from tsuishi.results.frames import named_rows
+from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
 # Times of the same work in every case.
@@ -74,7 +75,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         axes, term = evidence.axes[case_id], terms.get((case_id, environment, quantity))
         for (key, name), value in evidence.published(case_id).items():
             if name == quantity and term:
-                work = axes["suite"], axes.get("model", ""), axes.get("devices", 1), quantity
+                work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
                 shared.setdefault(which, []).append((value, term, flags[case_id, environment, quantity]))
     for which in sorted(shared, key=lambda one: (*one[2:], *one[:2])):
@@ -159,7 +160,8 @@ def _not_shared(evidence: Evidence, alone: Iterable[Card]) -> Iterator[str]:
 
 
 def _table(evidence: Evidence, found: list[Card]) -> Table:
-    columns = [t("device"), t("environment"), t("devices"), t("published hardware"), t("work"), t("time")]
+    devices = words().axis(DEVICES).called
+    columns = [t("device"), t("environment"), devices, t("published hardware"), t("work"), t("time")]
     rows = []
     for one in found:
         which = one.which
@@ -177,7 +179,7 @@ def _row(evidence: Evidence, one: Card) -> dict[str, Any]:
     which, times = one.which, one.times
     source = next(number.source for number in evidence.numbers if number.key == which.key)
     what = {"device": which.device, "environment": which.environment, "source": source}
-    work = {name: getattr(which, name) for name in ("suite", "model", "devices", "quantity")}
+    work = {name: getattr(which, name) for name in (SUITE, MODEL, DEVICES, "quantity")}
     ratios = {"times_as_fast": times.value, "times_as_fast_low": times.low, "times_as_fast_high": times.high}
     flags = {name: getattr(one, name) for name in _FLAGS}
     return {**what, "hardware": evidence.hardware[which.key].title, **work, "cases": one.cases, **ratios, **flags}

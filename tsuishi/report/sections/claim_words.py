@@ -4,19 +4,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from tsuishi.base.language import (
-    ENGLISH,
-    active,
-    in_words,
-    mark,
-    prose,
-    t,
-)
+from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
-from tsuishi.report.parts.wording import case_text, digits, status_text
-from tsuishi.specs.case import AXES
-from tsuishi.specs.claims import Bounds, Check, Claim, Texts
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.report.parts.wording import case_text, digits, label, status_text, unit_of, words
+from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
+from tsuishi.specs.claims import FRAMEWORK, Bounds, Check, Claim
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
 from tsuishi.verdicts.judge import Judgement
@@ -36,17 +28,12 @@ _PARAMETERS = {
 }
 
 
-def in_language(texts: Texts) -> str:
-    """A text of a source's file in the active language; in English where it has none in that."""
-    return texts.get(active()) or texts[ENGLISH]
-
-
 def selection_text(selection: Mapping[str, Any]) -> str:
     """Which cases: "torch, 2 devices, batch 128/256"."""
     values = {axis: given if isinstance(given, tuple) else (given,) for axis, given in selection.items()}
-    texts = ["/".join(map(str, values["framework"]))] if "framework" in values else []
-    for axis in AXES:
-        if axis in values and axis not in ("suite", "protocol"):
+    texts = ["/".join(map(str, values[FRAMEWORK]))] if FRAMEWORK in values else []
+    for axis in words().axes:
+        if axis in values and axis not in (SUITE, PROTOCOL):
             one = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
             texts.append(case_text({axis: one}))
     return ", ".join(filter(None, texts))
@@ -56,8 +43,8 @@ def what(check: Check) -> str:
     """What a check reckons: a ratio of what to what."""
     of, to = selection_text(check.of), selection_text(check.to or {})
     cases = selection_text({**check.case, **check.of})
-    quantity, to_quantity = (t(QUANTITIES[name].label) if name else "" for name in (check.quantity, check.to_quantity))
-    models = "/".join(map(str, check.case.get("model", ()))) if check.to is not None else ""
+    quantity, to_quantity = (label(name) if name else "" for name in (check.quantity, check.to_quantity))
+    models = "/".join(map(str, check.case.get(MODEL, ()))) if check.to is not None else ""
     if check.kind == "presence":
         return t("{cases}: {status}", cases=cases, status=status_text(check.status))
     if check.kind == "imbalance":
@@ -68,14 +55,14 @@ def what(check: Check) -> str:
         parameter = ", ".join(filter(None, [t(_PARAMETERS[check.parameter]), models]))
         return t("{what}: {of} ÷ {to}", what=parameter, of=_sided(of, quantity), to=_sided(to, to_quantity))
     if check.to is None:
-        unit = QUANTITIES[check.quantity].unit
+        unit = unit_of(check.quantity)
         than = f" ÷ {check.than:g}{'' if unit == '1' else ' ' + unit}" if check.than else ""
         compared = cases + than
     else:
         compared = f"{of} {'−' if check.scale == 'difference' else '÷'} {_sided(to, to_quantity)}"
     quantity = ", ".join(filter(None, [quantity, models]))
     if check.kind == "trend":
-        axis = t(check.along.replace("_", " "))
+        axis = words().axis(check.along).called
         return t("slope of log {what} over log {axis}: {compared}", what=quantity, axis=axis, compared=compared)
     return t("{what}: {compared}", what=quantity, compared=compared)
 
@@ -173,7 +160,7 @@ def takes(judgement: Judgement) -> str:
         return t(
             "It is about GPUs with {memory} GiB of memory, and these have another size.", memory=bounds_text(memory)
         )
-    suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in ("suite", "framework"))
+    suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK))
     if judgement.hindrance == "no environment":
         if frameworks:
             return t(
@@ -204,7 +191,7 @@ def _all_the_same(judgement: Judgement) -> str:
 
 def _devices(claim: Claim) -> int:
     """The most devices that a claim's cases have."""
-    return max(map(int, claim.named("devices")), default=1)
+    return max(map(int, claim.named(DEVICES)), default=1)
 
 
 def published_text(check: Check, found: Iterable[tuple[str, CheckResult]]) -> str:

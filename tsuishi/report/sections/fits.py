@@ -18,7 +18,9 @@ from tsuishi.report.parts.wording import (
     number_cell,
     status_cell,
     text_cell,
+    words,
 )
+from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.source import hardware_by_key
 from tsuishi.verdicts.evidence import Evidence
 
@@ -43,9 +45,9 @@ def published_section(evidence: Evidence) -> Section:
     """The lines of everything that was published over batch sizes, whether its suite ran or not."""
     hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.flat()]
-    suites = list(dict.fromkeys(str(number.axes["suite"]) for number in numbers))
+    suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
     found = [
-        Fits(published_cases([one for one in numbers if one.axes["suite"] == suite], hardware), {"suite": suite}, True)
+        Fits(published_cases([one for one in numbers if one.axes[SUITE] == suite], hardware), {SUITE: suite}, True)
         for suite in suites
     ]
     title = t("The throughput model of every published table over batch sizes")
@@ -148,7 +150,7 @@ def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     lines = [row for fits in several for row in fits.lines(telling)]
     if lines:
         yield Table(columns, lines, title, notes=_notes())
-    columns = ["", "", t("batch size"), t("step, s"), t("line, s"), t("residual, %"), ""]
+    columns = ["", "", words().axis(BATCH_SIZE).called, t("step, s"), t("line, s"), t("residual, %"), ""]
     points = [row for fits in several for row in fits.points_off(telling)]
     notes = []
     if len(points) > _MOST_POINTS:

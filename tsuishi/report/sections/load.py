@@ -23,6 +23,7 @@ from tsuishi.report.parts.wording import (
     text_cell,
 )
 from tsuishi.results.frames import named_rows
+from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.verdicts.evidence import Evidence
 
@@ -180,7 +181,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
     if not loads:
         trials = evidence.results.trials
-        several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials["devices"].fillna(1) > 1)
+        several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials[DEVICES].fillna(1) > 1)
         return View((Text(t(_NO_LOAD), "note"),) if several.any() else ())
     devices = sorted({device for means in loads.values() for device in means}, key=device_order)
     whats = [what for what in _LOADS if any(what == found for *_, found in loads)]

@@ -4,15 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ratio_words import short
-from tsuishi.report.parts.wording import Table, case_text, status_text, text_cell
-from tsuishi.report.sections.claim_words import in_language, sentence
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.report.parts.wording import Table, case_text, label, status_text, text_cell
+from tsuishi.report.sections.claim_words import sentence
+from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked
 from tsuishi.verdicts.answers import Answer, answers, is_alike
 from tsuishi.verdicts.evidence import Evidence
@@ -115,7 +115,7 @@ class Questions:
         if found is None:
             return t("nothing was measured of one side yet")
         ratio, (of, to) = as_ratio(found), self._sides(answer)
-        what = t(QUANTITIES[asked.quantity].label)
+        what = label(asked.quantity)
         if ratio.low is None or ratio.high is None:
             told = t("{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value))
             return prose([told, t("(no interval: a single trial)")])
@@ -136,8 +136,8 @@ class Questions:
             return answer.columns[0], answer.columns[-1]
         of, to = (self._evidence.axes.get(side[0].case_id, {}) for side in (asked.of, asked.to))
         differ = {axis for axis in {*of, *to} if of.get(axis) != to.get(axis)}
-        if {"devices"} < differ:
-            differ -= {"batch_size"}
+        if {DEVICES} < differ:
+            differ -= {BATCH_SIZE}
         return case_text(of, differ), case_text(to, differ)
 
     def _explanation(self, answer: Answer) -> str:

@@ -18,7 +18,9 @@ from tsuishi.report.parts.wording import (
     case_text,
     status_cell,
     text_cell,
+    words,
 )
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
 
 OUT_OF_MEMORY = "out_of_memory"
 # Of a cell of the map: what it says and its colour.
@@ -48,9 +50,9 @@ def _lines(comparison: Comparison) -> list[tuple[Axes, Line]]:
     found: dict[str, tuple[Axes, Line]] = {}
     for case_id in comparison.case_ids:
         axes = comparison.axes[case_id]
-        if "batch_size" in axes:
-            rest = {axis: value for axis, value in axes.items() if axis != "batch_size"}
-            found.setdefault(str(rest), (rest, {}))[1][axes["batch_size"]] = case_id
+        if BATCH_SIZE in axes:
+            rest = {axis: value for axis, value in axes.items() if axis != BATCH_SIZE}
+            found.setdefault(str(rest), (rest, {}))[1][axes[BATCH_SIZE]] = case_id
     return [(axes, line) for axes, line in found.values() if len(line) > 1]
 
 
@@ -63,9 +65,9 @@ def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, 
         found = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(without, default=None)}
         yield {**axes, "series": environment, **found, "not_in_table": []}
     for key, hardware in comparison.hardware.items():
-        numbers = [one for one in comparison.numbers if one.key == key and "batch_size" in one.axes]
-        ran = {int(one.axes["batch_size"]) for one in numbers}
-        published = {size for size in ran if any(one.matches({**axes, "batch_size": size}) for one in numbers)}
+        numbers = [one for one in comparison.numbers if one.key == key and BATCH_SIZE in one.axes]
+        ran = {int(one.axes[BATCH_SIZE]) for one in numbers}
+        published = {size for size in ran if any(one.matches({**axes, BATCH_SIZE: size}) for one in numbers)}
         if published:
             found = {"largest_fitted": max(published), "smallest_out_of_memory": None}
             series = published_name(hardware.title)
@@ -74,7 +76,7 @@ def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, 
 
 def _table(comparison: Comparison, lines: list[tuple[Axes, Line]], rows: list[dict[str, Any]]) -> Table:
     """Cases without batch size by series: the largest that fitted, and the smallest that did not."""
-    telling = {*differing(axes for axes, _ in lines), "model", "devices"} - {"batch_size"}
+    telling = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     series = list(dict.fromkeys(row["series"] for row in rows))
     by_line = {(_key(row), row["series"]): row for row in rows}
     table = []
@@ -113,7 +115,7 @@ def _listed(batch_sizes: list[int]) -> str:
 
 def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[Chart]:
     """Every batch size of every line, in every environment; where something ran out of memory."""
-    telling = {*differing(axes for axes, _ in lines), "model", "devices"} - {"batch_size"}
+    telling = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     rows: list[dict[str, Any]] = []
     for axes, line in lines:
         fates = [
@@ -142,15 +144,15 @@ def _fate(status: str) -> str:
 
 def _map(frame: pd.DataFrame) -> dict[str, Any]:
     """A panel for each environment, one above the other; a symbol says what the colour says."""
-    words = [t(text) for text, _ in _FATES.values()]
+    fates = [t(text) for text, _ in _FATES.values()]
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
     cases = list(dict.fromkeys(frame["case"]))
-    title = t("batch size, images")
+    title = words().axis(BATCH_SIZE).drawn_as
     encoding = {
         "x": {"field": "batch_size", "type": "ordinal", "title": title, "axis": {"labelAngle": 0}},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
-        "color": {**fate, "scale": {"domain": words, "range": [shade for _, shade in _FATES.values()]}},
-        "shape": {**fate, "scale": {"domain": words, "range": ["square", "cross", "circle"]}},
+        "color": {**fate, "scale": {"domain": fates, "range": [shade for _, shade in _FATES.values()]}},
+        "shape": {**fate, "scale": {"domain": fates, "range": ["square", "cross", "circle"]}},
     }
     symbols = figures.layer({"type": "point", "filled": True, "opacity": 1, "size": 140}, encoding)
     return {

@@ -7,18 +7,16 @@ import pandas as pd
 
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
-from tsuishi.estimates.samples import unit_of
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import Page, Rows, Section
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
+from tsuishi.report.parts.wording import unit_of
 from tsuishi.report.sections import fits, load, replication, side_by_side, summary
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.specs.case import AXES
-from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 
 
@@ -70,13 +68,13 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.Dat
         for name, more in view.rows.items():
             rows[name] += more
     rows["limits"] += roofline.rows(evidence.limits)
-    rows["published"] += _published(evidence.sources)
+    rows["published"] += _published(evidence)
     return {name: columns.frame(declared[name], some) for name, some in rows.items()}
 
 
-def _published(sources: Iterable[Source]) -> Iterator[dict[str, Any]]:
+def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """Every number of every source, of suites that did not run too."""
-    for number in (number for source in sources for number in source.flat()):
+    for number in (number for source in evidence.sources for number in source.flat()):
         what = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
         found = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}
-        yield {**{axis: number.axes.get(axis) for axis in AXES}, **what, **found}
+        yield {**{axis: number.axes.get(axis) for axis in evidence.words.axes}, **what, **found}

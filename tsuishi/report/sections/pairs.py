@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.estimates.intervals import Contrast, Term, Terms, ratio
 from tsuishi.estimates.ratios import certain_best, mean_ratio
-from tsuishi.estimates.samples import unit_of
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.wording import unit_of
 from tsuishi.verdicts.evidence import Evidence
 
 # What cases are compared by, where no explanation says it: a case by all of the first of these of which it has any.

@@ -3,7 +3,6 @@
 from collections import Counter
 
 from tsuishi.base.language import mark, t
-from tsuishi.report.charts.sweeps import FIRST_AND_LATER
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
@@ -16,20 +15,24 @@ from tsuishi.report.parts.wording import (
     text_cell,
 )
 from tsuishi.report.sections import limit_words
-from tsuishi.specs.quantities import OF_ONE_GPU, QUANTITIES
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
 # Quantities that are read together, besides those that an explanation names; all others come last.
 _TOGETHER = {
-    FIRST_AND_LATER: ("first_run_s", "later_run_s"),
+    mark("First and later runs"): ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
     mark("Steps"): ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
     _EPOCHS: ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
     mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
     mark("Energy"): ("energy_per_image_j",),
-    mark("GPUs while it was measured"): tuple(name for name in QUANTITIES if "gpu" in name and name not in OF_ONE_GPU),
+    mark("GPUs while it was measured"): (
+        "gpu_utilisation_percent",
+        "gpu_imbalance",
+        "least_gpu_memory_share",
+        "peak_gpu_memory_mib",
+    ),
 }
 _OTHER = mark("Other measurements")
 
@@ -38,7 +41,7 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
     """A table for all quantities that are read together; where nothing was measured, what became of the cases."""
     covered = explanation.covered(comparison)
     # What each single GPU did is in the section on telemetry.
-    found = comparison.quantities - OF_ONE_GPU
+    found = comparison.quantities - comparison.evidence.words.of_one_gpu
     groups = {**explanation.read_together, **_TOGETHER}
     together = {title: [name for name in names if name in found] for title, names in groups.items()}
     together[_OTHER] = sorted(found - {name for names in together.values() for name in names})

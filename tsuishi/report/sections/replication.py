@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any
 
-from tsuishi.base.language import t
+from tsuishi.base.language import in_language, t
 from tsuishi.report.parts.blocks import (
     Block,
     Bullets,
@@ -15,7 +15,6 @@ from tsuishi.report.parts.blocks import (
 )
 from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
 from tsuishi.report.sections import descriptions
-from tsuishi.report.sections.claim_words import in_language
 from tsuishi.report.sections.deviations import deviations
 from tsuishi.results.frames import MISSING, named_rows
 from tsuishi.specs.source import Source

@@ -9,7 +9,6 @@ import pandas as pd
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import as_ratio
-from tsuishi.estimates.samples import unit_of
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
@@ -23,10 +22,10 @@ from tsuishi.report.parts.wording import (
     header,
     status_cell,
     text_cell,
+    unit_of,
 )
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.pairs import Matchup, matchups
-from tsuishi.specs.case import AXES
 from tsuishi.verdicts.evidence import Evidence
 
 
@@ -195,7 +194,7 @@ def _columns(found: Contrast | None) -> dict[str, Any]:
 def _rows(one: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
     """Of side_by_side.csv: a row for every environment, whatever became of the case in it."""
     comparison = one.comparison
-    axes = {axis: comparison.axes[case_id].get(axis) for axis in AXES}
+    axes = {axis: comparison.axes[case_id].get(axis) for axis in comparison.evidence.words.axes}
     base = {"case_id": case_id, **axes, "quantity": one.quantity, "unit": unit_of(one.quantity)}
     for environment in comparison.environments:
         term = one.terms[case_id].get(environment)

@@ -18,7 +18,9 @@ from tsuishi.report.parts.wording import (
     digits,
     number_cell,
     text_cell,
+    words,
 )
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, STRATEGY
 
 _TITLES = {
     "strong": mark("Strong scaling: the same global batch"),
@@ -31,7 +33,7 @@ _MOST_LINES = 12
 def scalings(comparison: Comparison) -> View:
     """What several devices bring, ours and what was published."""
     found = _scalings(comparison)
-    telling = {*differing(one.axes for one in found), "strategy"} - {"devices", "batch_size"}
+    telling = {*differing(one.axes for one in found), STRATEGY} - {DEVICES, BATCH_SIZE}
     rows = [{**one.axes, **one._asdict(), **comparison.where, "efficiency": one.efficiency} for one in found]
     drawn = list(_chart(comparison, found, telling))
     blocks: tuple[Block, ...] = (*drawn, *_tables(found, telling, folded=bool(drawn)))
@@ -55,13 +57,14 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
 
 
 def _tables(found: list[Scaling], telling: set[str], folded: bool) -> Iterator[Table]:
-    columns = ["", t("case"), t("devices"), t("batch size"), t("on one device"), t("speed-up"), t("efficiency")]
+    counted = (words().axis(axis).called for axis in (DEVICES, BATCH_SIZE))
+    columns = ["", t("case"), *counted, t("on one device"), t("speed-up"), t("efficiency")]
     notes = [t("Against 1 device with strategy none, all other axes equal, distinct images/s.")]
     notes.append(t("Efficiency: speed-up ÷ devices."))
     for kind, title in _TITLES.items():
         rows = []
         for one in (one for one in found if one.kind == kind):
-            counts = one.axes["devices"], one.axes["batch_size"], one.baseline_batch_size
+            counts = one.axes[DEVICES], one.axes[BATCH_SIZE], one.baseline_batch_size
             marks = (t("simulated"),) if one.simulated else ()
             name = [text_cell(one.series), text_cell(case_text(dict(one.axes), telling))]
             efficiency = Cell(digits(one.efficiency), one.efficiency, marks, "number")
@@ -77,21 +80,21 @@ def _simulated() -> str:
 
 def _chart(comparison: Comparison, found: list[Scaling], telling: set[str]) -> Iterator[Chart]:
     """Efficiency against the batch size, a panel for each kind; a chart for each network."""
-    for number, model in enumerate(dict.fromkeys(one.axes.get("model") for one in found), start=1):
-        of_model = [one for one in found if one.axes.get("model") == model]
+    for number, model in enumerate(dict.fromkeys(one.axes.get(MODEL) for one in found), start=1):
+        of_model = [one for one in found if one.axes.get(MODEL) == model]
         yield from _chart_of(comparison, of_model, telling, number)
 
 
 def _chart_of(comparison: Comparison, found: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
     rows: list[dict[str, Any]] = []
     for one in found:
-        case = case_text(dict(one.axes), {*telling, "devices"})
+        case = case_text(dict(one.axes), {*telling, DEVICES})
         base = {"kind": t(_TITLES[one.kind]), "series": one.series, "published": one.series not in _ours(comparison)}
-        rows.append({**base, "case": case, "batch_size": one.axes["batch_size"], "efficiency": one.efficiency})
+        rows.append({**base, "case": case, "batch_size": one.axes[BATCH_SIZE], "efficiency": one.efficiency})
     frame = pd.DataFrame(rows)
     if frame.empty or frame["batch_size"].nunique() < 2 or len(frame.groupby(["series", "case"])) > _MOST_LINES:
         return
-    shared = [comparison.protocol, *{str(one.axes["model"]) for one in found if "model" in one.axes}]
+    shared = [comparison.protocol, *{str(one.axes[MODEL]) for one in found if MODEL in one.axes}]
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),
@@ -114,7 +117,7 @@ def _efficiency_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str,
     colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
     shapes = {"domain": cases, "range": [figures.SHAPES[index % len(figures.SHAPES)] for index in range(len(cases))]}
     of_size = {
-        "title": t("batch size, images"),
+        "title": words().axis(BATCH_SIZE).drawn_as,
         "axis": {"values": sorted(set(frame["batch_size"])), "format": "d"},
         "scale": {"type": "log", "base": 2, "nice": False, "padding": 12},
     }

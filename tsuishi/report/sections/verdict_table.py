@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.report.parts.blocks import Bullets, Heading, View
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
 from tsuishi.report.sections.claim_words import (
     TONES,
     bounds_text,
-    in_language,
     published_text,
     sentence,
     takes,

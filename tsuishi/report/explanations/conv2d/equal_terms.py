@@ -15,7 +15,7 @@ from tsuishi.report.explanations.conv2d.observations import (
     times,
     towers,
 )
-from tsuishi.specs.quantities import QUANTITIES
+from tsuishi.report.parts.wording import label
 
 COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
 _FLOAT32_BYTES = 4
@@ -48,11 +48,6 @@ def about_copies(measured: Observations) -> str:
         else:
             told.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
     return prose([*told, "" if measured.on_gpu else t("The copies are within host memory.")])
-
-
-def label(quantity: str) -> str:
-    """What a quantity is called in a sentence."""
-    return t(QUANTITIES[quantity].label)
 
 
 def least_towers(measured: Observations) -> dict[str, Any]:

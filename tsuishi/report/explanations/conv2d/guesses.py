@@ -8,7 +8,6 @@ from tsuishi.report.explanations.conv2d.equal_terms import (
     compared,
     copies,
     input_bytes,
-    label,
     least_towers,
 )
 from tsuishi.report.explanations.conv2d.observations import (
@@ -23,6 +22,7 @@ from tsuishi.report.explanations.conv2d.observations import (
     times,
     towers,
 )
+from tsuishi.report.parts.wording import label
 
 
 class Change(NamedTuple):

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.estimates.samples import unit_of
-from tsuishi.report.parts.wording import digits, status_text
+from tsuishi.report.parts.wording import digits, status_text, unit_of
 from tsuishi.results.frames import named_rows
 from tsuishi.verdicts.evidence import Evidence
 

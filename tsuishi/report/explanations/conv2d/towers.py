@@ -12,6 +12,7 @@ from tsuishi.base.language import mark, t
 from tsuishi.report.explanations.conv2d.observations import towers
 from tsuishi.report.explanations.conv2d.steps import STEP
 from tsuishi.report.parts.blocks import View
+from tsuishi.report.parts.columns import WHERE
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.wording import (
     NOT_PLANNED,
@@ -25,11 +26,11 @@ from tsuishi.report.parts.wording import (
     status_cell,
     text_cell,
 )
-from tsuishi.results.schema import TRIALS, Column
+from tsuishi.results.schema import Column
 
 RUN_TIMES = ("first_run_s", "later_run_s")
 RATIOS = (
-    *(column for column in TRIALS if column.name in ("suite", "protocol")),
+    WHERE,
     Column("series", "string", "environment, or published hardware"),
     Column("quantity", "string", "what it is a number of"),
     Column("devices", "integer", "before the step"),

@@ -1,0 +1,223 @@
+"""The vocabulary: every axis and quantity described once; a suite may bring its own; what is wrong is one line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.words import WORDS, describe
+from tsuishi.base.errors import UserError
+from tsuishi.base.language import speaking
+from tsuishi.report.parts.columns import tables
+from tsuishi.report.parts.wording import case_text, header, worded
+from tsuishi.results import schema
+from tsuishi.specs.axes import TAKEN
+from tsuishi.specs.case import Value
+from tsuishi.specs.source import read_source
+from tsuishi.specs.suite import read_suite
+from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+from tsuishi.verdicts.evidence import Evidence
+
+ATTENTION = """
+title = "Attention"
+workload = "attention"
+axes = { protocol = "steady" }
+
+[new_axes.sequence_length]
+type = "whole number"
+unit = "tokens"
+label = { en = "sequence length", ja = "系列長" }
+chart = "size"
+usual = 128
+
+[new_axes.heads]
+type = "whole number"
+label.en = "heads"
+words.en = "{value} heads"
+usual = 8
+chart = "line"
+in_name = { text = "h{value}" }
+
+[new_quantities.attention_s]
+label.en = "attention"
+unit = "s"
+from = "phase:attend"
+over = "sequence_length"
+
+[[groups]]
+axes = { sequence_length = [64, 128], heads = [4, 8] }
+"""
+
+SOURCE = """
+title = "A title"
+language = "en"
+[[hardware]]
+name = "k80"
+title = "K80"
+[[numbers]]
+suite = "attention"
+hardware = "k80"
+columns = ["sequence_length", "attention_s"]
+rows = [[64, 0.25], [128, 0.5]]
+"""
+
+
+@pytest.fixture
+def suites(tmp_path: Path) -> Path:
+    """What this checkout describes, and a suite with axes and a quantity of its own."""
+    folder = tmp_path / "suites"
+    describe(folder)
+    (folder / "attention.toml").write_text(ATTENTION, encoding="utf-8")
+    return folder
+
+
+def test_a_suite_brings_axes_and_quantities_that_sources_may_use(suites: Path) -> None:
+    words = vocabulary(suites)
+    (suites.parent / "x.toml").write_text(SOURCE, encoding="utf-8")
+    assert [number.axes for number in read_source(suites.parent / "x.toml", words).flat()] == [
+        {"suite": "attention", "sequence_length": 64},
+        {"suite": "attention", "sequence_length": 128},
+    ]
+    cases = [case for case, _ in read_suite(suites / "attention.toml", words).cases("quick", "cpu")]
+    assert [case.axes for case in cases] == [
+        {"suite": "attention", "protocol": "steady", "heads": 4, "sequence_length": 64},
+        {"suite": "attention", "protocol": "steady", "sequence_length": 64},
+        {"suite": "attention", "protocol": "steady", "heads": 4},
+        {"suite": "attention", "protocol": "steady"},
+    ]
+    assert [case.values["sequence_length"] for case in cases] == [64, 64, 128, 128], "a workload gets usual values too"
+
+
+def test_what_a_suite_brings_is_worded_as_it_says(suites: Path) -> None:
+    with worded(vocabulary(suites)):
+        axes = {"sequence_length": 64, "heads": 4}
+        assert case_text(axes) == "4 heads, sequence length 64 tokens"
+        assert header("attention_s") == "attention,\u00a0s"
+        with speaking("ja"):
+            assert case_text(axes) == "4 heads, 系列長 64 tokens"
+
+
+def test_what_nobody_describes_is_called_by_its_name() -> None:
+    assert case_text({"devices": 1, "window_size": 7}) == "1 device, window size 7"
+    assert header("window_s") == "window,\u00a0s"
+
+
+def test_a_place_in_a_file_changes_no_id(suites: Path) -> None:
+    """Axes of suites are in the order of their names, wherever they are described."""
+    before = vocabulary(suites)
+    first, second = ATTENTION.index("[new_axes.sequence_length]"), ATTENTION.index("[new_axes.heads]")
+    end = ATTENTION.index("[new_quantities")
+    turned = ATTENTION[:first] + ATTENTION[second:end] + ATTENTION[first:second] + ATTENTION[end:]
+    (suites / "attention.toml").write_text(turned, encoding="utf-8")
+    after = vocabulary(suites)
+    assert list(after.axes) == list(before.axes) == [*WORDS.axes, "heads", "sequence_length"]
+
+
+def test_the_cases_of_a_run_are_completed_by_usual_values_of_their_suite(suites: Path) -> None:
+    words = vocabulary(suites)
+    cases: dict[str, dict[str, Value]] = {
+        "a": {"suite": "attention", "protocol": "steady"},
+        "b": {"suite": "conv2d", "protocol": "steady"},
+    }
+    assert words.completed(cases) == {"a": {**cases["a"], "sequence_length": 128, "heads": 8}, "b": cases["b"]}
+    one: dict[str, Value] = {"suite": "s", "heads": 4}
+    other: dict[str, Value] = {"suite": "s"}
+    assert words.completed({"one": one, "other": other}) == {"one": one, "other": {"suite": "s", "heads": 8}}
+
+
+def test_tables_have_the_axes_of_all_suites_and_those_that_their_cases_have(suites: Path) -> None:
+    words = vocabulary(suites)
+    assert list(words.of([]).axes) == list(WORDS.axes)
+    unknown = words.of([{"suite": "s", "colour": "red", "heads": 2, "size": 3}]).axes
+    assert list(unknown) == [*WORDS.axes, "colour", "heads", "size"]
+    assert [unknown[name].is_number for name in ("colour", "heads", "size")] == [False, True, True]
+
+
+def test_a_checkout_is_read_again_when_a_file_changes(suites: Path) -> None:
+    first = vocabulary(suites)
+    assert vocabulary(suites) is first
+    (suites / "attention.toml").unlink()
+    assert "heads" not in vocabulary(suites).axes
+
+
+def refusal(suites: Path, text: str, name: str = "other.toml") -> str:
+    (suites / name).write_text(text, encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        vocabulary(suites)
+    return str(caught.value).replace(f"{suites}/", "")
+
+
+HEADS = '[new_axes.heads]\ntype = "whole number"\nlabel.en = "heads"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            HEADS,
+            "other.toml: axis 'heads' is described differently in attention.toml: give it another name, or describe "
+            "it once",
+        ),
+        (
+            '[new_quantities.step_s]\nlabel.en = "a step"\nunit = "s"\n',
+            "other.toml: quantity 'step_s' is described differently in quantities.toml: give it another name, or "
+            "describe it once",
+        ),
+        (
+            '[new_axes.depth]\nlabel.en = "depth"\n',
+            "other.toml: new_axes.depth: axis 'depth': give 'values', a list of names, or 'type'",
+        ),
+        (
+            '[new_axes.depth]\nlabel.en = "depth"\nvalues = ["a", "b"]\nusual = "c"\n',
+            "other.toml: new_axes.depth: axis 'depth': usual: input should be 'a' or 'b'; given: 'c'",
+        ),
+        (
+            '[new_axes.status]\nlabel.en = "status"\nvalues = ["a"]\n',
+            "other.toml: new_axes.status: axis 'status': tables have a column of that name; give it another",
+        ),
+        (
+            '[new_axes.depth]\nlabel.en = "depth"\nvalue = ["a"]\n',
+            "other.toml: new_axes.depth: unknown key 'value'; did you mean 'values'? known here: name, values, ",
+        ),
+        (
+            '[new_axes.depth]\nlabel.ja = "深さ"\nvalues = ["a"]\n',
+            "other.toml: new_axes.depth: key 'label': no English text; add en = \"…\"",
+        ),
+        (
+            '[new_quantities.depth_s]\nlabel.en = "depth"\nfrom = "phases:x"\n',
+            "other.toml: new_quantities.depth_s: key 'from': string should match pattern ",
+        ),
+        (
+            '[new_quantities.depth_s]\nlabel.en = "depth"\nover = "model"\n',
+            "other.toml: quantity 'depth_s': over: unknown axis of numbers 'model'; did you mean 'nodes'? known: ",
+        ),
+        (
+            '[new_quantities.images]\nlabel.en = "images"\n',
+            "'images' is an axis and a quantity: give one of them another name",
+        ),
+    ],
+)
+def test_a_wrong_description_is_one_line_with_the_files_and_the_remedy(suites: Path, text: str, said: str) -> None:
+    assert refusal(suites, text).removeprefix(f"{suites}: ").startswith(said)
+
+
+def test_the_same_description_may_be_there_twice(suites: Path) -> None:
+    start = ATTENTION.index("[new_axes.heads]")
+    (suites / "other.toml").write_text(ATTENTION[start : ATTENTION.index("[new_quantities")], encoding="utf-8")
+    assert vocabulary(suites).brought["other"].axes == {"heads"}
+
+
+def test_no_axis_can_be_called_as_another_column_of_a_table() -> None:
+    of_reports = {column.name for columns in tables(Evidence([], (), WORDS), {}).values() for column in columns}
+    of_runs = {column.name for column in schema.TRIALS}
+    assert (of_reports | of_runs) - set(WORDS.axes) <= TAKEN
+    assert not TAKEN & set(WORDS.axes)
+
+
+def empty() -> Vocabulary:
+    """Of a checkout that describes nothing."""
+    return Vocabulary({}, {})
+
+
+def test_a_vocabulary_of_nothing_still_words_what_it_is_given() -> None:
+    with worded(empty()):
+        assert case_text({"devices": 2}) == "devices 2"
