@@ -37,8 +37,7 @@ def names() -> frozenset[str]:
 
 def modules() -> list[Path]:
     """Every module but those of the explanations, which are named after workloads, and but the list of axes' values."""
-    own = {EXPLANATIONS / "__init__.py"}
-    every = [path for path in sorted(LIBRARY.rglob("*.py")) if EXPLANATIONS not in path.parents or path in own]
+    every = [path for path in sorted(LIBRARY.rglob("*.py")) if EXPLANATIONS not in path.parents]
     return [path for path in every if path != LIBRARY / "specs" / "case.py"]
 
 

@@ -50,17 +50,17 @@ def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLi
     P is the best flops_per_s of a matmul, B the best bytes_per_s of a memory_copy. Rates of other cases are no limits,
     however high: a rate above all limits is worth knowing.
     """
-    found: dict[Device, DeviceLimits] = {}
+    by_device: dict[Device, DeviceLimits] = {}
     for row in rates:
         if row["operation"]:
             device = Device(row["machine_record"], row["device"])
-            limits = found.setdefault(device, DeviceLimits({}, None))
+            limits = by_device.setdefault(device, DeviceLimits({}, None))
             if row["operation"] == "matmul" and row["quantity"] == "flops_per_s":
                 best = limits.flops_per_s.get(row["precision"], 0.0)
                 limits.flops_per_s[row["precision"]] = max(best, row["value"])
             if row["operation"] == "memory_copy" and row["quantity"] == "bytes_per_s":
-                found[device] = limits._replace(bytes_per_s=max(limits.bytes_per_s or 0.0, row["value"]))
-    return found
+                by_device[device] = limits._replace(bytes_per_s=max(limits.bytes_per_s or 0.0, row["value"]))
+    return by_device
 
 
 def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, devices: int) -> Fraction | None:
@@ -94,7 +94,7 @@ def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, Device
     for row in rates:
         if not row["operation"]:
             by_trial.setdefault((row["run_id"], row["trial_id"]), {})[row["quantity"]] = row
-    return [_fraction_row(found, limits) for found in by_trial.values()]
+    return [_fraction_row(of_trial, limits) for of_trial in by_trial.values()]
 
 
 def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, Any]]:
@@ -105,17 +105,19 @@ def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, A
     return dict_rows(merged)
 
 
-def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device, DeviceLimits]) -> dict[str, Any]:
+def _fraction_row(
+    by_quantity: Mapping[str, Mapping[str, Any]], limits: Mapping[Device, DeviceLimits]
+) -> dict[str, Any]:
     """The row of one trial, from its rows of rates by quantity."""
-    some = next(iter(found.values()))
+    some = next(iter(by_quantity.values()))
     devices = 1 if pd.isna(some["devices"]) or some["simulated"] is True else int(some["devices"])
     of_device = limits.get(Device(some["machine_record"], some["device"]), DeviceLimits({}, None))
-    values = {quantity: row["value"] for quantity, row in found.items()}
+    values = {quantity: row["value"] for quantity, row in by_quantity.items()}
     fraction = roofline(values, of_device, some["precision"], devices)
     row = {**some, "quantity": "fraction_of_limit", "unit": "1", "derived": True}
     if fraction is None:
         return {**row, "value": None, "low": None, "high": None, "bound": ""}
-    nearer = found["flops_per_s" if fraction.bound == "arithmetic" else "bytes_per_s"]
+    nearer = by_quantity["flops_per_s" if fraction.bound == "arithmetic" else "bytes_per_s"]
     share = fraction.value / nearer["value"]
     spread = {name: nearer[name] * share for name in ("value", "low", "high")}
     return {**row, **spread, "blocks": nearer["blocks"], "bound": fraction.bound}
@@ -123,10 +125,10 @@ def _fraction_row(found: Mapping[str, Mapping[str, Any]], limits: Mapping[Device
 
 def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
     """For limits.csv: a row per limit, with COLUMNS."""
-    found: list[dict[str, Any]] = []
+    limit_rows: list[dict[str, Any]] = []
     for device, of_device in sorted(limits.items()):
         where = {"machine_record": device.machine, "device": device.name}
         values = [("flops_per_s", precision, value) for precision, value in of_device.flops_per_s.items()]
         values += [("bytes_per_s", "", of_device.bytes_per_s)] if of_device.bytes_per_s else []
-        found += [{**where, **dict(zip(COLUMNS[2:], value, strict=True))} for value in values]
-    return found
+        limit_rows += [{**where, **dict(zip(COLUMNS[2:], value, strict=True))} for value in values]
+    return limit_rows

@@ -8,7 +8,7 @@ from tsuishi.report.parts.wording import digits
 
 
 def notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits]) -> list[str]:
-    """What a reader of these fractions has to know; None is one that cannot be told."""
+    """What a reader of these fractions has to know; None is a fraction of a limit that was not measured."""
     known = [value for value in values if value is not None]
     texts = {
         t(

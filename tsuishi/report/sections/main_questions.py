@@ -19,7 +19,7 @@ from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
 # How many answers the command ends with.
-_TOLD = 2
+_SHOWN = 2
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
@@ -38,15 +38,15 @@ class Questions:
         columns = [t("question"), t("environments"), t("state"), t("answer"), t("trials")]
         rows = [
             [
-                text_cell(self.title(one.asked)),
-                text_cell(", ".join(one.columns)),
-                text_cell(t(_STATES[one.state]), "label"),
-                text_cell(self.words(one)),
-                text_cell(one.trials, "label"),
+                text_cell(self.title(answer.asked)),
+                text_cell(", ".join(answer.columns)),
+                text_cell(t(_STATES[answer.state]), "label"),
+                text_cell(self.words(answer)),
+                text_cell(answer.trials, "label"),
             ]
-            for one in self.answers
+            for answer in self.answers
         ]
-        later = sum(not one.asked.main for one in self.answers)
+        later = sum(not answer.asked.main for answer in self.answers)
         notes = [t("Named before anything was measured, but for the last {count}.", count=later)] if later else []
         notes.append(
             t(
@@ -58,32 +58,32 @@ class Questions:
         blocks: list[Block] = [Heading(t("Main questions")), Text(about), Table(columns, rows, notes=notes)]
         if more := self.more():
             blocks.append(Bullets(tuple(more), t("What more time would bring")))
-        yield View(tuple(blocks), {"questions": [self._row(one) for one in self.answers]})
+        yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
 
     def closing(self) -> list[str]:
         """Up to four lines: the answers to the first two questions, the rest counted, what more time would bring."""
         if not self.answers:
             return []
-        lines = [f"{self.title(one.asked)}: {_in_short(self.words(one))}" for one in self.answers[:_TOLD]]
-        rest = self.answers[_TOLD:]
+        lines = [f"{self.title(answer.asked)}: {_in_short(self.words(answer))}" for answer in self.answers[:_SHOWN]]
+        rest = self.answers[_SHOWN:]
         if rest:
             counts = [
                 t("{count} {what}", count=count, what=t(word))
                 for state, word in _STATES.items()
-                if (count := sum(one.state == state for one in rest))
+                if (count := sum(answer.state == state for answer in rest))
             ]
             lines.append(t("{count} further questions: {states}", count=len(rest), states=in_words(counts)))
         return lines
 
     def more(self) -> list[str]:
         """What more time would bring each run, a line for each step."""
-        found = []
+        lines = []
         for run in self._evidence.results.runs.values():
-            for one in run.get("more") or []:
-                minutes = max(1, -(-round(one["seconds"]) // 60))
-                question = self.brief(_asked(one))
-                found.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
-        return found
+            for recorded in run.get("more") or []:
+                minutes = max(1, -(-round(recorded["seconds"]) // 60))
+                question = self.brief(_asked(recorded))
+                lines.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
+        return lines
 
     def title(self, asked: Asked) -> str:
         """A question in the report's language."""
@@ -99,7 +99,7 @@ class Questions:
         return f"{name} ({', '.join(asked.environments)})"
 
     def words(self, answer: Answer) -> str:
-        """What was found, in a sentence or two."""
+        """The answer in a sentence or two."""
         if answer.state == "cannot be answered":
             return t("a case of it is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
         if answer.asked.compares:
@@ -111,23 +111,25 @@ class Questions:
         return t("measured: see the section of {suite}", suite=answer.asked.suite)
 
     def _compared(self, answer: Answer) -> str:
-        asked, found = answer.asked, answer.ratio
-        if found is None:
+        asked, logarithm = answer.asked, answer.ratio
+        if logarithm is None:
             return t("nothing was measured of one side yet")
-        ratio, (of, to) = as_ratio(found), self._sides(answer)
+        ratio, (of, to) = as_ratio(logarithm), self._sides(answer)
         what = label(asked.quantity)
         if ratio.low is None or ratio.high is None:
-            told = t("{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value))
-            return prose([told, t("(no interval: a single trial)")])
-        told = t(
+            comparison = t(
+                "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value)
+            )
+            return prose([comparison, t("(no interval: a single trial)")])
+        comparison = t(
             "{what} of {of} is {ratio} times that of {to}, 95 % interval {low} to {high}",
             what=what, of=of, to=to, ratio=short(ratio.value), low=short(ratio.low), high=short(ratio.high),
         )  # fmt: skip
         if answer.trials < FEWEST_TRIALS:
-            return prose([told, t("(too few trials for a verdict)")])
-        if is_alike(found):
-            return prose([told, t("(they differ by less than a tenth)")])
-        return told
+            return prose([comparison, t("(too few trials for a verdict)")])
+        if is_alike(logarithm):
+            return prose([comparison, t("(they differ by less than a tenth)")])
+        return comparison
 
     def _sides(self, answer: Answer) -> tuple[str, str]:
         """What tells the two sides apart: the environments, or the axes in which the cases differ."""

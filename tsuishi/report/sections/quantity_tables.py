@@ -41,10 +41,10 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
     """A table for all quantities that are read together; where nothing was measured, what became of the cases."""
     covered = explanation.covered(comparison)
     # What each single GPU did is in the section on telemetry.
-    found = comparison.quantities - comparison.evidence.words.of_one_gpu
+    every = comparison.quantities - comparison.evidence.words.of_one_gpu
     groups = {**explanation.read_together, **_TOGETHER}
-    together = {title: [name for name in names if name in found] for title, names in groups.items()}
-    together[_OTHER] = sorted(found - {name for names in together.values() for name in names})
+    together = {title: [name for name in names if name in every] for title, names in groups.items()}
+    together[_OTHER] = sorted(every - {name for names in together.values() for name in names})
     shown = {title: quantities for title, quantities in together.items() if quantities} or {mark("Outcome"): []}
     tables = [
         _table(

@@ -16,9 +16,8 @@ from tsuishi.report.explanations.conv2d.observations import (
     towers,
 )
 from tsuishi.report.explanations.conv2d.steps import (
-    STEP,
     Step,
-    find_step,
+    about_step,
     folded,
     folded_only_above,
     gone_without_folding,
@@ -59,9 +58,9 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         **(guesses.texts(measured, every) if measured.published else {}),
         t("What this does not explain"): about_the_rest(measured),
     }
-    told = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
+    tested = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
     missing = [t("{topic}: {why}.", topic=topic, why=why) for topic, why in texts.items() if isinstance(why, NotTested)]
-    return [*told, Paragraph(t("Not tested here"), prose(missing))] if missing else told
+    return [*tested, Paragraph(t("Not tested here"), prose(missing))] if missing else tested
 
 
 def in_short(measured: Observations, step: Step | None) -> str:
@@ -147,44 +146,6 @@ def _without_step(measured: Observations) -> str:
     )
 
 
-def about_step(measured: Observations) -> str:
-    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
-    if not first:
-        return measured.why_not()
-    taken = {"towers": towers(first), "first": amounts(first.values(), "first_run_s")}
-    if later:
-        told = t(
-            "With {towers} a first run takes {first}; a later one of the same session {later}.",
-            **taken,
-            later=amounts(later.values(), "later_run_s"),
-        )
-    else:
-        told = t("With {towers} a first run takes {first}.", **taken)
-    return told if len(first) < 2 else prose([told, *_steps(measured, first)])
-
-
-def _steps(measured: Observations, first: dict[int, float]) -> list[str]:
-    """A sentence for each step there is, and one for what has none."""
-    of_first, of_later = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
-    told = [t("First runs step {step}.", step=of_first)] if of_first else []
-    told += [t("Later runs step {step}.", step=of_later)] if of_later else []
-    if of_first is None or of_later is None:
-        none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
-        told.append(
-            t(
-                "There is no step in {runs}: none that parts slow ones from fast ones and saves {factor} times what "
-                "sharing the work would.",
-                runs=none,
-                factor=STEP,
-            )
-        )
-    if of_first is None and of_later is not None:
-        below, above = of_later.below, of_later.above
-        beside = Step("first_run_s", below, above, first[below], first[above])
-        told.append(t("First runs change {step}.", step=beside))
-    return told
-
-
 def about_graph(measured: Observations) -> str:
     """Convolutions asked for and left, by what became of them."""
     asked = measured.by_towers("convolutions_in_graph")
@@ -194,15 +155,15 @@ def about_graph(measured: Observations) -> str:
     gone = [count for count in left if left[count] == 0]
     whole = [count for count in left if left[count] == asked[count]]
     merged = [count for count in left if 0 < left[count] < asked[count]]
-    told = []
+    sentences = []
     if gone:
         text = t(
             "No convolution remained in the graph that ran with {towers}: they had been computed before, as constants.",
             towers=towers(gone),
         )
-        told.append(text)
+        sentences.append(text)
     if whole:
-        told.append(t("All convolutions remained in the graph that ran with {towers}.", towers=towers(whole)))
+        sentences.append(t("All convolutions remained in the graph that ran with {towers}.", towers=towers(whole)))
     if merged:
         text = t(
             "{shares} convolutions remained in the graph that ran with {towers}.",
@@ -211,8 +172,8 @@ def about_graph(measured: Observations) -> str:
             ),
             towers=towers(merged),
         )
-        told.append(text)
-    return prose(told)
+        sentences.append(text)
+    return prose(sentences)
 
 
 def about_first_run(measured: Observations) -> str:

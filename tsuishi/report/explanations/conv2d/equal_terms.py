@@ -35,19 +35,19 @@ def about_copies(measured: Observations) -> str:
     counts = list(measured.by_towers("compute_s", **STEADY))
     if not counts:
         return measured.why_not(**STEADY)
-    told: list[str] = []
+    sentences: list[str] = []
     for count in counts:
-        found = copies(measured, devices=count)
-        total = sum(found.values())
+        phases = copies(measured, devices=count)
+        total = sum(phases.values())
         shares = [
-            t("{phase} {share}", phase=label(name), share=per_cent(seconds / total)) for name, seconds in found.items()
+            t("{phase} {share}", phase=label(name), share=per_cent(seconds / total)) for name, seconds in phases.items()
         ]
         values = {"towers": towers([count]), "shares": in_words(shares), "total": amounts([total], "compute_s")}
-        if told:
-            told.append(t("With {towers}: {shares} of {total}.", **values))
+        if sentences:
+            sentences.append(t("With {towers}: {shares} of {total}.", **values))
         else:
-            told.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
-    return prose([*told, "" if measured.on_gpu else t("The copies are within host memory.")])
+            sentences.append(t("Warm, each timed on its own: with {towers} {shares} of {total}.", **values))
+    return prose([*sentences, "" if measured.on_gpu else t("The copies are within host memory.")])
 
 
 def least_towers(measured: Observations) -> dict[str, Any]:
@@ -63,14 +63,14 @@ def copies(measured: Observations, **axes: Any) -> dict[str, float]:
 
 def about_scipy(measured: Observations) -> str:
     """The work of SciPy's loop beside that of the towers; and both on all images and all cores."""
-    one, every = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
-    if one is None:
+    loop_s, all_cores_s = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
+    if loop_s is None:
         return measured.why_not(**SCIPY)
     images = f"{measured.base['images']:,}"
     work = {
         "size_kb": _image_bytes(measured) / 1e3,
         "images": images,
-        "seconds": amounts([one], "later_run_s"),
+        "seconds": amounts([loop_s], "later_run_s"),
         "read_mb": input_bytes(measured) / 1e6,
     }
     if measured.published:
@@ -85,10 +85,10 @@ def about_scipy(measured: Observations) -> str:
             "read {read_mb:.1f} MB and write as much.",
             **work,
         )
-    if every is None:
+    if all_cores_s is None:
         why = measured.why_not(**SCIPY_ALL_CORES)
         return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
-    on_all = {"images": images, "scipy": amounts([every], "later_run_s")}
+    on_all = {"images": images, "scipy": amounts([all_cores_s], "later_run_s")}
     fed = measured.value("later_run_s", feed="fed")
     if fed is None:
         alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
@@ -99,7 +99,7 @@ def about_scipy(measured: Observations) -> str:
         "{framework}: {verdict}.",
         **on_all,
         framework=amounts([fed], "later_run_s"),
-        verdict=compared(fed, every, t("the framework"), "SciPy"),
+        verdict=compared(fed, all_cores_s, t("the framework"), "SciPy"),
     )
     return prose([loop, beside])
 

@@ -82,21 +82,23 @@ def about_memory(measured: Observations) -> str:
 def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
     """Computing alone, in every environment that measured it on as many towers."""
     case = least_towers(measured)
-    found = {name: value for name, one in every.items() if (value := one.value("compute_s", **case)) is not None}
-    mine = found.pop(measured.environment, None)
-    if mine is None or not found:
+    compute_s = {
+        name: value for name, other in every.items() if (value := other.value("compute_s", **case)) is not None
+    }
+    mine = compute_s.pop(measured.environment, None)
+    if mine is None or not compute_s:
         return NotTested(t("it takes the steady case in this environment and in another"))
     others = [
         t("{seconds} in {environment}", seconds=amounts([value], "compute_s"), environment=name)
-        for name, value in found.items()
+        for name, value in compute_s.items()
     ]
-    fastest = min(found, key=lambda name: found[name])
-    them = fastest if len(found) == 1 else t("the fastest other")
+    fastest = min(compute_s, key=lambda name: compute_s[name])
+    them = fastest if len(compute_s) == 1 else t("the fastest other")
     return t(
         "Computing alone takes {seconds} here, {others}: {verdict}.",
         seconds=amounts([mine], "compute_s"),
         others=in_words(others),
-        verdict=compared(mine, found[fastest], t("this environment"), them),
+        verdict=compared(mine, compute_s[fastest], t("this environment"), them),
     )
 
 
@@ -104,23 +106,23 @@ def about_size(measured: Observations, change: Change) -> str:
     """How many times as long SciPy on all cores takes as the framework computes, and whether that grows."""
     base = _advantage(measured, {})
     larger = [axes for axes in measured.other_sizes if _is_larger(measured, change, axes)]
-    found = {_size(measured, axes): value for axes in larger if (value := _advantage(measured, axes)) is not None}
-    if base is None or not found:
+    advantages = {_size(measured, axes): value for axes in larger if (value := _advantage(measured, axes)) is not None}
+    if base is None or not advantages:
         return NotTested(t("it takes the steady case and SciPy on all cores, of both sizes"))
-    grown = next(iter(found.values())) / base
+    grown = next(iter(advantages.values())) / base
     verdict = change.same if 1 / SAME <= grown <= SAME else change.for_scipy if grown < 1 else change.for_framework
-    told = {
+    values = {
         "times": times(base),
         "size": _size(measured, {}),
-        "others": in_words(t("{times} {size}", times=times(value), size=size) for size, value in found.items()),
+        "others": in_words(t("{times} {size}", times=times(value), size=size) for size, value in advantages.items()),
         "verdict": t(verdict),
     }
     if measured.on_gpu:
-        return t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **told)
+        return t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **values)
     return t(
         "SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}, on this CPU; a GPU was "
         "not tested.",
-        **told,
+        **values,
     )
 
 
@@ -145,21 +147,21 @@ def _size(measured: Observations, axes: dict[str, int]) -> str:
 
 def about_results(measured: Observations) -> str:
     count = least_towers(measured)["devices"]
-    found = copies(measured, devices=count)
-    if len(found) < len(COPY_AND_COMPUTE):
+    seconds = copies(measured, devices=count)
+    if len(seconds) < len(COPY_AND_COMPUTE):
         return measured.why_not(**STEADY)
-    most = max(found, key=lambda name: found[name])
-    told = {"towers": towers([count]), "share": per_cent(found["device_to_host_s"] / sum(found.values()))}
+    most = max(seconds, key=lambda name: seconds[name])
+    values = {"towers": towers([count]), "share": per_cent(seconds["device_to_host_s"] / sum(seconds.values()))}
     if most == "device_to_host_s":
-        answer = t("With {towers} it takes {share} of copying, computing and copying back: it is.", **told)
+        answer = t("With {towers} it takes {share} of copying, computing and copying back: it is.", **values)
     else:
         answer = t(
             "With {towers} it takes {share} of copying, computing and copying back: it is not, {phase} is.",
-            **told,
+            **values,
             phase=label(most),
         )
-    one = "" if measured.on_gpu else t("But device and host are one here, and a bus was not tested.")
-    return prose([answer, one])
+    no_bus = "" if measured.on_gpu else t("But device and host are one here, and a bus was not tested.")
+    return prose([answer, no_bus])
 
 
 def about_staying(measured: Observations) -> str:
@@ -173,9 +175,9 @@ def about_staying(measured: Observations) -> str:
         "compute": amounts([compute], "compute_s"),
     }
     if first is None:
-        told = t("Warm, all {images} images on {towers}, computing takes {compute}.", **computing)
+        warm = t("Warm, all {images} images on {towers}, computing takes {compute}.", **computing)
     else:
-        told = t(
+        warm = t(
             "Warm, all {images} images on {towers}, computing takes {compute}; a first run, as the source timed it, "
             "{first}.",
             **computing,
@@ -183,6 +185,6 @@ def about_staying(measured: Observations) -> str:
         )
     scipy = measured.value("later_run_s", **SCIPY)
     if scipy is None:
-        return told
+        return warm
     verdict = compared(compute, scipy, t("the framework"), "SciPy")
-    return prose([told, t("Beside the source's SciPy loop: {verdict}.", verdict=verdict)])
+    return prose([warm, t("Beside the source's SciPy loop: {verdict}.", verdict=verdict)])

@@ -27,15 +27,15 @@ def no_optimisers(measured: Observations, step: Step | None) -> str:
     first, later = measured.by_towers("first_run_s", **axes), measured.by_towers("later_run_s", **axes)
     if not first:
         return measured.why_not(**axes)
-    told = [_runs(measured, "first_run_s", **axes)]
+    sentences = [_runs(measured, "first_run_s", **axes)]
     start_up = max((first[count] - later[count] for count in later if count in first), default=None)
     if start_up is not None:
         text = t(
             "They are at most {seconds} longer than later runs: start-up that no optimiser has a part in.",
             seconds=amounts([max(start_up, 0.0)], "first_run_s"),
         )
-        told.append(text)
-    return prose([*told, _what_becomes(measured, step, axes)])
+        sentences.append(text)
+    return prose([*sentences, _what_becomes(measured, step, axes)])
 
 
 def random_data(measured: Observations) -> str:
@@ -43,7 +43,7 @@ def random_data(measured: Observations) -> str:
     random, ones = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
     if not measured.by_towers("later_run_s", data="random"):
         return measured.why_not(data="random")
-    told = _runs(measured, "later_run_s", data="random")
+    runs = _runs(measured, "later_run_s", data="random")
     merged = [count for count in random if count in ones and ones[count] < random[count]]
     if merged:
         left = [t("{fewer} instead of {all}", fewer=round(ones[count]), all=round(random[count])) for count in merged]
@@ -52,18 +52,18 @@ def random_data(measured: Observations) -> str:
             towers=towers(merged),
             convolutions=in_words(left),
         )
-        return prose([told, text])
-    return prose([told, t("No towers were merged: as many convolutions were left.") if random else ""])
+        return prose([runs, text])
+    return prose([runs, t("No towers were merged: as many convolutions were left.") if random else ""])
 
 
 def fed_input(measured: Observations) -> str:
     if not measured.by_towers("later_run_s", feed="fed"):
         return measured.why_not(feed="fed")
-    told = [_runs(measured, "later_run_s", feed="fed")]
+    sentences = [_runs(measured, "later_run_s", feed="fed")]
     left = measured.by_towers("convolutions_left_in_graph", feed="fed")
     if left and all(left.values()):
-        told.append(t("With {towers} the graph that ran had convolutions to do every time.", towers=towers(left)))
-    return prose(told)
+        sentences.append(t("With {towers} the graph that ran had convolutions to do every time.", towers=towers(left)))
+    return prose(sentences)
 
 
 def _runs(measured: Observations, quantity: str, **axes: str) -> str:

@@ -1,4 +1,4 @@
-"""What one environment measured of a suite, asked for by how a case differs from the suite's base case."""
+"""The measurements of a suite in one environment; a case is named by how it differs from the suite's base case."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -80,9 +80,9 @@ class Observations:
 
     def _other_sizes(self, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
         """Sizes of other cases, as differences from the base case; fewest channels first, then smallest filter."""
-        found = [{axis: axes.get(axis, 0) for axis in SIZES} for axes in cases if "search" not in axes]
-        found.sort(key=lambda sizes: (sizes["channels"], sizes["filter_size"], -sizes["images"]))
-        changes = [{axis: size for axis, size in sizes.items() if size != self.base[axis]} for sizes in found]
+        every = [{axis: axes.get(axis, 0) for axis in SIZES} for axes in cases if "search" not in axes]
+        every.sort(key=lambda sizes: (sizes["channels"], sizes["filter_size"], -sizes["images"]))
+        changes = [{axis: size for axis, size in sizes.items() if size != self.base[axis]} for sizes in every]
         return [change for number, change in enumerate(changes) if change and change not in changes[:number]]
 
     def value(self, quantity: str, **axes: Any) -> float | None:
@@ -97,20 +97,20 @@ class Observations:
 
     def by_towers(self, quantity: str, **axes: Any) -> dict[int, float]:
         """The estimates by number of towers, for those that were measured, in order."""
-        found = {count: self.value(quantity, **{**axes, "devices": count}) for count in self._towers}
-        return {count: value for count, value in found.items() if value is not None}
+        values = {count: self.value(quantity, **{**axes, "devices": count}) for count in self._towers}
+        return {count: value for count, value in values.items() if value is not None}
 
     def search(self, quantity: str) -> float | None:
         """The result of the search for the folding edge, on images as the base case's; of several, with the most."""
         image = {axis: self.base[axis] for axis in SIZES if axis != "images"}
-        found = [
+        results = [
             (axes["images"], float(row.estimate))
             for (key, name), row in self._rows.items()
             if name == quantity
             and (axes := dict(key)).get("search") == "folding_edge"
             and image.items() <= axes.items()
         ]
-        return max(found)[1] if found else None
+        return max(results)[1] if results else None
 
     def why_not(self, **axes: Any) -> "NotTested":
         """What became of the cases with these differences, whatever their number of devices and images."""

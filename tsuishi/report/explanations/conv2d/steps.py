@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tsuishi.base.language import t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times
+from tsuishi.base.language import prose, t
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
 
 # A step from n to m towers saves at least so many times what sharing the same work over m instead of n would save.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.
@@ -43,7 +43,7 @@ def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None
 
     Nor may the quartiles (or trials) of its two sides meet.
     """
-    taken, found = measured.by_towers(quantity, **axes), []
+    taken, steps = measured.by_towers(quantity, **axes), []
     for (below, slow), (above, fast) in pairwise(taken.items()):
         step = Step(quantity, below, above, slow, fast)
         slow_side, fast_side = (measured.spread(quantity, **{**axes, "devices": count}) for count in (below, above))
@@ -51,8 +51,8 @@ def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None
         slowest = max(seconds for count, seconds in taken.items() if count >= above)
         parted = all(seconds > slowest for count, seconds in taken.items() if count <= below)
         if step.excess >= STEP and slow - fast >= LEAST_STEP_S and apart and parted:
-            found.append(step)
-    return max(found, key=lambda step: step.excess, default=None)
+            steps.append(step)
+    return max(steps, key=lambda step: step.excess, default=None)
 
 
 def the_step(measured: Observations) -> Step | None:
@@ -78,3 +78,42 @@ def gone_without_folding(measured: Observations, step: Step) -> bool | None:
     """Whether with folding off the fast side is as slow as the slow one, but for sharing the work; None: not known."""
     slow = measured.value(step.quantity, devices=step.above, graph_optimizers="no_folding")
     return None if slow is None else Step(step.quantity, step.below, step.above, step.slow, slow).excess < STEP
+
+
+def about_step(measured: Observations) -> str:
+    """How long runs take with each number of towers, and their steps."""
+    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
+    if not first:
+        return measured.why_not()
+    taken = {"towers": towers(first), "first": amounts(first.values(), "first_run_s")}
+    if later:
+        times_taken = t(
+            "With {towers} a first run takes {first}; a later one of the same session {later}.",
+            **taken,
+            later=amounts(later.values(), "later_run_s"),
+        )
+    else:
+        times_taken = t("With {towers} a first run takes {first}.", **taken)
+    return times_taken if len(first) < 2 else prose([times_taken, *_steps(measured, first)])
+
+
+def _steps(measured: Observations, first: dict[int, float]) -> list[str]:
+    """A sentence for each step, and a sentence for the runs that have no step."""
+    of_first, of_later = find_step(measured, "first_run_s"), find_step(measured, "later_run_s")
+    sentences = [t("First runs step {step}.", step=of_first)] if of_first else []
+    sentences += [t("Later runs step {step}.", step=of_later)] if of_later else []
+    if of_first is None or of_later is None:
+        none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
+        sentences.append(
+            t(
+                "There is no step in {runs}: none that parts slow ones from fast ones and saves {factor} times what "
+                "sharing the work would.",
+                runs=none,
+                factor=STEP,
+            )
+        )
+    if of_first is None and of_later is not None:
+        below, above = of_later.below, of_later.above
+        beside = Step("first_run_s", below, above, first[below], first[above])
+        sentences.append(t("First runs change {step}.", step=beside))
+    return sentences
