@@ -1,0 +1,78 @@
+"""docs/your-own-experiment.md: its files, dropped into a copy of the checkout, are run, judged and reported."""
+
+import csv
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_tasks import invoke
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "your-own-experiment.md"
+# A file's place, then its text.
+FILE = re.compile(r"^`([a-z/_-]+\.(?:py|toml))`:\n\n```(?:python|toml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the files under version control, with those of the page beside them; run in `host` and reported.
+
+    A probe of the tests answers in the place of the real one, which refuses an interpreter without a framework.
+    """
+    copy = tmp_path_factory.mktemp("checkout")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, copy / name)
+    for name, text in FILE.findall(PAGE.read_text(encoding="utf-8")):
+        assert not (copy / name).exists()
+        (copy / name).write_text(text, encoding="utf-8")
+    shutil.copy(ROOT / "tests" / "workloads" / "probe.py", copy / "suites" / "workloads" / "experiments")
+    asked = ("--suite", "attention", "--env", "host", "--profile", "quick", "--name", "own", "--out", "own")
+    done = invoke(copy, "run-suite", "report", *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return copy
+
+
+def table(checkout: Path, name: str) -> list[dict[str, str]]:
+    with (checkout / "reports" / "out" / "own" / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_every_file_of_the_page_is_new_and_none_is_of_tsuishi() -> None:
+    files = [name for name, _ in FILE.findall(PAGE.read_text(encoding="utf-8"))]
+    assert len(files) == 3
+    assert not [name for name in files if name.startswith("tsuishi/")]
+
+
+def test_every_case_ran_and_the_usual_number_of_heads_is_in_no_id(checkout: Path) -> None:
+    trials = table(checkout, "trials")
+    assert len(trials) == 18
+    assert {trial["status"] for trial in trials} == {"ok"}
+    assert {(trial["sequence_length"], trial["heads"]) for trial in trials} == {
+        (length, heads) for length in ("128", "256", "512") for heads in ("4", "8")
+    }
+    (run,) = (checkout / "results").glob("*-own")
+    cases = [json.loads(path.read_text()) for path in (run / "records").glob("case-*.json")]
+    assert sorted(str(case.get("heads")) for case in cases) == ["8"] * 3 + ["None"] * 3
+
+
+def test_both_claims_have_a_verdict_that_rests_on_three_trials_a_case(checkout: Path) -> None:
+    verdicts = {row["claim"]: row for row in table(checkout, "verdicts") if row["source"] == "attention-note"}
+    assert set(verdicts) == {"a", "b"}
+    for row in verdicts.values():
+        assert row["verdict"] in ("reproduced", "direction only", "contradicted", "inconclusive")
+        assert row["trials"] == "3"
+
+
+def test_the_report_names_axes_and_quantities_as_the_suite_does(checkout: Path) -> None:
+    page = (checkout / "reports" / "out" / "own" / "report.md").read_text(encoding="utf-8")
+    for text in ("sequence length", "heads", "tokens", "attention, median", "memory of the scores"):
+        assert text in page, text
+    numbers = {(row["quantity"], row["unit"]) for row in table(checkout, "estimates")}
+    assert {("attention_step_s", "s"), ("score_bytes", "B"), ("largest_error", "1")} <= numbers
