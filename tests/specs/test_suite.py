@@ -1,6 +1,7 @@
 """Suites: axes, the cases they span, and case ids that stay what they are."""
 
 import itertools
+import json
 import random
 import shutil
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import case_ids
 from tests.words import WORDS, case, describe
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
@@ -67,6 +69,13 @@ def test_a_known_case_keeps_its_id() -> None:
         graph_optimizers="default",
     )
     assert known.id == "8a2a12f23e83"
+
+
+def test_every_case_of_every_shipped_suite_keeps_its_id_and_its_place() -> None:
+    """Resumed runs and earlier results need both. tests/case_ids.py says how to see what is different."""
+    held = json.loads(case_ids.HELD.read_text(encoding="utf-8"))
+    changed = [name for name, digest in case_ids.digests().items() if held.get(name) != digest]
+    assert (changed, held.keys() - case_ids.shipped().keys()) == ([], set()), "compare `python -m tests.case_ids`"
 
 
 # In front of all others, where an axis would change every id if ids had it.
