@@ -33,6 +33,7 @@ from tsuishi.base import files
 from tsuishi.base.files import read_json
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
+from tsuishi.base.statuses import is_finding
 from tsuishi.machine import history
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -149,7 +150,7 @@ class Run(Scenario):
         run = the_run(again)
         trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
         for name, folder in before.items():
-            if read_json(folder / "trial.json")["status"] in directory.FINDINGS and next_attempt(name) in trials:
+            if is_finding(read_json(folder / "trial.json")["status"]) and next_attempt(name) in trials:
                 yield "repeated"
             elif name not in trials or contents(run.trials / name) != contents(folder):
                 yield "lost"
@@ -212,7 +213,7 @@ def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
     return [
         (trial["trial_id"].rpartition(".a")[0], trial["status"], *(count[trial["trial_id"]] for count in counts))
         for _, trial in run.finished()
-        if trial["status"] in directory.FINDINGS
+        if is_finding(trial["status"])
     ]
 
 

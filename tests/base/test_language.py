@@ -26,10 +26,10 @@ from tsuishi.base.language import (
     speaking,
     t,
 )
+from tsuishi.base.statuses import STATUSES
 from tsuishi.report.output.catalogues import messages, update
 from tsuishi.report.output.interactive import live
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import STATUSES
 from tsuishi.specs.source import read_sources
 
 ROOT = Path(__file__).parents[2]
@@ -118,6 +118,7 @@ def test_axes_quantities_and_what_workloads_measure_have_words_in_every_language
     for axis in WORDS.axes.values():
         texts = [axis.label, *filter(None, [axis.title, axis.words]), *axis.words_of.values()]
         assert [text for text in texts if language not in text and re.search(r"[a-z] |^[a-z]+$", text["en"])] == []
+    assert [status.name for status in STATUSES.values() if language not in status.label] == []
     for quantity in WORDS.quantities.values():
         texts = [quantity.label, *filter(None, [quantity.chart])]
         assert quantity.of_one_gpu or all(language in text for text in texts), quantity.name

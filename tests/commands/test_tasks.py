@@ -71,7 +71,7 @@ def test_in_a_subfolder_everything_lies_in_the_checkout_and_is_shown_by_paths_th
     assert again.stdout.splitlines()[-1] == "report: ../reports/out/again/index.html"
     removed = invoke(root, "clean", folder="suites").stdout.splitlines()
     assert "removed ../reports/out/again" in removed
-    assert sorted(path.name for path in here.iterdir()) == ["bench.toml", "workloads"]
+    assert sorted(path.name for path in here.iterdir()) == ["axes.toml", "bench.toml", "quantities.toml", "workloads"]
 
 
 def test_options_that_tasks_of_the_main_job_share_mean_the_same_in_each() -> None:

@@ -25,6 +25,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
+from tsuishi.base.statuses import is_finding
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
@@ -331,7 +332,7 @@ def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_aga
 
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
-    failed = {trial["trial_id"] for _, trial in run.finished() if trial["status"] in directory.UNFINISHED}
+    failed = {trial["trial_id"] for _, trial in run.finished() if not is_finding(trial["status"])}
     count = len(list(run.finished()))
     resume(session(root), run.id)
     assert len(list(run.finished())) == count + len(failed)

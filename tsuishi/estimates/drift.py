@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pandas as pd
 
+from tsuishi.base.statuses import OK
 from tsuishi.estimates.gpu_use import measured_on_gpus
 from tsuishi.results.frames import Results
 from tsuishi.specs.quantities import MEASURED
@@ -47,7 +48,7 @@ def step_drifts(results: Results) -> pd.Series:
 
 def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The rows of trials that count and whose status is ok."""
-    return rows[rows["trial"].isin(results.counting.index[results.counting["status"] == "ok"])]
+    return rows[rows["trial"].isin(results.counting.index[results.counting["status"] == OK])]
 
 
 def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int) -> pd.Series:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from tsuishi.base.statuses import OK
 from tsuishi.estimates.gpu_use import gpu_quantities
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows
 from tsuishi.results.reader import TRIAL
@@ -203,7 +204,7 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
     gpu_use, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
-    trials = results.counting[results.counting["status"] == "ok"]
+    trials = results.counting[results.counting["status"] == OK]
     described = {suite: Described(results.words, suite) for suite in sorted(set(trials["suite"]))}
     rows: list[tuple[Any, ...]] = []
     counts = []

@@ -29,8 +29,6 @@ from tsuishi.base.files import (
     temporary_folder,
     write_json,
 )
-from tsuishi.results.run_files import FINDINGS as FINDINGS
-from tsuishi.results.run_files import UNFINISHED as UNFINISHED
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import Vocabulary
 

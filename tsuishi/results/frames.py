@@ -9,20 +9,19 @@ from typing import Any
 
 import pandas as pd
 
+from tsuishi.base.language import mark
+from tsuishi.base.statuses import MISSING, OK
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
 from tsuishi.results.reader import Read, RunContents, recorded
 from tsuishi.results import schema
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.base.printable import visible
-from tsuishi.results.directory import FINDINGS, UNFINISHED, RunDirectory
+from tsuishi.results.directory import RunDirectory
 
-MISSING = "missing"
-# What becomes of a trial, in the order in which it is told.
-STATUSES = (*FINDINGS, *UNFINISHED, MISSING)
 # What an estimate belongs to. `column` is the environment, or what tells two of one name apart.
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
-_WHY_MISSING = "planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`"
+_WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary, read: Read = reco
         return paths[run_id] / trial_id
 
     tables = {table: frame(table, text, folder) for table, text in found.tables.items()}
-    refuse_wrong_rows(tables, trials["status"].eq("ok").to_numpy(bool), folder)
+    refuse_wrong_rows(tables, trials["status"].eq(OK).to_numpy(bool), folder)
     return Results(words, axes, found.runs, found.records, details, trials, **tables)
 
 

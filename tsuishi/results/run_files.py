@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from tsuishi.base.statuses import RECORDED
 from tsuishi.specs.environment import Accelerator
 from tsuishi.base.errors import UserError
 from tsuishi.specs.questions import Asked
@@ -29,10 +30,6 @@ from tsuishi.results.records import (
     wrong,
 )
 
-# A finding is final; the others are run again, as a new attempt, by --resume.
-FINDINGS = ("ok", "out_of_memory", "unsupported", "skipped")
-UNFINISHED = ("timeout", "failed", "interrupted")
-
 _MOST_ATTEMPTS = 10_000
 
 Read = Callable[[Path | str], dict[str, Any]]
@@ -40,8 +37,8 @@ Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 
 
 def _status(text: str) -> str:
-    if text not in (*FINDINGS, *UNFINISHED):
-        raise ValueError(f"no status; known: {', '.join((*FINDINGS, *UNFINISHED))}")
+    if text not in RECORDED:
+        raise ValueError(f"no status; known: {', '.join(RECORDED)}")
     return text
 
 

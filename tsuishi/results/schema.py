@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from tsuishi.base.statuses import RECORDED
 from tsuishi.specs.axes import Axis
 
 Type = Literal["string", "integer", "number", "boolean", "datetime"]
@@ -30,7 +31,7 @@ TRIALS = (
     Column("device", "string", "what computed: cpu, or the GPU's name"),
     Column("repetition", "integer", "1, 2, …: independent trials of one case"),
     Column("attempt", "integer", "1, 2, …: a trial that had to be run again has several"),
-    Column("status", "string", "ok, out_of_memory, unsupported, skipped, timeout, failed or interrupted"),
+    Column("status", "string", f"{', '.join(RECORDED[:-1])} or {RECORDED[-1]}"),
     Column("reason", "string", "why it is not ok, and what to do"),
     Column("simulated", "boolean", "several devices were asked for, and they were not all distinct real GPUs"),
     Column("synthetic", "boolean", "the data were made up"),

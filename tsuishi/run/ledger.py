@@ -5,11 +5,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.budget import Clock
+from tsuishi.base.statuses import is_finding
 from tsuishi.machine.history import History
 from tsuishi.plan import trials as plan
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.plan.worth import with_more_time
-from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.runner import Audience
@@ -76,7 +76,7 @@ class Learning:
         self.phase = audience.phase
 
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
-        if status in directory.FINDINGS and not trial.unsupported:
+        if is_finding(status) and not trial.unsupported:
             name, kinds = plan.history_name(trial, self._data), plan.history_kinds(trial)
             self._history.learn(name, duration_s, trial.guess_s, kinds)
         self._audience.trial_ends(trial, status, reason, duration_s)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tsuishi.base import exclusion
+from tsuishi.base.statuses import is_finding
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
-from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
 from tsuishi.run.ledger import Learning, Ledger
@@ -147,4 +147,4 @@ def as_built(ready: Ready) -> Environment:
 
 def failed(run: RunDirectory) -> bool:
     """Whether some trial's last attempt failed, timed out, or never came to an end."""
-    return any(trial["status"] in directory.UNFINISHED for trial in runner.last_attempts(run).values())
+    return any(not is_finding(trial["status"]) for trial in runner.last_attempts(run).values())

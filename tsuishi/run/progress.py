@@ -13,18 +13,9 @@ from rich.text import Text
 
 from tsuishi.base.printable import line
 from tsuishi.base.screen import LineColumn, Screen
+from tsuishi.base.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.base.units import duration
 from tsuishi.plan.trials import PlannedTrial
-
-_COLOURS = {
-    "ok": "green",
-    "unsupported": "cyan",
-    "out_of_memory": "cyan",
-    "skipped": "cyan",
-    "timeout": "red",
-    "failed": "red",
-    "interrupted": "yellow",
-}
 
 
 class RunProgress:
@@ -87,10 +78,10 @@ class RunProgress:
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None:
         self._trials_s = max(0.0, self._trials_s - trial.expected_s)
         self._trial_s = 0.0
-        if status == "unsupported":
+        if status == UNSUPPORTED:
             self._unsupported.setdefault(trial.environment, {})[trial.case.id] = reason
-        elif status != "ok" or not self._console.is_terminal:
-            colour = _COLOURS.get(status, "default")
+        elif status != OK or not self._console.is_terminal:
+            colour = STATUSES[status].colour
             tail = f" {duration_s:.1f} s: {reason}" if reason else f" {duration_s:.1f} s"
             parts = line(self._description), " ", (line(status), colour), line(tail)
             self._console.print(Text.assemble(*parts))

@@ -13,9 +13,9 @@ from typing import Any
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, read_rows
+from tsuishi.base.statuses import OK, is_finding
 from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
 from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_ones
-from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_files import read_trials
 from tsuishi.specs.case import BATCH_SIZE, SUITE
@@ -43,7 +43,7 @@ class CellFindings:
     @property
     def is_dead(self) -> bool:
         """Whether more trials would bring no number: its last one brought none."""
-        return bool(self.statuses) and self.statuses[max(self.statuses)] != "ok"
+        return bool(self.statuses) and self.statuses[max(self.statuses)] != OK
 
 
 class Findings:
@@ -68,7 +68,7 @@ class Findings:
         self._verdicts: dict[tuple[str, int], bool] = {}
         self.of: dict[MatrixCell, CellFindings] = {}
         for path, trial in run.finished():
-            if trial["status"] in directory.FINDINGS:
+            if is_finding(trial["status"]):
                 self._take(path, trial)
 
     def read(self, trial: PlannedTrial) -> dict[str, Any] | None:
@@ -124,7 +124,7 @@ class Findings:
     def _take(self, path: Path, trial: Mapping[str, Any]) -> None:
         findings = self.of.setdefault(MatrixCell(trial["case_id"], trial["environment"]), CellFindings())
         findings.statuses[trial["repetition"]] = trial["status"]
-        if trial["status"] == "ok":
+        if trial["status"] == OK:
             axes = self._run.record(trial["case_record"])
             try:
                 values = _values(path, axes, self._words, epochs_of(self._sources, axes))
@@ -265,7 +265,7 @@ class Rounds:
 
     def _learn(self, trial: PlannedTrial) -> None:
         ended = self.findings.read(trial)
-        if ended and ended["status"] in directory.FINDINGS and ended["duration_s"] and trial.expected_s:
+        if ended and is_finding(ended["status"]) and ended["duration_s"] and trial.expected_s:
             self._pace.append(ended["duration_s"] / trial.expected_s)
 
     def _affordable(self) -> list[Asked]:

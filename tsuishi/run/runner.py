@@ -15,13 +15,13 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Ended, Process
 from tsuishi.base.settings import Settings
+from tsuishi.base.statuses import FAILED, INTERRUPTED, OK, OUT_OF_MEMORY, SKIPPED, TIMEOUT, UNSUPPORTED, is_finding
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of, start_workload
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
-from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.trial_files import Recording
 from tsuishi.specs.trial_id import TrialId
@@ -47,7 +47,7 @@ class Audience(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: a status of store.FINDINGS or store.UNFINISHED, and a reason a person can act on."""
+    """How a trial ended: one of statuses.RECORDED, and a reason a person can act on."""
 
     status: str
     reason: str = ""
@@ -134,7 +134,7 @@ class Runner:
     def _answered(self, trial: PlannedTrial, trial_id: TrialId) -> None:
         """The row of a trial that its environment, asked (tsuishi.possible), cannot run: nothing is started."""
         ready = self._ready[trial.environment]
-        outcome = Outcome("unsupported", trial.unsupported)
+        outcome = Outcome(UNSUPPORTED, trial.unsupported)
         question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
         self._audience.trial_begins(trial, trial_id.attempt)
         try:
@@ -173,14 +173,14 @@ class Runner:
                 recording.log,
             )
         except Timeout:
-            return Outcome("timeout", f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
+            return Outcome(TIMEOUT, f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
         except KeyboardInterrupt as interrupt:
-            return Outcome("interrupted", "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
+            return Outcome(INTERRUPTED, "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
         except UserError as refused:
-            return Outcome("failed", str(refused)), None
+            return Outcome(FAILED, str(refused)), None
         except EngineLost as lost:
             reason = f"{ready.built.engine} stopped answering: {lost}"
-            return Outcome("failed", reason), RunStopped(self._run, f"{reason}; start it again")
+            return Outcome(FAILED, reason), RunStopped(self._run, f"{reason}; start it again")
         return outcome_of(recording.transcript, ended, self._memory, ready.record), None
 
     def _start(self, trial: PlannedTrial, ready: Ready, trial_id: TrialId) -> Process:
@@ -267,7 +267,7 @@ class Runner:
             if trial is None:
                 continue
             with Recording(self._run, trial_id, trial, 1.0, Nvml(), folder=partial) as recording:
-                outcome = Outcome("interrupted", "the runner was killed during this trial")
+                outcome = Outcome(INTERRUPTED, "the runner was killed during this trial")
                 self._run.commit(partial, self._describe(recording, trial, trial_id, outcome))
 
     def _gather(self) -> None:
@@ -297,24 +297,24 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, record: 
     code = ended.code
     if others := provenance.other_versions(record, transcript.reported):
         remedy = "look what was altered with `invoke images --verify`"
-        return Outcome("failed", f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
+        return Outcome(FAILED, f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
     if ended.out_of_memory:
         limit = f"{memory_bytes / (1 << 30):.1f} GiB"
-        return Outcome("out_of_memory", f"the kernel ended it at its memory limit of {limit}", code)
+        return Outcome(OUT_OF_MEMORY, f"the kernel ended it at its memory limit of {limit}", code)
     if transcript.failure is not None:
         failure = transcript.failure
-        if failure.kind == "skipped":
-            return Outcome("skipped", failure.text, code)
-        status = "failed" if failure.kind == "error" else failure.kind
+        if failure.kind == SKIPPED:
+            return Outcome(SKIPPED, failure.text, code)
+        status = FAILED if failure.kind == "error" else failure.kind
         return Outcome(status, f"{failure.type}: {failure.text}", code)
     if not transcript.finished:
-        return Outcome("failed", f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
+        return Outcome(FAILED, f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
     if code != 0:
-        return Outcome("failed", f"it had finished, then {why_it_ended(ended)}; see its log", code)
+        return Outcome(FAILED, f"it had finished, then {why_it_ended(ended)}; see its log", code)
     if transcript.missing:
         reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
-        return Outcome("failed", reason, code)
-    return Outcome("ok", "", code)
+        return Outcome(FAILED, reason, code)
+    return Outcome(OK, "", code)
 
 
 def last_attempts(run: RunDirectory) -> dict[TrialId, dict[str, Any]]:
@@ -330,7 +330,7 @@ def last_attempts(run: RunDirectory) -> dict[TrialId, dict[str, Any]]:
 def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
     """The trials of the plan that have no finding yet."""
     latest = last_attempts(run)
-    return [trial for trial in planned if trial.id not in latest or latest[trial.id]["status"] in directory.UNFINISHED]
+    return [trial for trial in planned if trial.id not in latest or not is_finding(latest[trial.id]["status"])]
 
 
 def statuses(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:

@@ -20,10 +20,11 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
+from tsuishi.base.statuses import OK, STATUSES
 from tsuishi.specs.axes import Values
 from tsuishi.specs.environment import framework_problem
 from tsuishi.specs.vocabulary import Vocabulary
@@ -50,6 +51,13 @@ def _as_selection(value: Any, info: ValidationInfo) -> Any:
             elif problem := framework_problem(one):
                 raise ValueError(problem)
     return value
+
+
+def _shows_memory(status: str) -> str:
+    known = [name for name, one in STATUSES.items() if one.shows_memory]
+    if status not in known:
+        raise ValueError(str(unknown("status", status, known)))
+    return status
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -102,7 +110,8 @@ class Check(toml.Spec):
     than: float | None = None
     along: str = ""
     parameter: Literal["", "v0", "t_cost", "b_half", "residual"] = ""
-    status: Literal["ok", "out_of_memory"] = "ok"
+    # One that says whether a case fits in memory.
+    status: Annotated[str, AfterValidator(_shows_memory)] = OK
     # Ratios of what scatters in proportion; differences of what may be 0, as shares and accuracies.
     scale: Literal["ratio", "difference"] = "ratio"
     every: Literal["mean", "all", "some"] = "mean"

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from tsuishi.base.statuses import MISSING, OK
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
@@ -104,9 +105,9 @@ def _counts(outcomes: Any, asked: Asked) -> tuple[list[int], tuple[str, ...]]:
         statuses.setdefault(key, []).append(status)
     for cell in asked.cells:
         of_cell = statuses.get((cell.case_id, cell.environment), [])
-        counts.append(of_cell.count("ok"))
-        if of_cell and not of_cell.count("ok"):
-            lacking |= {*of_cell} - {"missing"}
+        counts.append(of_cell.count(OK))
+        if of_cell and not of_cell.count(OK):
+            lacking |= {*of_cell} - {MISSING}
     return counts, tuple(sorted(lacking))
 
 

@@ -9,14 +9,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tsuishi.base.statuses import STATUSES
 from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check, Selection
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.fit_checks import parameters, residuals
 from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, is_logarithmic, mean, slopes
-
-# Statuses that show whether a case fits into memory; unsupported, skipped and failed cases do not.
-_SHOW_MEMORY = {"ok", "out_of_memory"}
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,8 @@ def _distance(value: float, region: Region) -> float:
 def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
     """The result of a check on statuses. They have no scatter, so each p value is 0 or 1."""
     selection = {**check.case, **check.of}
-    known = [finding for finding in findings if not _SHOW_MEMORY.isdisjoint(finding.statuses)]
+    # An unsupported, skipped or failed case does not say whether it fits in memory.
+    known = [finding for finding in findings if any(STATUSES[name].shows_memory for name in finding.statuses)]
     cases = [finding for finding in known if finding.selected(selection)]
     missing = {*_combinations(selection)} - {_combination(case, selection) for case in cases}
     if not cases or missing:

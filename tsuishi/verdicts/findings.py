@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import Term, case_terms
 from tsuishi.results.frames import dict_rows
 from tsuishi.specs.claims import Selection
@@ -115,9 +116,7 @@ def published_findings(source: Source) -> dict[str, list[Finding]]:
         key = number.hardware, frozenset(number.axes.items())
         case = cases.setdefault(
             key,
-            Finding(
-                number.hardware, number.axes, number.framework, {}, {}, ("ok",), epochs=number.epochs, partial=True
-            ),
+            Finding(number.hardware, number.axes, number.framework, {}, {}, (OK,), epochs=number.epochs, partial=True),
         )
         case.values[number.quantity] = Term(number.value, 0, None)
         if number.value > 0:

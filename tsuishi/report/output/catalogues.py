@@ -18,9 +18,9 @@ _KEYWORDS = (t.__name__, mark.__name__)
 
 
 def messages(root: Path) -> Catalog:
-    """Every message in tsuishi/report and templates, untranslated, in the order of files and lines."""
+    """Every message in tsuishi/ and templates, untranslated, in the order of files and lines."""
     found = Catalog()
-    for path in sorted((root / "tsuishi" / "report").rglob("*.py")):
+    for path in sorted((root / "tsuishi").rglob("*.py")):
         for message in _of_python(path):
             found.add(message)
     for path in sorted((root / "templates").glob("report*.j2")):

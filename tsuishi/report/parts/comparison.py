@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import mark, t
+from tsuishi.base.statuses import OK, STATUSES
 from tsuishi.estimates.throughput import step_time
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
@@ -15,7 +16,7 @@ from tsuishi.report.parts.wording import (
     status_text,
     words,
 )
-from tsuishi.results.frames import STATUSES, named_rows
+from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Epochs, Hardware, Number
 from tsuishi.verdicts.evidence import Evidence
@@ -76,14 +77,14 @@ class Comparison:
         statuses: dict[tuple[str, str], set[str]] = {}
         for case_id, column, status in zip(*(outcomes[name] for name in ("case_id", "column", "status")), strict=True):
             statuses.setdefault((case_id, column), set()).add(status)
-        self._statuses = {key: ", ".join(sorted(found, key=STATUSES.index)) for key, found in statuses.items()}
+        self._statuses = {key: ", ".join(sorted(found, key=[*STATUSES].index)) for key, found in statuses.items()}
 
     def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
         """An estimate with its spread, or the word for why there is none: never nothing."""
         row = self._found.get((case_id, environment, quantity))
         status = self.status(case_id, environment)
         if row is None:
-            return status_cell(NOT_MEASURED if status == "ok" and quantity else status)
+            return status_cell(NOT_MEASURED if status == OK and quantity else status)
         notes = [f"{digits(row.low, row.unit)} – {digits(row.high, row.unit)}"] if row.spread_kind else []
         within = row.spread_kind == "blocks"
         notes.append(t("n = {n}, within the trial", n=row.n) if within else t("n = {n}", n=row.n))
@@ -101,7 +102,7 @@ class Comparison:
         """What has to stand below a number of a case that was measured."""
         marks = [t("simulated")] if self.simulated(case_id, environment) else []
         status = self.status(case_id, environment)
-        return marks if status == "ok" else [*marks, status_text(status.removeprefix("ok, "))]
+        return marks if status == OK else [*marks, status_text(status.removeprefix(f"{OK}, "))]
 
     def status(self, case_id: str, environment: str) -> str:
         """What became of a case in an environment: the statuses of its repetitions, each once."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.language import in_language, mark, t
+from tsuishi.base.statuses import STATUSES
 from tsuishi.results.directory import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
@@ -99,7 +100,8 @@ def status_cell(word: str) -> Cell:
 
 def status_text(statuses: str) -> str:
     """A status, or several that commas separate, in words."""
-    return ", ".join(t(status.replace("_", " ")) for status in statuses.split(", "))
+    names = statuses.split(", ")
+    return ", ".join(in_language(STATUSES[name].label) if name in STATUSES else t(name) for name in names)
 
 
 def digits(value: float, unit: str = "") -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
+from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import Term, contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
@@ -90,7 +91,7 @@ def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
     """What computed a case in an environment: the GPU's name, or the CPU's."""
     trials = evidence.results.trials
     found = {}
-    for row in named_rows(trials.loc[trials["status"] == "ok", ["case_id", "column", "device", "machine_record"]]):
+    for row in named_rows(trials.loc[trials["status"] == OK, ["case_id", "column", "device", "machine_record"]]):
         cpu = evidence.results.records.get(row.machine_record, {}).get("cpu") or {}
         found[row.case_id, row.column] = row.device if row.device != "cpu" else cpu.get("model") or t("an unknown CPU")
     return found

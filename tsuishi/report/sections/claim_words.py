@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
+from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
@@ -174,7 +175,7 @@ def takes(judgement: Judgement) -> str:
 
 def _missing(missing: Missing) -> str:
     cases = selection_text(missing.selection)
-    if missing.statuses and set(missing.statuses) != {"ok"}:
+    if missing.statuses and set(missing.statuses) != {OK}:
         return t("{cases}: {statuses}.", cases=cases, statuses=in_words(map(status_text, missing.statuses)))
     if missing.side in ("both", "along"):
         return t("Too few cases that can be compared: {cases}.", cases=cases)

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.base.language import mark, prose, t
+from tsuishi.base.statuses import OK
 from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
@@ -56,7 +57,7 @@ def telemetry_section(evidence: Evidence) -> Section:
 def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
     """What telemetry and the order of blocks say against numbers; in counts of trials."""
     results = evidence.results
-    of_all = {"all": int((results.counting["status"] == "ok").sum())}
+    of_all = {"all": int((results.counting["status"] == OK).sum())}
     throttled, clocks, steps = drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)
     if len(throttled):
         yield t(
@@ -161,7 +162,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
     """The longest ok trial of a suite over time."""
     results = evidence.results
     trials = results.counting
-    trials = trials[(trials["suite"] == suite) & (trials["status"] == "ok")]
+    trials = trials[(trials["suite"] == suite) & (trials["status"] == OK)]
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
         phases = results.details[trial.run_id, trial.trial_id].get("phases") or []
@@ -181,7 +182,7 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
     if not loads:
         trials = evidence.results.trials
-        several = (trials["suite"] == suite) & (trials["status"] == "ok") & (trials[DEVICES].fillna(1) > 1)
+        several = (trials["suite"] == suite) & (trials["status"] == OK) & (trials[DEVICES].fillna(1) > 1)
         return View((Text(t(_NO_LOAD), "note"),) if several.any() else ())
     devices = sorted({device for means in loads.values() for device in means}, key=device_order)
     whats = [what for what in _LOADS if any(what == found for *_, found in loads)]

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.base.language import mark, t
+from tsuishi.base.statuses import OK, OUT_OF_MEMORY
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing, published_name
@@ -17,18 +18,15 @@ from tsuishi.report.parts.wording import (
     Table,
     case_text,
     status_cell,
+    status_text,
     text_cell,
     words,
 )
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
 
-OUT_OF_MEMORY = "out_of_memory"
-# Of a cell of the map: what it says and its colour.
-_FATES = {
-    "fitted": (mark("fitted"), figures.PALETTE[2]),
-    OUT_OF_MEMORY: (mark("out of memory"), figures.PALETTE[1]),
-    "other": (mark("neither: see its status"), "#9A9A9A"),
-}
+_FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
+# The colours of the map's cells.
+_FATES = {_FITTED: figures.PALETTE[2], OUT_OF_MEMORY: figures.PALETTE[1], _OTHER: "#9A9A9A"}
 
 Axes = dict[str, Any]
 # By everything but the batch size: by batch size, the case.
@@ -60,7 +58,7 @@ def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, 
     """With columns.py's columns of memory.csv, but for `not_in_table`, which is a list."""
     for environment in comparison.environments:
         statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
-        fitted = [batch_size for batch_size, status in statuses.items() if "ok" in status.split(", ")]
+        fitted = [batch_size for batch_size, status in statuses.items() if OK in status.split(", ")]
         without = [batch_size for batch_size, status in statuses.items() if OUT_OF_MEMORY in status]
         found = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(without, default=None)}
         yield {**axes, "series": environment, **found, "not_in_table": []}
@@ -126,7 +124,7 @@ def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[C
         if any(fate == OUT_OF_MEMORY for *_, fate in fates):
             case = case_text(axes, telling)
             rows += [
-                {"environment": environment, "case": case, "batch_size": batch_size, "fate": t(_FATES[fate][0])}
+                {"environment": environment, "case": case, "batch_size": batch_size, "fate": status_text(fate)}
                 for environment, batch_size, fate in fates
                 if fate
             ]
@@ -139,19 +137,19 @@ def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[C
 def _fate(status: str) -> str:
     if OUT_OF_MEMORY in status:
         return OUT_OF_MEMORY
-    return "" if status == NOT_PLANNED else "fitted" if "ok" in status.split(", ") else "other"
+    return "" if status == NOT_PLANNED else _FITTED if OK in status.split(", ") else _OTHER
 
 
 def _map(frame: pd.DataFrame) -> dict[str, Any]:
     """A panel for each environment, one above the other; a symbol says what the colour says."""
-    fates = [t(text) for text, _ in _FATES.values()]
+    fates = list(map(status_text, _FATES))
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
     cases = list(dict.fromkeys(frame["case"]))
     title = words().axis(BATCH_SIZE).drawn_as
     encoding = {
         "x": {"field": "batch_size", "type": "ordinal", "title": title, "axis": {"labelAngle": 0}},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
-        "color": {**fate, "scale": {"domain": fates, "range": [shade for _, shade in _FATES.values()]}},
+        "color": {**fate, "scale": {"domain": fates, "range": [*_FATES.values()]}},
         "shape": {**fate, "scale": {"domain": fates, "range": ["square", "cross", "circle"]}},
     }
     symbols = figures.layer({"type": "point", "filled": True, "opacity": 1, "size": 140}, encoding)

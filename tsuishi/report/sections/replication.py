@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import in_language, t
+from tsuishi.base.statuses import MISSING, OK
 from tsuishi.report.parts.blocks import (
     Block,
     Bullets,
@@ -16,7 +17,7 @@ from tsuishi.report.parts.blocks import (
 from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
-from tsuishi.results.frames import MISSING, named_rows
+from tsuishi.results.frames import named_rows
 from tsuishi.specs.source import Source
 from tsuishi.verdicts.evidence import Evidence
 
@@ -39,7 +40,7 @@ def views(evidence: Evidence) -> Iterator[View]:
 def _problems(evidence: Evidence) -> View:
     """Everything that is not ok: every attempt, and what is missing."""
     trials, outcomes = evidence.results.trials, evidence.outcomes
-    attempts = named_rows(trials[trials["status"] != "ok"])
+    attempts = named_rows(trials[trials["status"] != OK])
     missing = named_rows(outcomes[outcomes["status"] == MISSING])
     heading, rows = Heading(t("What is not ok")), []
     for trial in [*attempts, *missing]:

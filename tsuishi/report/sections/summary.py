@@ -5,12 +5,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tsuishi.base.language import in_words, t
+from tsuishi.base.statuses import STATUSES
 from tsuishi.report.parts.blocks import Bullets, Heading, Text, View
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import beside_published, descriptions, load
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.results.frames import STATUSES, named_rows
+from tsuishi.results.frames import named_rows
 from tsuishi.verdicts.evidence import Evidence
 
 
