@@ -44,6 +44,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
+from tsuishi.specs.trial_id import TrialId
 
 FAULTS = ("lost", "repeated", "unreadable", "left over")
 _CHANGES = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.link", "os.symlink", "os.truncate"}
@@ -148,7 +149,7 @@ class Run(Scenario):
         read_runs([RunDirectory(path) for path in directory.known_runs(killed / "results").values()], WORDS)
         before = {str(read_json(path)["trial_id"]): path.parent for path in killed.rglob("trial.json")}
         run = the_run(again)
-        trials = {str(trial["trial_id"]): trial for _, trial in run.finished()}
+        trials = {trial.trial_id: trial for _, trial in run.finished()}
         for name, folder in before.items():
             if is_finding(read_json(folder / "trial.json")["status"]) and next_attempt(name) in trials:
                 yield "repeated"
@@ -201,8 +202,7 @@ def the_run(folder: Path) -> RunDirectory:
 
 
 def next_attempt(trial_id: str) -> str:
-    name, _, attempt = trial_id.rpartition(".a")
-    return f"{name}.a{int(attempt) + 1}"
+    return str(TrialId.parse(trial_id).next_attempt)
 
 
 def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
@@ -211,9 +211,9 @@ def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
     rows = [(run.path / f"{table}.csv").read_text(encoding="utf-8").splitlines() for table in ("trials", "samples")]
     counts = [Counter(row.partition(",")[0] for row in table) for table in rows]
     return [
-        (trial["trial_id"].rpartition(".a")[0], trial["status"], *(count[trial["trial_id"]] for count in counts))
+        (str(trial.id.planned), trial.status, *(count[trial.trial_id] for count in counts))
         for _, trial in run.finished()
-        if is_finding(trial["status"])
+        if is_finding(trial.status)
     ]
 
 

@@ -53,12 +53,12 @@ from tsuishi.environments.entry import Ready
 from tsuishi.plan.planning import plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.report.output.folder import make_report
-from tsuishi.results import directory
+from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.run.rounds import Findings
+from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
 
 ENTRIES = ("list", "report", "resume")
@@ -125,8 +125,8 @@ class InReady(Session):
 
 def only_read(measuring: Measuring, *_: object) -> None:
     """What is read of a run before its first trial is started."""
-    Findings(measuring.run, WORDS)
-    list(measuring.run.left_behind())
+    Tally(measuring.run, WORDS)
+    trial_folders.left_behind(measuring.run.trials)
     measuring.run.gather(WORDS)
 
 

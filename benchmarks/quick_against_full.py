@@ -133,9 +133,9 @@ def run(rooms: Rooms, subject: Subject, profile: Profile) -> Trial:
     name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
     directory = run_suite(Session(settings, choice, Screen(), rooms), name)
     ((path, trial),) = directory.finished()
-    if trial["status"] != "ok":
-        raise SystemExit(f"{path.name}: {trial['status']}: {trial['reason']}")
-    return Trial(epochs_of(directory), trial["duration_s"])
+    if trial.status != "ok":
+        raise SystemExit(f"{path.name}: {trial.status}: {trial.reason}")
+    return Trial(epochs_of(directory), trial.duration_s or 0.0)
 
 
 def epochs_of(directory: RunDirectory) -> list[float]:

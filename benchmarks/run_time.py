@@ -11,18 +11,18 @@ import statistics
 import sys
 from collections import defaultdict
 from datetime import datetime
-from typing import Any
 
 from tsuishi.base.settings import read_settings
 from tsuishi.results import directory
+from tsuishi.results.records import TrialRecord
 
 
 def main() -> None:
     run = directory.open_run(read_settings({}, os.environ, {}).results, *sys.argv[1:2])
-    trials = [trial for _, trial in run.finished() if trial["duration_s"] and trial["startup_s"]]
-    suites: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    trials = [trial for _, trial in run.finished() if trial.duration_s and trial.startup_s]
+    suites: dict[str, list[TrialRecord]] = defaultdict(list)
     for trial in trials:
-        suites[run.record(trial["case_record"])["suite"]].append(trial)
+        suites[run.case(trial.case_record)["suite"]].append(trial)
     print(f"{'suite':20} trials  median s   start  measuring   rest")
     for suite, its in sorted(suites.items()):
         print(row(suite, its))
@@ -30,28 +30,28 @@ def main() -> None:
     print(f"between trials: {between_s(trials):.2f} s each, {between_s(trials) / mean_s(trials):.1%} of a trial")
 
 
-def row(name: str, trials: list[dict[str, Any]]) -> str:
-    total = sum(trial["duration_s"] for trial in trials)
-    start = sum(trial["startup_s"] for trial in trials) / total
+def row(name: str, trials: list[TrialRecord]) -> str:
+    total = sum(trial.duration_s or 0 for trial in trials)
+    start = sum(trial.startup_s or 0 for trial in trials) / total
     measuring = sum(map(measured_s, trials)) / total
-    median = statistics.median(trial["duration_s"] for trial in trials)
+    median = statistics.median(trial.duration_s or 0 for trial in trials)
     return f"{name:20} {len(trials):6d} {median:9.1f} {start:7.0%} {measuring:10.0%} {1 - start - measuring:6.0%}"
 
 
-def measured_s(trial: dict[str, Any]) -> float:
+def measured_s(trial: TrialRecord) -> float:
     """Seconds inside phases."""
-    return math.fsum(phase["end_s"] - phase["begin_s"] for phase in trial["phases"] if phase["end_s"] is not None)
+    return math.fsum(phase.end_s - phase.begin_s for phase in trial.phases or [] if phase.end_s is not None)
 
 
-def mean_s(trials: list[dict[str, Any]]) -> float:
-    return statistics.fmean(trial["duration_s"] for trial in trials)
+def mean_s(trials: list[TrialRecord]) -> float:
+    return statistics.fmean(trial.duration_s or 0 for trial in trials)
 
 
-def between_s(trials: list[dict[str, Any]]) -> float:
+def between_s(trials: list[TrialRecord]) -> float:
     """Mean seconds between the end of a trial and the start of the next; starts are known to a second."""
-    began = sorted(datetime.fromisoformat(trial["started_at"]).timestamp() for trial in trials)
-    last = max(trials, key=lambda trial: str(trial["started_at"]))
-    before_last = sum(trial["duration_s"] for trial in trials) - last["duration_s"]
+    began = sorted(datetime.fromisoformat(trial.started_at or "").timestamp() for trial in trials)
+    last = max(trials, key=lambda trial: str(trial.started_at))
+    before_last = sum(trial.duration_s or 0 for trial in trials) - (last.duration_s or 0)
     return float(began[-1] - began[0] - before_last) / max(1, len(trials) - 1)
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.synthetic_run import SyntheticRun, machine, steady_samples, training_case
+from tests.synthetic_run import SyntheticRun, add_record, machine, steady_samples, training_case
 
 GPU: dict[str, Any] = {"device": "RTX 2080 Ti", "simulated": False, "synthetic": False}
 # Three trials that scatter by 1 %.
@@ -11,7 +11,7 @@ SCATTER = (0.99, 1.0, 1.01)
 
 def two_gpus(run: SyntheticRun) -> SyntheticRun:
     gpus = [{"name": "RTX 2080 Ti", "memory_mib": 11264, "uuid": f"GPU-{number}"} for number in (0, 1)]
-    run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus})
     return run
 
 

@@ -6,6 +6,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     conv2d_case,
     steady_samples,
     training_case,
@@ -20,12 +21,12 @@ HOSTILE = (
 def hostile_run(path: Path) -> SyntheticRun:
     """Hostile: engine, profile, arguments, environment, packages, machine, metrics, phases, devices, and a reason."""
     run = SyntheticRun(path, engine=HOSTILE, profile=HOSTILE, arguments={"name": HOSTILE, HOSTILE: 1})
-    run.environments[TF] = run.directory.add_record(
+    run.environments[TF] = add_record(run.directory,
         "environment",
         {"name": HOSTILE, "title": HOSTILE, "packages": {HOSTILE: HOSTILE}, "versions": {HOSTILE: HOSTILE},
          "base": {"used": HOSTILE, "digest": ""}, "substitutions": [{"asked": HOSTILE, "used": HOSTILE}]},
     )  # fmt: skip
-    run.machine = run.directory.add_record("machine", {"cpu": {"model": HOSTILE}, "gpus": [{"name": HOSTILE}]})
+    run.machine = add_record(run.directory, "machine", {"cpu": {"model": HOSTILE}, "gpus": [{"name": HOSTILE}]})
     run.add(conv2d_case(), TF, status="failed", reason=HOSTILE)
     metrics = [(HOSTILE.replace("\x00", ""), 1.0, HOSTILE.replace("\x00", ""))]
     phases = [{"name": HOSTILE, "begin_s": 0.0, "end_s": 2.0}]

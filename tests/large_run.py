@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tsuishi.results.run_record import RunRecord
 
 from tests import synthetic_run
 from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import CaseRecord
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import select_suites
@@ -69,12 +71,13 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
         for one in planned
     ]  # fmt: skip
     directory = run.directory
-    machine = directory.add_record("machine", _machine())
+    machine = synthetic_run.add_record(directory, "machine", _machine())
     environments = {
-        one.environment: directory.add_record("environment", _environment(one)) for one in _first_of_each(planned)
+        one.environment: synthetic_run.add_record(directory, "environment", _environment(one))
+        for one in _first_of_each(planned)
     }
     workloads = {one.case.suite: run.workload_record(one.case.suite) for one in planned}
-    cases = {one.case.id: directory.add_record("case", one.case.axes) for one in planned}
+    cases = {one.case.id: directory.add(CaseRecord(one.case.axes)) for one in planned}
     gathered: dict[str, list[str]] = {table: [_line(schema.names(table))] for table in schema.OF_A_TRIAL}
     gathered["trials"] = [_line(TRIAL_COLUMNS)]
     for one in sorted(planned, key=lambda one: one.name):
@@ -99,7 +102,7 @@ def write_large_run(path: Path, trials: int, telemetry_rows: int, seed: int = 0)
             gathered[table] += [f"{trial['trial_id']},{line}" for line in lines]
         row = {**trial, **one.case.axes}
         gathered["trials"].append(_line(_text(row.get(name)) for name in TRIAL_COLUMNS))
-    directory.write_run(run.run)
+    directory.write_run(RunRecord.model_validate_json(json.dumps(run.run)))
     for table, lines in gathered.items():
         (path / f"{table}.csv").write_text("".join(lines))
     return directory

@@ -2,15 +2,20 @@
 
 import csv
 import gzip
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tsuishi.results.run_record import RunRecord
+
 from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.plan.trials import trial_slug
-from tsuishi.results import schema
-from tsuishi.results.directory import RunDirectory, csv_writer
+from tsuishi.results import schema, trial_folders
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import RECORDS, CaseRecord, TrialRecord
+from tsuishi.results.schema import csv_writer
 from tsuishi.specs.case import Case
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.trial_id import TrialId
@@ -51,6 +56,16 @@ def run_content(run_id: str, **more: Any) -> dict[str, Any]:
     return {"run_id": run_id, "profile": "quick", "seed": 0, "engine": "host", "arguments": {}, "plan": [], **more}
 
 
+def run_record(run_id: str, **more: Any) -> RunRecord:
+    """The least run.json."""
+    return RunRecord.model_validate_json(json.dumps(run_content(run_id, **more)))
+
+
+def add_record(directory: RunDirectory, kind: str, content: Mapping[str, Any]) -> str:
+    """Store a record that has this content; returns its id."""
+    return directory.add(RECORDS[kind].model_validate(content))
+
+
 class SyntheticRun:
     """A run directory that is filled a trial at a time; `finish` writes the plan and gathers.
 
@@ -73,14 +88,14 @@ class SyntheticRun:
             "left_out": [{"environment": "tf1.13-cu100", "reason": "needs an NVIDIA GPU; this machine has none"}],
             **run,
         }
-        self.directory = RunDirectory.create(path, self.run)
-        self.machine = self.directory.add_record("machine", machine())
-        self.environments = {name: self.directory.add_record("environment", environment(name)) for name in FRAMEWORKS}
+        self.directory = RunDirectory.create(path, RunRecord.model_validate_json(json.dumps(self.run)))
+        self.machine = add_record(self.directory, "machine", machine())
+        self.environments = {name: add_record(self.directory, "environment", environment(name)) for name in FRAMEWORKS}
 
     def workload_record(self, suite: str) -> str:
         """The id of the record of a suite's workload; of a suite that nobody knows, it names none."""
         named = {"workload": self._workloads[suite]} if suite in self._workloads else {}
-        return self.directory.add_record("workload", {**named, "files": {"timing.py": "0" * 64}})
+        return add_record(self.directory, "workload", {**named, "files": {"timing.py": "0" * 64}})
 
     def add_plan(self, case: Case, environment: str, repetition: int = 1) -> str:
         """Plan a trial; returns its name."""
@@ -102,7 +117,7 @@ class SyntheticRun:
         if attempt == 1:
             self.add_plan(case, environment, repetition)
         trial_id = TrialId(trial_slug(case, WORDS), environment, repetition, attempt)
-        partial = self.directory.partial(trial_id)
+        partial = trial_folders.begin(self.directory.trials, trial_id)
         _write_rows(partial, "samples", samples)
         _write_rows(partial, "metrics", fields.pop("metrics", []))
         _write_rows(partial, "telemetry", fields.pop("telemetry", []))
@@ -111,7 +126,7 @@ class SyntheticRun:
         trial = dict.fromkeys(column.name for column in schema.TRIALS)
         trial |= {
             "trial_id": str(trial_id), "case_id": case.id,
-            "case_record": self.directory.add_record("case", case.axes),
+            "case_record": self.directory.add(CaseRecord(case.axes)),
             "environment": environment, "environment_record": self.environments[environment],
             "machine_record": self.machine, "workload_record": self.workload_record(case.suite),
             "framework": FRAMEWORKS[environment],
@@ -122,11 +137,11 @@ class SyntheticRun:
             "phases": [], "reported": {"python": "3.6.15", "flags": {"threads": 2}}, "command": ["python"],
             "settings": {"seed": 0},
         }  # fmt: skip
-        self.directory.commit(partial, {**trial, **fields})
+        trial_folders.commit(partial, TrialRecord.model_validate({**trial, **fields}))
         return str(trial_id)
 
     def finish(self) -> RunDirectory:
-        self.directory.write_run(self.run)
+        self.directory.write_run(RunRecord.model_validate_json(json.dumps(self.run)))
         self.directory.gather(WORDS)
         return self.directory
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from tsuishi.results.run_files import check_run
 
 from tests.artifacts.servers import (
     Site,
@@ -40,7 +41,6 @@ from tsuishi.base.settings import read_settings
 from tsuishi.commands.build import fetch_data
 from tsuishi.environments.builder import Builder
 from tsuishi.locking.servers import Servers
-from tsuishi.results.run_files import check_run
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume, resumed_session
 
@@ -405,7 +405,7 @@ def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_ta
     secret = f"https://ada:{TOKEN}@packages.example"
     urls, bases = {"https://a.example": secret}, {"docker.io": "registry.lan"}
     run = run_suite(session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,)))
-    assert run.run()["arguments"]["mirrors"] == "docker.io=registry.lan"
+    assert run.run().arguments["mirrors"] == "docker.io=registry.lan"
     written = [path for path in run.path.rglob("*") if path.is_file()]
     assert len(written) > 5
     assert not [path.name for path in written if TOKEN.encode() in path.read_bytes()]

@@ -16,6 +16,7 @@ from tests.conftest import missing
 from tests.run.test_runner import runner_process, samples_written, session, trials, wait_for
 from tsuishi.base import exclusion
 from tsuishi.base.errors import UserError
+from tsuishi.results import trial_folders
 from tsuishi.run.new_run import run_suite
 
 ROOT = Path(__file__).parents[2]
@@ -174,4 +175,4 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
         }
         assert len(list(run.finished())) == attempt + 1
         assert len((run.path / "trials.csv").read_text().splitlines()) == attempt + 2
-        assert not list(run.left_behind())
+        assert not list(trial_folders.left_behind(run.trials))

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.synthetic_run import run_record
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.results.directory import RunDirectory, known_runs, open_run
@@ -43,9 +44,10 @@ venv._run("tiny", [sys.executable, "-c", f"open({sys.argv[1]!r} + '/pid', 'w').w
     "__import__('time').sleep(60)"], Path(sys.argv[1]))
 """
 CREATES_A_RUN = """
+from tests.synthetic_run import run_record
 from tsuishi.results.directory import RunDirectory
 files.sync = lambda path: ready()
-RunDirectory.create(Path(sys.argv[1]) / "20260101-000000-quick", {"plan": []})
+RunDirectory.create(Path(sys.argv[1]) / "20260101-000000-quick", run_record("20260101-000000-quick"))
 """
 
 
@@ -153,7 +155,7 @@ def test_a_run_that_was_killed_while_it_was_made_is_none_and_is_removed_by_the_n
     assert known_runs(tmp_path) == {}
     with pytest.raises(UserError, match="there is no run in"):
         open_run(tmp_path)
-    run = RunDirectory.create(tmp_path / "20260101-000000-quick", {"plan": []})
+    run = RunDirectory.create(tmp_path / "20260101-000000-quick", run_record("20260101-000000-quick"))
     assert list(tmp_path.iterdir()) == [run.path]
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from tests.run.test_progress import lines, planned, screen
-from tests.synthetic_run import TF, SyntheticRun, conv2d_case
+from tests.synthetic_run import TF, SyntheticRun, add_record, conv2d_case
 from tsuishi.base import printable
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.screen import Screen
@@ -128,7 +128,7 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results with one run, in which everything that is printed has a name nobody wants, its folder too."""
     folder = tmp_path_factory.mktemp("evil")
     run = SyntheticRun(folder / "results" / "run", profile=EVIL, engine=EVIL)
-    run.environments[TF] = run.directory.add_record("environment", {"name": EVIL, "title": EVIL})
+    run.environments[TF] = add_record(run.directory, "environment", {"name": EVIL, "title": EVIL})
     run.add(conv2d_case(), TF, status="failed", reason=EVIL)
     run.finish().path.rename(folder / "results" / EVIL_NAME)
     return folder

@@ -207,7 +207,7 @@ def test_with_a_cache_that_was_fetched_a_build_needs_no_network(
     work, said = session(rooms, offline(given))
     ready = work.build([tiny(rooms)])["tiny"]
     assert f"tiny: loading {stand_in(given)} from the cache" in said.getvalue()
-    assert ready.record["base"]["image_id"] == base.id
+    assert ready.record.content()["base"]["image_id"] == base.id
     assert engine.images.get(stand_in(given)).id == base.id
     assert left_behind(engine) == []
 
@@ -286,13 +286,13 @@ def test_a_base_is_pulled_by_its_digest_from_the_first_registry_that_has_it(
     assert engine.images.list() == []
     work, said = session(rooms, offline(given))
     ready = work.build([tiny(rooms)])["tiny"]
-    assert ready.record["base"] == {
+    assert ready.record.content()["base"] == {
         "reference": "127.0.0.1:1/python:3.11",
         "used": f"127.0.0.1:1/python@{digest}",
         "digest": digest,
         "image_id": image.id,
     }
-    assert ready.record["substitutions"] == []
+    assert ready.record.content()["substitutions"] == []
 
 
 def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
@@ -318,8 +318,10 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
     ready = work.build([tiny(rooms)])["tiny"]
     assert f"tiny: pulling {copy}@{digest}" in said.getvalue()
     assert f"pulling {copy}:3.11" not in said.getvalue()
-    assert ready.record["base"]["used"] == f"{copy}@{digest}"
-    assert ready.record["substitutions"] == [{"asked": "registry.invalid/python:3.11", "used": f"{copy}@{digest}"}]
+    assert ready.record.content()["base"]["used"] == f"{copy}@{digest}"
+    assert ready.record.content()["substitutions"] == [
+        {"asked": "registry.invalid/python:3.11", "used": f"{copy}@{digest}"}
+    ]
     (kept,) = (given.cache / "bases").glob("*.json")
     assert kept.stem == digest.removeprefix("sha256:")
     # Another digest than the mirror has.
@@ -328,7 +330,7 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
     ready = work.build([tiny(rooms)])["tiny"]
     assert f"tiny: cannot pull {copy}@sha256:{'0' * 64}: " in said.getvalue()
     assert f"tiny: pulling {copy}:3.11" in said.getvalue()
-    assert ready.record["base"]["used"] == f"{copy}:3.11"
+    assert ready.record.content()["base"]["used"] == f"{copy}:3.11"
     work, said = session(rooms, mapped)
     work.build([tiny(rooms)])
     assert said.getvalue() == "tiny: built already, nothing to do\n"
@@ -345,7 +347,7 @@ def test_an_image_of_this_machine_that_stands_in_is_used_without_asking_a_regist
     fetch(work)
     ready = work.build([tiny(rooms)])["tiny"]
     assert "pull" not in said.getvalue()
-    assert ready.record["base"]["used"] == stand_in(given)
+    assert ready.record.content()["base"]["used"] == stand_in(given)
 
 
 def test_where_no_registry_has_the_base_each_is_named_with_its_reason(
@@ -395,7 +397,7 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
     rooms = tiny_rooms(tmp_path)
     work, _ = session(rooms, given)
     ready = work.build([tiny(rooms), another(rooms, "busy")])
-    ours = {name: one.record["image"]["tag"] for name, one in ready.items()}
+    ours = {name: one.record.content()["image"]["tag"] for name, one in ready.items()}
     dockerfile = f"FROM {ours['tiny']}\nENV THEIRS=1\n".encode()
     engine.images.build(fileobj=io.BytesIO(dockerfile), tag="theirs/on-ours:1", rm=True)
     engine.images.get(stand_in(given)).tag("tsuishi/theirs", "1")

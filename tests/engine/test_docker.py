@@ -247,13 +247,13 @@ def test_an_image_says_what_it_is(
     assert labels["io.tsuishi.lock-sha256"] == environment.lock_sha256
     assert labels["io.tsuishi.spec-id"] == ready.built.spec_id
     if settings.mirrors:
-        assert ready.record["substitutions"] == [
-            {"asked": ready.record["base"]["reference"], "used": ready.record["base"]["used"]}
+        assert ready.record.content()["substitutions"] == [
+            {"asked": ready.record.content()["base"]["reference"], "used": ready.record.content()["base"]["used"]}
         ]
-    assert ready.record["base"]["digest"] == "unpinned"
-    assert ready.record["engine_version"].startswith("Podman ") == (engine == "podman")
+    assert ready.record.content()["base"]["digest"] == "unpinned"
+    assert ready.record.content()["engine_version"].startswith("Podman ") == (engine == "podman")
     assert ready.built.realised_id in [kept.realised_id for kept in work.builder.engines.docker.store.kept()]
-    assert set(ready.record["packages"]) >= {"pip", "typing-extensions"}
+    assert set(ready.record.content()["packages"]) >= {"pip", "typing-extensions"}
 
 
 def test_building_again_does_nothing(tmp_path: Path, settings: Settings) -> None:

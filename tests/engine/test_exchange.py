@@ -74,7 +74,7 @@ def elsewhere(
 
 
 def environment_of(run: RunDirectory) -> dict[str, Any]:
-    return run.record(trials(run)["ok"]["environment_record"])
+    return run.environment(trials(run)["ok"]["environment_record"]).content()
 
 
 @pytest.mark.usefixtures("elsewhere")

@@ -86,15 +86,15 @@ def is_expected(trial: Trial) -> bool:
 
 def test_every_environment_reports_what_it_promises(done: tuple[Path, str]) -> None:
     run = directory.open_run(done[0] / "results")
-    records = {run.record(trial["environment_record"])["name"]: trial for _, trial in run.finished()}
+    records = {run.environment(trial.environment_record or "").name: trial for _, trial in run.finished()}
     for environment in PINNED:
         trial = records[environment.name]
-        record = run.record(trial["environment_record"])
+        record = run.environment(trial.environment_record or "").content()
         assert record["python"].startswith(f"{environment.python}.")
         assert record["packages"] | {pin.name: pin.version for pin in environment.pins} == record["packages"]
         assert record["image"]["labels"]["io.tsuishi.lock-sha256"] == environment.lock_sha256
         framework = environment.framework
-        assert trial["framework"] == f"{framework} {environment.promises[framework]}"
+        assert trial.framework == f"{framework} {environment.promises[framework]}"
 
 
 def test_every_output_of_conv2d_was_checked_against_scipy(done: tuple[Path, str]) -> None:

@@ -198,7 +198,7 @@ def test_debian_packages_bring_the_python_and_two_builds_of_them_are_the_same_in
     differing = compare(*(image_content(client, str(image.id)) for image in images)).differing
     assert differing == {}
     assert first == second
-    assert ready.record["python"].startswith("3.11.")
+    assert ready.record.content()["python"].startswith("3.11.")
     said = run(client, ready.built.realised_id, "python", "-c", "import sys; print(sys.prefix, sys.base_prefix)")
     assert said.split() == ["/opt/environment", "/usr"]
 
@@ -237,7 +237,7 @@ def test_the_bill_of_materials_has_every_package_with_the_hash_of_what_was_check
     from_debs: tuple[list[Image], Ready], client: "docker.DockerClient"
 ) -> None:
     _, ready = from_debs
-    bill = ready.record["sbom"]
+    bill = ready.record.content()["sbom"]
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill)) is None
     components = {one["purl"]: one for one in bill["components"] if "purl" in one}
     show = "pkg:deb/debian/${Package}@${Version}?arch=${Architecture}&distro=debian-12\n"
@@ -251,7 +251,7 @@ def test_the_bill_of_materials_has_every_package_with_the_hash_of_what_was_check
     for pin in ready.environment.pins:
         component = components[f"pkg:pypi/{pin.name}@{pin.version}"]
         assert component["hashes"] == [{"alg": "SHA-256", "content": pin.sha256[0]}]
-    assert f"pkg:generic/python@{ready.record['python']}" in components
+    assert f"pkg:generic/python@{ready.record.content()['python']}" in components
     (base,) = [one for one in bill["components"] if one["type"] == "container"]
     assert (base["name"], base["version"]) == ("tsuishi-tests/made", "bare")
     properties = {one["name"]: one["value"] for one in bill["metadata"]["component"]["properties"]}
@@ -304,9 +304,9 @@ def test_an_environment_of_its_base_is_that_base_with_nothing_added(
 
 def test_its_packages_are_recorded_without_hashes(of_the_base: tuple[Ready, Builder]) -> None:
     ready, _ = of_the_base
-    assert set(ready.record["packages"]) == {"typing-extensions"}
-    purls = {one["purl"]: one for one in ready.record["sbom"]["components"] if "purl" in one}
-    version = ready.record["packages"]["typing-extensions"]
+    assert set(ready.record.content()["packages"]) == {"typing-extensions"}
+    purls = {one["purl"]: one for one in ready.record.content()["sbom"]["components"] if "purl" in one}
+    version = ready.record.content()["packages"]["typing-extensions"]
     assert "hashes" not in purls[f"pkg:pypi/typing-extensions@{version}"]
     assert any(purl.startswith("pkg:deb/debian/libc6@") for purl in purls)
 
@@ -319,7 +319,7 @@ def test_the_bill_of_materials_is_kept_beside_the_record_and_found_again_with_it
     assert again is not None
     assert again.record == ready.record
     (file,) = (builder.cache.root.parent / "environments").glob("ngc-docker-*.cdx.json")
-    assert json.loads(file.read_text(encoding="utf-8")) == ready.record["sbom"]
+    assert json.loads(file.read_text(encoding="utf-8")) == ready.record.content()["sbom"]
 
 
 def environ(client: "docker.DockerClient", ready: Ready) -> set[tuple[str, str]]:

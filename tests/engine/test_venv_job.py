@@ -28,6 +28,6 @@ def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: 
     assert "tf1.13-cpu   venv" in result.stdout
     assert {row["status"] for row in rows(tmp_path, "trials")} == {"ok"}
     run = directory.open_run(tmp_path / "results")
-    record = run.record(rows(tmp_path, "trials")[0]["environment_record"])
+    record = run.environment(rows(tmp_path, "trials")[0]["environment_record"]).content()
     assert record["engine"] == "venv"
     assert record["substitutions"][0]["used"].startswith("CPython 3.6.")

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tsuishi.results.facts import Facts
 
 from tests.tiny_venv import PYTHON, tiny_rooms
 from tsuishi.base.errors import BuildError, UserError
@@ -16,6 +17,7 @@ from tsuishi.environments.entry import Ready
 from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import new_run
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.environment import Environment, read_environment
@@ -94,7 +96,7 @@ def test_what_was_altered_is_built_again_before_a_run(made: Made, capsys: pytest
     assert made.find() is None
     run = run_suite(made.session())
     ((_, trial),) = run.finished()
-    assert (trial["status"], trial["reported"]["versions"]) == ("ok", {"tiny": "1.0"})
+    assert (trial.status, trial.reported and trial.reported.versions) == ("ok", {"tiny": "1.0"})
     said = f"tiny: altered since it was built ({EVIL}: not there when it was built): it is built again"
     assert said in capsys.readouterr().out
     assert made.kept().realised_id == before.realised_id
@@ -110,7 +112,7 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
     run = run_suite(made.session())
     evil.unlink()
     ((_, trial),) = run.finished()
-    assert (trial["status"], trial["reason"]) == (
+    assert (trial.status, trial.reason) == (
         "failed",
         "not what its environment's record says: tiny is 9.9.9, recorded 1.0: "
         "look what was altered with `invoke images --verify`",
@@ -118,13 +120,13 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
 
 
 def test_versions_are_compared_where_both_are_said() -> None:
-    record = {"python": "3.6.15", "cuda": None, "cudnn": "7605", "versions": {"torch": "1.1.0", "numpy": "1.16.6"}}
-    assert other_versions(record, {}) == []
-    same = {"python": "3.6.15", "cuda": "10.0", "versions": {"torch": "1.1.0", "six": "1"}}
+    versions = {"torch": "1.1.0", "numpy": "1.16.6"}
+    record = EnvironmentRecord(name="e", python="3.6.15", cuda=None, cudnn="7605", versions=versions)
+    assert other_versions(record, Facts()) == []
+    same = Facts(python="3.6.15", cuda="10.0", versions={"torch": "1.1.0", "six": "1"})
     assert other_versions(record, same) == []
     said = ["cudnn is 8, recorded 7605", "numpy is 9.9.9, recorded 1.16.6", "python is 3.6.9, recorded 3.6.15"]
-    assert other_versions(record, {"python": "3.6.9", "cudnn": "8", "versions": {"numpy": "9.9.9"}}) == said
-    assert other_versions(record, {"versions": ["numpy"]}) == []
+    assert other_versions(record, Facts(python="3.6.9", cudnn="8", versions={"numpy": "9.9.9"})) == said
 
 
 def test_images_are_verified_by_all_they_hold(
@@ -175,7 +177,7 @@ def test_an_environment_is_asked_again_where_its_record_is_not_what_it_promises(
     (record,) = (made.settings.cache / "environments").glob("tiny-venv-*.json")
     record.write_text(planted)
     assert made.find() is None
-    assert made.build().record["packages"]["tiny"] == "1.0"
+    assert made.build().record.content()["packages"]["tiny"] == "1.0"
     assert made.said == ["entering it to see what it reports"]
     assert made.find() is not None
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tsuishi.results.facts import Facts
 
 from tests.pinned import environment as pinned
 from tsuishi.base.checkout import Rooms
@@ -16,6 +17,7 @@ from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import framework_of
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.provenance import environment_record
+from tsuishi.environments.self_reports import SelfReport
 from tsuishi.specs.debian import Deb
 from tsuishi.specs.environment import read_environment
 from tsuishi.specs.lock import Pin
@@ -31,7 +33,7 @@ REPORTED = {
 
 def broken(promises: dict[str, str], **reported: Any) -> list[str]:
     environment = pinned(PINS).model_copy(update={"promises": promises})
-    return broken_promises(environment, {**REPORTED, **reported})
+    return broken_promises(environment, Facts.model_validate({**REPORTED, **reported}))
 
 
 def test_kept_promises_are_none_broken() -> None:
@@ -44,12 +46,12 @@ def test_locked_debian_packages_are_there_in_their_versions() -> None:
     debs = (Deb("libcudnn7", "7.5.1.10-1+cuda10.0", HASH), Deb("libnccl2", "2.4.2-1+cuda10.0", HASH))
     environment = pinned(()).model_copy(update={"promises": {}, "debs": debs})
     there = {"libcudnn7:amd64": "7.5.1.10-1+cuda10.0", "libnccl2:amd64": "2.4.2-1+cuda10.0", "libc6:amd64": "2.27"}
-    assert broken_promises(environment, {"system_packages": there}) == []
+    assert broken_promises(environment, Facts(system_packages=there)) == []
     there["libcudnn7:amd64"] = "7.6.5.32-1+cuda10.0"
-    assert broken_promises(environment, {"system_packages": there}) == [
+    assert broken_promises(environment, Facts(system_packages=there)) == [
         "package libcudnn7=7.5.1.10-1+cuda10.0 is 7.6.5.32-1+cuda10.0"
     ]
-    assert broken_promises(environment, {})[1] == "package libnccl2=2.4.2-1+cuda10.0 is not there"
+    assert broken_promises(environment, Facts())[1] == "package libnccl2=2.4.2-1+cuda10.0 is not there"
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_rec
     built = work.engines.chosen_for(environment).find(environment)
     assert built is not None
     assert built.python == (str(tmp_path / "venv" / "bin" / "python"),)
-    assert str(tmp_path) not in repr(environment_record(built, {}))
+    assert str(tmp_path) not in repr(environment_record(built, SelfReport()))
 
 
 def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from tests.bench import make_rooms
 from tests.run.test_runner import Nobody, session
-from tests.synthetic_run import run_content
+from tests.synthetic_run import run_record
 from tests.words import case
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.processes import Process
@@ -26,9 +26,8 @@ from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.run_files import check_run
 from tsuishi.run import runner
-from tsuishi.run.replan import planned_again
+from tsuishi.run.replan import plan_entry, planned_again
 from tsuishi.run.runner import Runner
 
 # Refuses what has several devices, a part of it without and a part of it with what it imports.
@@ -94,7 +93,7 @@ class Bench:
     def run(self, planned: list[PlannedTrial], name: str) -> RunDirectory:
         work = self.work
         directory = RunDirectory.create(
-            work.settings.results / name, run_content(name, plan=trials.describe_plan(planned))
+            work.settings.results / name, run_record(name, plan=[plan_entry(trial).content() for trial in planned])
         )
         Runner(directory, self.ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
         return directory
@@ -197,10 +196,10 @@ def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_
             name: then[name] for name in then if name not in own
         }
     for path, trial in asked.finished():
-        assert ("asked" in trial) == (trial["status"] == "unsupported")
-        if "asked" in trial:
-            assert (trial["duration_s"], trial["exit_code"], trial["startup_s"]) == (0.0, None, None)
-            assert trial["reason"] in answer_to(trial["asked"], bench.work.rooms)
+        assert bool(trial.asked) == (trial.status == "unsupported")
+        if trial.asked:
+            assert (trial.duration_s, trial.exit_code, trial.startup_s) == (0.0, None, None)
+            assert (trial.reason or "?") in answer_to(trial.asked, bench.work.rooms)
             for table in ("samples", "metrics", "telemetry"):
                 assert len((path / f"{table}.csv").read_text().splitlines()) == 1
             assert gzip.decompress((path / "log.txt.gz").read_bytes()) == b""
@@ -222,7 +221,7 @@ def answer_to(command: list[str], rooms: Rooms) -> str:
 def test_what_was_answered_is_final_and_kept_by_the_plan(bench: Bench) -> None:
     planned = bench.planned(asked=True)
     run = bench.run(planned, "run")
-    recorded = check_run(run.path, run.run())
+    recorded = run.run()
     environments = {"host": bench.ready["host"].environment}
     again = planned_again(bench.work, run.path, recorded, environments)
     assert [trial.unsupported for trial in again] == [trial.unsupported for trial in planned]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
+from tsuishi.results.facts import Facts
 
 from tests.bench import REAL
 from tsuishi.engines.interface import Built
@@ -37,7 +38,7 @@ def bill(given: Environment | None = None, used: str = "", **reported: Any) -> d
     asked = given.base.reference
     base = {"reference": asked, "used": used or asked, "digest": "unpinned", "image_id": BASE_ID}
     built = Built(given, "docker", "25.0", "5" * 16, IMAGE_ID, ("python",), {"base": base})
-    return bill_of_materials(built, {**REPORTED, **reported})
+    return bill_of_materials(built, Facts.model_validate({**REPORTED, **reported}))
 
 
 def component(document: dict[str, Any], purl: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     conv2d_case,
     limits_case,
     steady_samples,
@@ -134,7 +135,7 @@ def test_real_devices_add_up_and_simulated_ones_are_one(tmp_path: Path) -> None:
 def test_limits_of_another_machine_are_no_limits(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     add_limits(run)
-    run.machine = run.directory.add_record("machine", {"cpu": {"model": "Other"}, "gpus": []})
+    run.machine = add_record(run.directory, "machine", {"cpu": {"model": "Other"}, "gpus": []})
     run.add(training_case(16), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 1.0))
     assert fractions(run) == []
 

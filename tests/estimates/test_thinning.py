@@ -12,6 +12,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     machine,
     steady_samples,
     training_case,
@@ -27,7 +28,7 @@ TWO_GPUS = [{"index": 0, "name": "A", "memory_mib": 4000.0}, {"index": 3, "name"
 
 def run_on(tmp_path: Path, gpus: list[dict[str, Any]]) -> SyntheticRun:
     run = SyntheticRun(tmp_path / "run")
-    run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus})
     return run
 
 

@@ -16,6 +16,7 @@ import pytest
 from tests.bench import make_rooms
 from tests.machine.test_gpus import MIB, V100, fake
 from tests.run.test_runner import session
+from tests.synthetic_run import run_record
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.machine import busy
@@ -24,7 +25,6 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.planning import measurable
 from tsuishi.plan.trials import plan_trials
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.run_files import check_run
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.progress import running
 from tsuishi.run.resume import resume, resumed_session
@@ -151,7 +151,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     ready = work.build([environment])
     planned = [replace(trial, accelerator="cuda") for trial in plan_trials(measurable(work, [environment], {}), 0)]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
-    run = RunDirectory.create(tmp_path / "results" / "r", {"run_id": "r"})
+    run = RunDirectory.create(tmp_path / "results" / "r", run_record("r"))
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
         Runner(run, ready, work.settings, rooms, nvml, audience, None).run(planned)
     assert str(caught.value) == (
@@ -165,7 +165,7 @@ def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypat
     make_rooms(tmp_path, "ok")
     with_gpus(monkeypatch, {}, {})
     run = run_suite(session(tmp_path, gpus="device=1"))
-    assert run.run()["arguments"]["gpus"] == "device=1"
-    again = resumed_session(session(tmp_path), run, check_run(run.path, run.run()))
+    assert run.run().arguments["gpus"] == "device=1"
+    again = resumed_session(session(tmp_path), run, run.run())
     assert [gpu.index for gpu in again.nvml.gpus] == [1]
-    assert resume(session(tmp_path)).run()["arguments"]["gpus"] == "device=1"
+    assert resume(session(tmp_path)).run().arguments["gpus"] == "device=1"

@@ -18,6 +18,7 @@ from tsuishi.machine.gpus import Gpu
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import measuring
 from tsuishi.run.measuring import check_forced
 from tsuishi.run.resume import refuse_other_gpus
@@ -40,7 +41,7 @@ def session(tmp_path: Path, nvml: Machine) -> Session:
 
 def ready(tmp_path: Path) -> dict[str, Ready]:
     built = Built(KNOWN[NAME], "venv", "", "spec", "realised", ("python",))
-    return {NAME: Ready(KNOWN[NAME], ProcessStarter(), built, {"cuda_usable": True})}
+    return {NAME: Ready(KNOWN[NAME], ProcessStarter(), built, EnvironmentRecord(name=NAME, cuda_usable=True))}
 
 
 def trial(devices: int = 1, forced: str = "") -> PlannedTrial:

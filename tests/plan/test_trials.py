@@ -1,6 +1,5 @@
 """Plans: which environments and accelerators, in which order, and what it will take."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from hypothesis import strategies as st
 from tests.pinned import environment as pinned
 from tests.run.test_sampler import NoGpus
 from tests.sessions import seeing
-from tests.synthetic_run import run_content
+from tests.synthetic_run import run_record
 from tests.words import WORDS, case, describe
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
@@ -32,8 +31,7 @@ from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice, choose
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, history_name, matrix, plan_trials, trial_slug
-from tsuishi.results.run_files import check_run
-from tsuishi.run.replan import planned_again
+from tsuishi.run.replan import plan_entry, planned_again
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import COMPATIBILITY, Cuda, Environment
 from tsuishi.specs.lock import Pin
@@ -72,12 +70,12 @@ def environment(name: str = "env", **more: Any) -> Environment:
 
 def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
     """These trials, as a plan that is read back from a run.json."""
-    recorded = json.loads(json.dumps(run_content("run", plan=plan.describe_plan(trials))))
+    recorded = run_record("run", plan=[plan_entry(trial).content() for trial in trials])
     session = Session(Settings(cache=rooms.root), Choice(**choice), Screen(), rooms, data_set=None)
     here = seeing(session, nvml=nvml or NoGpus(), history=history(rooms))
     environments = {name: environment(name) for name in ("a", "b")}
     path = Path("run")
-    return planned_again(here, path, check_run(path, recorded), environments)
+    return planned_again(here, path, recorded, environments)
 
 
 @pytest.fixture

@@ -16,14 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_run import run_content
+from tests.synthetic_run import add_record, run_record
 from tests.words import WORDS, case
 from tsuishi.base import toml
-from tsuishi.base.statuses import RECORDED, STATUSES, is_finding
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
-from tsuishi.results import directory, schema
-from tsuishi.results.directory import RunDirectory, csv_value, csv_writer, known_runs, open_run
+from tsuishi.base.statuses import RECORDED, STATUSES, is_finding
+from tsuishi.results import schema, trial_folders
+from tsuishi.results.directory import RunDirectory, known_runs, open_run
+from tsuishi.results.records import CaseRecord, MachineRecord, TrialRecord
+from tsuishi.results.schema import csv_value, csv_writer
 from tsuishi.specs.trial_id import TrialId
 
 CASE = case(suite="s", protocol="steady", devices=2, batch_size=16)
@@ -33,7 +35,7 @@ HOSTILE = 'a "quoted", reason\r\nwith\rlines\n; = +1 \t é 日本 \u2028 \x00 ..
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     name = "20260101-000000-quick"
-    return RunDirectory.create(tmp_path / "results" / name, run_content(name))
+    return RunDirectory.create(tmp_path / "results" / name, run_record(name))
 
 
 def trial_of(repetition: int) -> TrialId:
@@ -44,21 +46,20 @@ def id_of(repetition: int) -> str:
     return str(trial_of(repetition))
 
 
-def content(run: RunDirectory, repetition: int, **more: Any) -> dict[str, Any]:
-    """A trial.json."""
-    case = {"case_id": CASE.id, "case_record": run.add_record("case", CASE.axes)}
+def record(run: RunDirectory, repetition: int, **more: Any) -> TrialRecord:
+    case = {"case_id": CASE.id, "case_record": run.add(CaseRecord(CASE.axes))}
     which = {"environment": "host", "repetition": repetition, "attempt": 1, "status": "ok"}
-    return {"trial_id": id_of(repetition), **case, **which, **more}
+    return TrialRecord.model_validate({"trial_id": id_of(repetition), **case, **which, **more})
 
 
 def commit(run: RunDirectory, repetition: int = 1, samples: int = 2, **more: Any) -> Path:
     """One trial as the runner writes it."""
-    partial = run.partial(trial_of(repetition))
+    partial = trial_folders.begin(run.trials, trial_of(repetition))
     with (partial / "samples.csv").open("w", encoding="utf-8", newline="") as file:
         writer = csv_writer("samples", file)
         for index in range(samples):
             writer.writerow({"phase": "measure", "index": index, "steps": 1, "images": 16, "seconds": 0.25})
-    return run.commit(partial, content(run, repetition, **more))
+    return trial_folders.commit(partial, record(run, repetition, **more))
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -73,7 +74,7 @@ def tables(run: RunDirectory) -> dict[str, bytes]:
 def test_a_run_is_never_made_over_another(run: RunDirectory) -> None:
     before = tables(run)
     with pytest.raises(UserError) as caught:
-        RunDirectory.create(run.path, {})
+        RunDirectory.create(run.path, run_record(run.id))
     assert str(caught.value) == f"{run.path} exists; results are never overwritten: give another name"
     assert tables(run) == before
 
@@ -89,21 +90,21 @@ def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
 
 def test_a_trial_being_written_is_no_part_of_the_run_until_it_is_whole(run: RunDirectory) -> None:
     commit(run, 1)
-    partial = run.partial(trial_of(2))
+    partial = trial_folders.begin(run.trials, trial_of(2))
     (partial / "samples.csv").write_text("phase,index\n")
     write_json(partial / "trial.json", {"trial_id": id_of(2)})
     assert [path.name for path, _ in run.finished()] == [id_of(1)]
-    assert list(run.left_behind()) == [(trial_of(2), partial)]
+    assert trial_folders.left_behind(run.trials) == [(trial_of(2), partial)]
     run.gather(WORDS)
     assert [row["trial_id"] for row in rows(run.path / "trials.csv")] == [id_of(1)]
-    run.commit(partial, content(run, 2))
+    trial_folders.commit(partial, record(run, 2))
     assert [path.name for path, _ in run.finished()] == [id_of(1), id_of(2)]
-    assert list(run.left_behind()) == []
+    assert trial_folders.left_behind(run.trials) == []
 
 
 def test_a_partial_trial_of_the_same_name_is_begun_afresh(run: RunDirectory) -> None:
-    (run.partial(trial_of(1)) / "old").write_text("x")
-    assert list(run.partial(trial_of(1)).iterdir()) == []
+    (trial_folders.begin(run.trials, trial_of(1)) / "old").write_text("x")
+    assert list(trial_folders.begin(run.trials, trial_of(1)).iterdir()) == []
 
 
 def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
@@ -136,9 +137,11 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_all_of_a_trial_is_on_the_disk_before_its_trial_json_commits_it(run: RunDirectory, calls: list[str]) -> None:
     name = id_of(1)
-    partial = run.partial(trial_of(1))
+    partial = trial_folders.begin(run.trials, trial_of(1))
     (partial / "samples.csv").touch()
-    run.commit(partial, {"trial_id": name})
+    trial = record(run, 1)
+    calls.clear()
+    trial_folders.commit(partial, trial)
     assert calls == [
         "fsync samples.csv",
         f"fsync .partial-{name}",
@@ -151,7 +154,7 @@ def test_all_of_a_trial_is_on_the_disk_before_its_trial_json_commits_it(run: Run
 
 
 def test_a_new_run_has_its_name_on_the_disk_once_it_has_a_run_json(tmp_path: Path, calls: list[str]) -> None:
-    RunDirectory.create(tmp_path / "results" / "1", {})
+    RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
     *before, renamed, synced = calls
     assert before[-2] == "rename .run.json.new run.json"
     assert renamed.startswith("rename .run-")
@@ -165,23 +168,23 @@ def test_a_folder_in_the_place_of_a_table_is_said_in_a_line(run: RunDirectory) -
 
 
 def test_a_committed_trial_gets_its_name_from_the_next_call(run: RunDirectory) -> None:
-    committed, other = commit(run), run.partial(trial_of(2))
+    committed, other = commit(run), trial_folders.begin(run.trials, trial_of(2))
     kept = {path.name: path.read_bytes() for path in committed.iterdir()}
     committed.rename(run.trials / f".partial-{committed.name}")
-    run.settle()
+    trial_folders.settle(run.trials)
     assert {path.name: path.read_bytes() for path in committed.iterdir()} == kept
-    assert list(run.left_behind()) == [(trial_of(2), other)]
+    assert trial_folders.left_behind(run.trials) == [(trial_of(2), other)]
 
 
 def test_a_record_is_written_once_under_the_hash_of_its_content(run: RunDirectory) -> None:
-    first = run.add_record("machine", {"os": "x"})
+    first = add_record(run, "machine", {"os": "x"})
     path = run.records / f"{first}.json"
     written = path.stat().st_mtime_ns, path.stat().st_ino
-    assert run.add_record("machine", {"os": "x"}) == first
+    assert add_record(run, "machine", {"os": "x"}) == first
     assert (path.stat().st_mtime_ns, path.stat().st_ino) == written
     assert first == f"machine-{toml.digest({'os': 'x'})}"
-    assert run.add_record("machine", {"os": "y"}) != first
-    assert run.record(first) == {"os": "x"}
+    assert add_record(run, "machine", {"os": "y"}) != first
+    assert run.record(first) == MachineRecord(os="x")
 
 
 def test_gathering_again_gives_the_same_bytes(run: RunDirectory) -> None:
@@ -292,7 +295,9 @@ def test_the_data_package_describes_every_column_of_every_table(run: RunDirector
     run.gather(WORDS)
     package = read_json(run.path / "datapackage.json")
     assert re.fullmatch(r"[-a-z0-9._/]+", package["name"])
-    assert [resource["path"] for resource in package["resources"]] == [f"{name}.csv" for name in ("trials", *schema.OF_A_TRIAL)]
+    assert [resource["path"] for resource in package["resources"]] == [
+        f"{name}.csv" for name in ("trials", *schema.OF_A_TRIAL)
+    ]
     for resource in package["resources"]:
         fields = resource["schema"]["fields"]
         path = run.path / resource["path"]
@@ -347,7 +352,7 @@ def test_runs_are_found_by_id_by_path_and_as_the_latest(tmp_path: Path) -> None:
         open_run(tmp_path)
     assert str(caught.value) == f"there is no run in {tmp_path}/ yet: make one with `invoke run-suite`"
     for name in ("20260102-000000-b", "20260101-000000-a"):
-        RunDirectory.create(tmp_path / name, {})
+        RunDirectory.create(tmp_path / name, run_record(name))
     (tmp_path / "notes").mkdir()
     assert list(known_runs(tmp_path)) == ["20260101-000000-a", "20260102-000000-b"]
     assert open_run(tmp_path).id == "20260102-000000-b"

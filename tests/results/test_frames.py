@@ -12,6 +12,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     conv2d_case,
     steady_samples,
     training_case,
@@ -21,10 +22,8 @@ from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.base import printable
 from tsuishi.base.errors import UserError
 from tsuishi.estimates.samples import Block, Described, case_estimates, phase_estimates, trial_estimates
-from tsuishi.results import schema
 from tsuishi.results.frames import outcomes, read_runs
 from tsuishi.specs.source import Epochs
-
 
 WHOLE = Epochs(case={}, images=50_000, count=100)
 
@@ -170,11 +169,14 @@ def test_what_was_planned_and_is_not_there_is_missing(tmp_path: Path) -> None:
 
 def test_runs_of_two_machines_stand_side_by_side(tmp_path: Path) -> None:
     first, second = SyntheticRun(tmp_path / "a"), SyntheticRun(tmp_path / "b")
-    second.machine = second.directory.add_record("machine", {"cpu": {"model": "Other", "logical": 4, "physical": 4}})
+    second.machine = add_record(second.directory, "machine", {"cpu": {"model": "Other", "logical": 4, "physical": 4}})
     for run in (first, second):
         run.add(conv2d_case(), TF, [("first_run", 0, 1, 840, 1.0)])
     results = read_runs([first.finish(), second.finish()], WORDS)
-    assert sorted(case_estimates(trial_estimates(results, {}))["column"]) == [f"{TF} on machine 1", f"{TF} on machine 2"]
+    assert sorted(case_estimates(trial_estimates(results, {}))["column"]) == [
+        f"{TF} on machine 1",
+        f"{TF} on machine 2",
+    ]
 
 
 def test_a_value_of_the_wrong_type_names_table_and_column(tmp_path: Path) -> None:

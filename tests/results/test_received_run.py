@@ -4,13 +4,13 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from benchmarks import mutations
-from dataclasses import replace
 from tests.bench import make_rooms
 from tests.run.test_runner import session
 from tests.words import WORDS
@@ -18,11 +18,11 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands import listing
-from tsuishi.results.directory import RunDirectory, known_runs, open_run
-from tsuishi.results.reader import recorded
+from tsuishi.results.directory import RunDirectory, known_runs, open_run, sealed
+from tsuishi.results.reader import contents
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.run.rounds import Findings
+from tsuishi.run.tally import Tally
 
 PAYLOAD = """
 import pathlib
@@ -61,7 +61,7 @@ def receive(run: RunDirectory, value: dict[str, Any]) -> None:
 
 def write_ours(run: RunDirectory, value: dict[str, Any]) -> None:
     """As if it were ours: what is behind the code has to hold on its own."""
-    run.write_run({name: one for name, one in value.items() if name != "schema_version"})
+    receive(run, sealed(value))
 
 
 WAYS = pytest.mark.parametrize("write", [receive, write_ours])
@@ -86,7 +86,7 @@ def test_our_own_run_is_resumed(root: Path) -> None:
     run = run_of(root)
     empty(run)
     resume(session(root))
-    assert [trial["status"] for _, trial in run.finished()] == ["ok"]
+    assert [trial.status for _, trial in run.finished()] == ["ok"]
     assert run.is_ours(run.run())
 
 
@@ -172,7 +172,7 @@ def test_a_time_out_is_that_of_the_suites_here(root: Path, planned: Any) -> None
     write_ours(run, value)
     resume(session(root))
     ((_, trial),) = run.finished()
-    assert trial["timeout_s"] == 600.0
+    assert trial.timeout_s == 600.0
 
 
 def test_mirrors_are_this_machines_settings_and_never_a_runs(root: Path) -> None:
@@ -202,20 +202,20 @@ def test_a_run_of_ours_under_another_name_is_reported_and_not_resumed(root: Path
     run = run_of(root)
     copied = Path(shutil.copytree(run.path, run.path.with_name("29990101-000000-copied")))
     assert "is not yours to go on with" in refused(root)
-    assert len(recorded([RunDirectory(copied)]).trials) == 1
+    assert len(contents([RunDirectory(copied)]).trials) == 1
 
 
 def test_a_run_that_was_made_before_runs_were_marked_is_reported_and_not_resumed(root: Path) -> None:
     run = run_of(root)
     receive(run, {name: value for name, value in content(run).items() if name != "mac"})
     assert "made by an earlier tsuishi" in refused(root)
-    assert len(recorded([run]).trials) == 1
+    assert len(contents([run]).trials) == 1
 
 
 Reader = Callable[[RunDirectory], object]
 READS: dict[str, Reader] = {
     "finished": lambda run: list(run.finished()),
-    "recorded": lambda run: recorded([run]),
+    "contents": lambda run: contents([run]),
     "gather": lambda run: run.gather(WORDS),
 }
 READERS = pytest.mark.parametrize("read", READS.values(), ids=READS)
@@ -230,7 +230,7 @@ def test_a_link_out_of_a_run_is_refused_by_name(root: Path, tmp_path: Path, read
     linked.rename(tmp_path / "outside")
     linked.symlink_to(tmp_path / "outside")
     if which == "records":
-        read = READS["recorded"]  # only a report looks through all of them
+        read = READS["contents"]  # only a report looks through all of them
     with pytest.raises(UserError) as caught:
         read(run)
     assert str(linked) in str(caught.value)
@@ -271,7 +271,7 @@ def test_a_record_whose_content_is_not_that_of_its_name_is_refused(root: Path) -
     record = next(path for path in run.record_files() if path.name.startswith("environment"))
     record.write_text(record.read_text().replace("host", "tsoh"))
     with pytest.raises(UserError) as caught:
-        recorded([run])
+        contents([run])
     assert str(caught.value) == (
         f"{record}: its content is not that of its name; copy the run again, or remove what is wrong"
     )
@@ -285,7 +285,7 @@ def test_what_a_record_says_of_another_type_is_refused(root: Path, wrong: Any) -
     altered = record.with_name(f"environment-{toml.digest(said)}.json")
     altered.write_text(json.dumps(said))
     with pytest.raises(UserError, match=rf"^{altered}: key 'variables.*; copy the run again, or remove what is wrong$"):
-        recorded([run])
+        contents([run])
 
 
 def _fifo(path: Path) -> None:
@@ -331,7 +331,7 @@ def test_a_table_without_numbers_is_said_by_a_resumption(root: Path) -> None:
     with (trial / "samples.csv").open("a") as file:
         file.write("measure,9e999,x,1,-1\n")
     with pytest.raises(UserError, match=r"a table of it holds no numbers: .*; remove the trial"):
-        Findings(run, WORDS)
+        Tally(run, WORDS)
 
 
 def test_the_latest_run_that_is_bad_is_said_in_one_line(root: Path) -> None:

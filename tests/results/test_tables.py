@@ -17,7 +17,9 @@ from tsuishi.base.printable import visible
 from tsuishi.results import reader as reading
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.results.reader import Parts, ahead, read_visible, recorded
+from tsuishi.results.reader import Parts, ahead, contents, read_visible
+from tsuishi.results.record_files import parsed
+from tsuishi.results.records import TrialRecord
 from tsuishi.results.tables import frame
 
 HEAD = "phase,index,steps,images,seconds\n"
@@ -115,14 +117,14 @@ def test_plain_json_is_known_without_a_walk_and_the_rest_is_made_visible(
     for ensure_ascii in (True, False):
         text = json.dumps({"key": value}, ensure_ascii=ensure_ascii)
         path.write_bytes(text.encode("utf-8", "surrogatepass"))
-        assert read_visible(path) == visible({"key": value})
+        assert json.loads(read_visible(path)) == visible({"key": value})
 
 
 def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "value.json"
     path.write_text("[]")
     with pytest.raises(UserError, match="expected a JSON object"):
-        read_visible(path)
+        parsed(path, read_visible(path), TrialRecord)
 
 
 @pytest.fixture
@@ -136,14 +138,14 @@ def test_a_process_that_reads_ahead_finds_the_same_and_leaves_nothing_behind(run
     others = set(psutil.Process().children())
     with ahead([run]) as read:
         (child,) = set(psutil.Process().children()) - others
-        assert read([run]) == recorded([run])
+        assert read([run]) == contents([run])
     assert not child.is_running()
 
 
 def test_what_cannot_be_read_ahead_is_said_as_if_it_were_read_here(run: RunDirectory) -> None:
     (run.finished_folders()[0] / "trial.json").write_text("[]")
     with pytest.raises(UserError) as here:
-        recorded([run])
+        contents([run])
     with ahead([run]) as read, pytest.raises(UserError) as there:
         read([run])
     assert str(there.value) == str(here.value)
@@ -162,7 +164,7 @@ def test_a_process_that_reads_ahead_and_dies_is_an_error(run: RunDirectory) -> N
 def test_a_run_of_few_trials_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
     others = set(psutil.Process().children())
     with ahead([write_example(tmp_path / "run")]) as read:
-        assert read is recorded
+        assert read is contents
         assert set(psutil.Process().children()) == others
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.bench import make_rooms
 from tests.reports import make_report
 from tests.run.test_runner import Nobody, log_of, session, trials
-from tests.synthetic_run import run_content
+from tests.synthetic_run import run_record
 from tests.words import WORDS
 from tests.wrong_events import WRONG_EVENTS
 from tsuishi.base.errors import UserError
@@ -124,7 +124,7 @@ def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
     for _ in range(2):
         assert "left alone" not in capsys.readouterr().out
         resume(session(tmp_path))
-    assert [trial["attempt"] for _, trial in run.finished()] == [1, 2]
+    assert [trial.attempt for _, trial in run.finished()] == [1, 2]
     assert "host.r1: left alone: no finding in 2 attempts; see their logs" in capsys.readouterr().out.replace("\n", " ")
 
 
@@ -215,7 +215,7 @@ def test_whatever_is_said_the_trial_ends_and_is_read(
 ) -> None:
     work, ready, planned = at_work
     say(work.rooms.root, said)
-    run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_content("run"))
+    run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_record("run"))
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
     found = read_runs([run], WORDS)
     assert found.trials["status"].isin(["ok", "failed", "out_of_memory", "unsupported", "skipped"]).tolist() == [True]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tsuishi.results.run_record import RunRecord
 
 from tests.bench import make_rooms
 from tsuishi.base.budget import Clock
@@ -73,13 +74,13 @@ def trials(run: RunDirectory) -> Counter[str]:
     """How many trials of each implementation are ok."""
     found: Counter[str] = Counter()
     for _, trial in run.finished():
-        assert trial["status"] == "ok", trial["reason"]
-        found[run.record(trial["case_record"])["implementation"]] += 1
+        assert trial.status == "ok", trial.reason
+        found[run.case(trial.case_record)["implementation"]] += 1
     return found
 
 
 def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[dict[str, Any]] = []
+    seen: list[RunRecord] = []
 
     deepen = Measuring.deepen
 
@@ -90,8 +91,8 @@ def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms, m
     monkeypatch.setattr(Measuring, "deepen", watched)
     run_suite(session(rooms, 60.0))
     (recorded,) = seen
-    assert [(one["id"], one["main"]) for one in recorded["questions"]] == [("cores/cores/host", True)]
-    assert recorded["plan"] == []
+    assert [(question.id, question.main) for question in recorded.questions] == [("cores/cores/host", True)]
+    assert recorded.plan == ()
 
 
 def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(rooms: Rooms) -> None:
@@ -101,9 +102,9 @@ def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned
     assert len(set(counts.values())) == 1
     assert min(counts.values()) in (3, 6, 12, 24)
     recorded = run.run()
-    assert len(recorded["plan"]) == sum(counts.values())
-    assert [one["within_s"] for one in recorded["sessions"]] == [600.0]
-    assert recorded["arguments"]["within"] == "600s"
+    assert len(recorded.plan) == sum(counts.values())
+    assert [call.within_s for call in recorded.sessions] == [600.0]
+    assert recorded.arguments["within"] == "600s"
 
 
 def test_a_time_that_is_too_short_says_what_would_do(rooms: Rooms) -> None:
@@ -126,13 +127,13 @@ def test_a_run_is_deepened_by_more_time_and_finished_without(rooms: Rooms) -> No
     deeper = resume(session(rooms, 60.0))
     counts = trials(deeper)
     assert all(counts[name] >= first[name] for name in first)
-    assert [one["within_s"] for one in deeper.run()["sessions"]] == [600.0, None, 60.0]
+    assert [call.within_s for call in deeper.run().sessions] == [600.0, None, 60.0]
 
 
 def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(rooms: Rooms) -> None:
     run = run_suite(session(rooms, None))
     assert trials(run) == {"scipy": 1, "scipy_all_cores": 1}
-    assert [one["id"] for one in run.run()["questions"]] == ["cores/cores/host"]
+    assert [question.id for question in run.run().questions] == ["cores/cores/host"]
 
 
 @pytest.mark.parametrize("after", [1, 4])
@@ -156,11 +157,11 @@ run_suite(session(Rooms(Path({str(rooms.root)!r})), 120.0))
     process.stdout.read()
     assert process.wait() != 0
     run = open_run(rooms.root / "results")
-    statuses = Counter(trial["status"] for _, trial in run.finished())
+    statuses = Counter(trial.status for _, trial in run.finished())
     assert statuses["ok"] >= after
     assert set(statuses) <= {"ok", "interrupted"}
     assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["questions"]
     again = resume(session(rooms, None))
-    planned = {entry["trial"] for entry in again.run()["plan"]}
-    done = {trial["trial_id"].rpartition(".a")[0] for _, trial in again.finished() if trial["status"] == "ok"}
+    planned = {entry.id for entry in again.run().plan}
+    done = {trial.id.planned for _, trial in again.finished() if trial.status == "ok"}
     assert planned == done

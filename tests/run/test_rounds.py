@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.synthetic_run import run_content
+from tests.synthetic_run import run_record
 from tests.words import WORDS, case
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results import directory
+from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.rounds import Findings, Rounds
+from tsuishi.results.records import CaseRecord, TrialRecord
+from tsuishi.run.rounds import Rounds
+from tsuishi.run.tally import Tally
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.trial_id import TrialId
 
@@ -23,7 +25,7 @@ class Bench:
     """A run whose trials take their time on a clock of its own, and come to what `truth` says with some scatter."""
 
     def __init__(self, root: Path, left_s: float, scatter: float = 0.01) -> None:
-        self.run = RunDirectory.create(root / "run", run_content("run"))
+        self.run = RunDirectory.create(root / "run", run_record("run"))
         self.left_s = left_s
         self.random = random.Random(1)  # noqa: S311
         self.scatter = scatter
@@ -55,8 +57,8 @@ class Bench:
         def planned(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
-        findings = Findings(self.run, WORDS, lambda asked: self.judged(asked))
-        return Rounds(findings, self.first, asked, others, 0, lambda: self.left_s, planned)
+        tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
+        return Rounds(tally, self.first, asked, others, 0, lambda: self.left_s, planned)
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
         """Measure until there is nothing more, or so many trials; how many trials each cell got."""
@@ -72,20 +74,22 @@ class Bench:
         cell = MatrixCell(trial.case.id, trial.environment)
         status = self.status.get(cell, "ok")
         trial_id = trial.id.next_attempt
-        partial = self.run.partial(trial_id)
+        partial = trial_folders.begin(self.run.trials, trial_id)
         step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)
         with (partial / "samples.csv").open("w", newline="") as file:
-            rows = directory.csv_writer("samples", file)
+            rows = schema.csv_writer("samples", file)
             rows.writerow({"phase": "measure", "index": 0, "steps": 1, "images": 1, "seconds": step_s})
-        record = self.run.add_record("case", trial.case.axes)
-        self.run.commit(
-            partial,
-            {
-                "trial_id": str(trial_id), "case_id": trial.case.id, "case_record": record, "status": status,
-                "environment": trial.environment, "repetition": trial.repetition, "attempt": 1,
-                "duration_s": self.took[cell],
-            },
-        )  # fmt: skip
+        record = TrialRecord(
+            trial_id=str(trial_id),
+            case_id=trial.case.id,
+            case_record=self.run.add(CaseRecord(trial.case.axes)),
+            environment=trial.environment,
+            repetition=trial.repetition,
+            attempt=1,
+            status=status,
+            duration_s=self.took[cell],
+        )
+        trial_folders.commit(partial, record)
         self.left_s -= self.took[cell]
         self.done.append(str(trial.id))
 

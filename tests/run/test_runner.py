@@ -19,6 +19,7 @@ import pytest
 
 from tests.bench import BEHAVIOURS, REAL, make_rooms
 from tests.reports import make_report
+from tests.synthetic_run import run_record
 from tests.words import WORDS
 from tsuishi.artifacts.datasets import DataSet
 from tsuishi.base.checkout import Rooms
@@ -30,7 +31,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, plan_trials
-from tsuishi.results import directory
+from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
@@ -47,10 +48,10 @@ def session(root: Path, **settings: Any) -> Session:
 
 
 def trials(run: RunDirectory) -> dict[str, dict[str, Any]]:
-    """The latest attempt of each behaviour."""
+    """The trial.json of the latest attempt of each behaviour."""
     found = {}
     for _, trial in run.finished():
-        found[BEHAVIOURS[run.record(trial["case_record"])["devices"] - 1]] = trial
+        found[BEHAVIOURS[run.case(trial.case_record)["devices"] - 1]] = trial.content()
     return found
 
 
@@ -110,7 +111,7 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
         replace(trial, forced=why)
         for trial in plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
-    run = RunDirectory.create(tmp_path / "results" / "1", {})
+    run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
     Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
     (row,) = csv.DictReader((run.path / "trials.csv").open())
     assert (row["status"], row["forced"]) == ("ok", why)
@@ -228,10 +229,10 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     _, alive = psutil.wait_procs(children, timeout=10)
     assert not alive, "an orphan would disturb every later trial"
     run = directory.open_run(tmp_path / "results")
-    finished_before = {trial["trial_id"]: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
+    finished_before = {trial.trial_id: (path / "trial.json").stat().st_mtime_ns for path, trial in run.finished()}
     resumed = resume(session(tmp_path))
     assert resumed.id == run.id
-    after = {trial["trial_id"]: trial for _, trial in resumed.finished()}
+    after = {trial.trial_id: trial.content() for _, trial in resumed.finished()}
     for trial_id, changed in finished_before.items():
         assert (run.trials / trial_id / "trial.json").stat().st_mtime_ns == changed
     killed = [trial for trial in after.values() if trial["status"] == "interrupted"]
@@ -246,7 +247,7 @@ def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Pat
     }
     assert latest["sleeps"]["attempt"] == 2
     assert Counter(trial["attempt"] for trial in after.values()) == {1: 4, 2: 1}
-    assert not list(resumed.left_behind())
+    assert not list(trial_folders.left_behind(resumed.trials))
 
 
 SECRET = "hunter2"
@@ -327,12 +328,12 @@ def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_aga
     run = resume(session(tmp_path))
     final = whole.parent.with_name(whole.parent.name.removeprefix(".partial-"))
     assert {path.name: path.read_bytes() for path in final.iterdir()} == before
-    assert [trial["attempt"] for _, trial in run.finished()] == [1, 1]
+    assert [trial.attempt for _, trial in run.finished()] == [1, 1]
 
 
 def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
     root = run.path.parent.parent
-    failed = {trial["trial_id"] for _, trial in run.finished() if not is_finding(trial["status"])}
+    failed = {trial.trial_id for _, trial in run.finished() if not is_finding(trial.status)}
     count = len(list(run.finished()))
     resume(session(root), run.id)
     assert len(list(run.finished())) == count + len(failed)
@@ -372,7 +373,7 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
     recorded = {"file": "small.tar.gz", "sha256": DATA_SET.sha256}
     assert trial["data"] == recorded
     assert json.loads(trial["command"][2])["data"] == recorded
-    assert (run.run()["data"], run.run()["arguments"]["data"]) == (recorded, "small.tar.gz")
+    assert (run.run().content()["data"], run.run().content()["arguments"]["data"]) == (recorded, "small.tar.gz")
     for path in run.path.rglob("*.json"):
         assert "of-ada" not in path.read_text(), path
     told = rf"^run {run.id} began with small.tar.gz \(sha256 {DATA_SET.sha256[:12]}…\), which is not at hand: get it"
@@ -391,7 +392,7 @@ def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -
     assert trials(without)["raises"]["data"] is None
     run = run_suite(session(tmp_path), "with")
     assert metrics(run, trials(run)["tells_what_was_asked"])["data_bytes"] == len(SMALL)
-    assert run.run()["arguments"]["data"] == ""
+    assert run.run().content()["arguments"]["data"] == ""
 
 
 def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None:
@@ -453,7 +454,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         ):
             run_suite(session(tmp_path))
         run = directory.open_run(results)
-        kept = [trial["status"] for _, trial in run.finished()]
+        kept = [trial.status for _, trial in run.finished()]
         assert kept.count("ok") == len(kept)
         subprocess.run(["mount", "-o", "remount,size=64m", str(results)], check=True)
         resume(session(tmp_path))

@@ -19,7 +19,7 @@ from tsuishi.stream.events import (
     Event,
     EventParser,
     Failed,
-    Sample,
+    SampleEvent,
     parse_event,
 )
 from tsuishi.stream.listener import Transcript
@@ -94,7 +94,7 @@ def test_bytes_are_never_lost_but_the_separators(stream: bytes) -> None:
 
 
 def test_an_event_carries_what_was_said() -> None:
-    assert parse_event(encoded("sample", 7, **SAMPLE, more=[1])[1:-1]) == Sample(
+    assert parse_event(encoded("sample", 7, **SAMPLE, more=[1])[1:-1]) == SampleEvent(
         event="sample", seq=7, t=1.5, rank=0, phase="measure", index=0, steps=1, images=2, seconds=0.5
     )
 

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tsuishi.results.facts import Phase
 
 from tsuishi.base.errors import EngineLost
 from tsuishi.base.processes import Ended
@@ -90,7 +91,7 @@ def test_events_log_and_exit_code_of_a_good_child_are_heard() -> None:
     transcript = heard.transcript
     assert transcript.finished
     assert transcript.failure is None
-    assert transcript.reported == {
+    assert transcript.facts().content() == {
         "framework": "torch",
         "versions": {"torch": "1", "numpy": "2"},
         "packages": {"a": "1"},
@@ -123,7 +124,7 @@ def test_a_timeout_stops_the_whole_process_tree(session: bool) -> None:
         heard.out(timeout_s=1.0)
     assert gone_soon(heard.process.pids()[0])
     assert gone_soon(heard.pid_in_log())
-    assert heard.transcript.phases()[0]["end_s"] is None
+    assert heard.transcript.phases()[0].end_s is None
 
 
 def test_a_timeout_counts_from_the_trials_start_not_from_when_listening_began() -> None:
@@ -223,9 +224,10 @@ def test_phases_are_on_the_hosts_clock() -> None:
 
     listen(heard.process, heard.transcript, started, 120, hear, heard.log.extend)
     (phase,) = heard.transcript.phases()
-    assert 100 < phase["begin_s"] <= arrivals["phase_begin"]
-    assert phase["end_s"] <= arrivals["phase_end"]
-    assert phase["end_s"] - phase["begin_s"] == pytest.approx(events["phase_end"].t - events["phase_begin"].t, abs=1e-5)
+    assert 100 < phase.begin_s <= arrivals["phase_begin"]
+    assert phase.end_s is not None
+    assert phase.end_s <= arrivals["phase_end"]
+    assert phase.end_s - phase.begin_s == pytest.approx(events["phase_end"].t - events["phase_begin"].t, abs=1e-5)
 
 
 def begin(t: float, phase: str) -> PhaseBegin:
@@ -243,7 +245,7 @@ def test_the_event_least_delayed_aligns_the_clocks(offset: float, delays: list[f
     for number, delay in enumerate(delays):
         transcript.hear(begin(float(number), f"p{number}"), number + offset + delay)
     for number, phase in enumerate(transcript.phases()):
-        assert phase["begin_s"] == pytest.approx(number + offset + min(delays), abs=1e-5)
+        assert phase.begin_s == pytest.approx(number + offset + min(delays), abs=1e-5)
 
 
 def test_phases_may_repeat() -> None:
@@ -253,9 +255,9 @@ def test_phases_may_repeat() -> None:
         transcript.hear(end(t + 1, "epoch"), t + 1)
     transcript.hear(begin(5.0, "epoch"), 5.0)
     assert transcript.phases() == [
-        {"name": "epoch", "begin_s": 1.0, "end_s": 2.0},
-        {"name": "epoch", "begin_s": 3.0, "end_s": 4.0},
-        {"name": "epoch", "begin_s": 5.0, "end_s": None},
+        Phase(name="epoch", begin_s=1.0, end_s=2.0),
+        Phase(name="epoch", begin_s=3.0, end_s=4.0),
+        Phase(name="epoch", begin_s=5.0, end_s=None),
     ]
 
 

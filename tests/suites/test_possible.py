@@ -27,6 +27,7 @@ from tsuishi.environments import possible as asking
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
 from tsuishi.environments.probe import ask
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
@@ -134,7 +135,7 @@ def questions_of(profile: Profile, name: str = "*") -> Iterator[Question]:
 
 
 def test_cases_refused_without_a_framework_have_their_reason_where_none_is_installed() -> None:
-    ready = Ready(PINNED[0].model_copy(update={"framework": "any"}), None, None, {})  # type: ignore[arg-type]
+    ready = Ready(PINNED[0].model_copy(update={"framework": "any"}), None, None, EnvironmentRecord(name=""))  # type: ignore[arg-type]
     questions = smoke("device_limits")
     transcript = asked(asking.argument(ready, "cpu", questions))
     assert transcript.finished
@@ -162,7 +163,7 @@ def test_a_reason_longer_than_an_event_is_cut() -> None:
 def answers(environment: Environment, questions: list[Question]) -> dict[str, str]:
     """Asked of the environment itself: reasons by case id."""
     starter, there = built(environment)
-    ready = Ready(environment, starter, there, {})
+    ready = Ready(environment, starter, there, EnvironmentRecord(name=environment.name))
     transcript, why_not = ask(starter, there, REAL, "possible", asking.argument(ready, "cpu", questions), 300.0)
     assert not why_not
     assert sorted(transcript.answers) == list(range(len(questions)))
@@ -232,7 +233,7 @@ def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environme
 
 
 def test_a_request_of_the_question_is_that_of_the_trial() -> None:
-    ready = Ready(PINNED[0], None, None, {})  # type: ignore[arg-type]
+    ready = Ready(PINNED[0], None, None, EnvironmentRecord(name=""))  # type: ignore[arg-type]
     questions = everything()
     parsed = possible.read(asking.argument(ready, "cpu", questions))
     assert len(parsed) == len(questions)

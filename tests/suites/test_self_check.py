@@ -11,6 +11,7 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import Environment
 
 CHECKED = {
@@ -22,7 +23,8 @@ CHECKED = {
 def check(environment: Environment, rooms: Rooms) -> tuple[dict[str, float], list[str]]:
     said: list[str] = []
     starter, there = built(environment)
-    return self_check(Ready(environment, starter, there, {}), rooms, "cpu", (), said.append), said
+    ready = Ready(environment, starter, there, EnvironmentRecord(name=environment.name))
+    return self_check(ready, rooms, "cpu", (), said.append), said
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)

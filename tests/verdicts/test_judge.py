@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
-from tests.synthetic_run import TF, TORCH, SyntheticRun, machine, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
 from tests.words import WORDS
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.source import Source, read_sources
@@ -117,7 +117,7 @@ def test_environments_of_different_machines_are_not_compared(tmp_path: Path) -> 
     for name, environment in (("a", TORCH), ("b", TF)):
         run = two_gpus(SyntheticRun(tmp_path / name))
         if name == "b":
-            run.machine = run.directory.add_record("machine", {**machine(), "gpus": [{"name": "K80"}]})
+            run.machine = add_record(run.directory, "machine", {**machine(), "gpus": [{"name": "K80"}]})
         add_steps(run, environment, 0.1)
         runs.append(run.finish())
     (found,) = judge(Evidence(runs, (source(claim(TORCH_FASTER)),), WORDS))

@@ -11,7 +11,6 @@ from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
-from tsuishi.specs.trial_id import TrialId
 
 
 def show(session: Session) -> None:
@@ -62,9 +61,9 @@ def run_row(path: Path) -> tuple[str, ...]:
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()
-        done = len({TrialId.parse(trial["trial_id"]).planned for _, trial in run.finished()})
+        done = len({trial.id.planned for _, trial in run.finished()})
     except UserError as error:
         return path.name, "", "", "", "", str(error)
-    names = ", ".join(sorted({entry["environment"] for entry in recorded["plan"]}))
+    names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
     whose = "" if run.is_ours(recorded) else "received"
-    return path.name, recorded["profile"], names, str(len(recorded["plan"])), str(done), whose
+    return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), whose

@@ -3,9 +3,9 @@
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.planning import plan_run
+from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
-from tsuishi.run.measuring import failed
 from tsuishi.run.resume import resume
 from tsuishi.run.runner import RunStopped
 
@@ -32,7 +32,7 @@ def run_suite(chain: Chain) -> None:
         chain.end_with(EXIT_TRIAL_FAILED)
         return
     chain.run_id = run.id
-    if failed(run):
+    if has_failed(run):
         chain.end_with(EXIT_TRIAL_FAILED)
 
 

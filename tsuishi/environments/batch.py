@@ -86,7 +86,7 @@ class Building:
         begun = time.monotonic()
         ready = self._builder.ensure(environment, self._builder.fetcher(say, downloaded), say)
         threads.check()
-        versions = {"Python": ready.record["python"], **dict(sorted(ready.record["versions"].items()))}
+        versions = {"Python": ready.record.python, **dict(sorted((ready.record.versions or {}).items()))}
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())
         self._screen.say(f"{environment.name}: ready in {units.duration(time.monotonic() - begun)}: {listed}")
         return ready
@@ -167,4 +167,4 @@ class Building:
 
 def _image_bytes(ready: Ready) -> int:
     """The size of an image; 0 for an environment that is none."""
-    return int((ready.record.get("image") or {}).get("size_bytes") or 0)
+    return (ready.record.image.size_bytes if ready.record.image else None) or 0

@@ -1,6 +1,5 @@
 """Making environments ready: found or built, entered, and compared with what they promise."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.environments.promises import broken_promises
-from tsuishi.environments.self_reports import SelfReports
+from tsuishi.environments.self_reports import SelfReport, SelfReports
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
@@ -71,10 +70,10 @@ class Builder:
         built = engine.find(environment)
         if built is None or not environment.pinned:
             return None
-        reported = self.reports.find(environment.name, built)
-        if reported is None or broken_promises(environment, reported):
+        report = self.reports.find(environment.name, built)
+        if report is None or broken_promises(environment, report):
             return None
-        return Ready(environment, engine.starter, built, provenance.environment_record(built, reported))
+        return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
 
     def missing(self, environment: Environment) -> list[str]:
         """The artefacts that a build without network needs and that are not here, in words."""
@@ -97,18 +96,18 @@ class Builder:
             raise BuildError(f"{environment.name}: {refusal}")
         built = engine.find(environment) or _made(engine, environment, fetcher, say)
         say("entering it to see what it reports")
-        reported = self._ask(engine, built)
-        if broken := broken_promises(environment, reported):
+        report = self._ask(engine, built)
+        if broken := broken_promises(environment, report):
             if engine.maker:
                 engine.maker.discard(built)
             raise BuildError(f"{environment.name} does not report what it promises: {'; '.join(broken)}")
         if environment.pinned:
-            self.reports.keep(built, reported)
+            report = self.reports.keep(built, report)
         else:
-            built = _with_realised_id(built, reported)
-        return Ready(environment, engine.starter, built, provenance.environment_record(built, reported))
+            built = _with_realised_id(built, report)
+        return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
 
-    def _ask(self, engine: Engine, built: Built) -> dict[str, Any]:
+    def _ask(self, engine: Engine, built: Built) -> SelfReport:
         """What the environment reports about itself (suites/workloads/experiments/probe.py)."""
         argument: dict[str, Any] = {
             "case": {},
@@ -121,7 +120,7 @@ class Builder:
         transcript, failure = ask(engine.starter, built, self.rooms, _PROBE, argument, _PROBE_TIMEOUT_S)
         if failure:
             raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}")
-        return transcript.reported
+        return SelfReport.model_validate(transcript.facts().content())
 
     def _sources(self) -> Sources:
         """The package indexes and folders that are configured for tsuishi, else those of pip's configuration."""
@@ -136,7 +135,6 @@ def _made(engine: Engine, environment: Environment, fetcher: Fetcher, say: Say) 
     return engine.maker.build(environment, artefacts, say, fetcher.progress)
 
 
-def _with_realised_id(built: Built, reported: Mapping[str, Any]) -> Built:
+def _with_realised_id(built: Built, report: SelfReport) -> Built:
     """The realised id of a host interpreter covers its version and the packages installed in it."""
-    packages = [reported.get("python"), sorted(reported.get("packages", {}).items())]
-    return replace(built, realised_id="host:" + toml.digest(packages, 16))
+    return replace(built, realised_id="host:" + toml.digest([report.python, sorted(report.packages.items())], 16))

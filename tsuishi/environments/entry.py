@@ -9,6 +9,7 @@ from tsuishi.base import toml
 from tsuishi.base.processes import Process
 from tsuishi.engines.interface import Built, Launch, ResourceLimits, Starter
 from tsuishi.machine.gpus import Gpu
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import ANY, Environment
 
 WORKLOADS_INSIDE = "/workloads"
@@ -22,7 +23,7 @@ class Ready:
     environment: Environment
     starter: Starter
     built: Built
-    record: dict[str, Any]
+    record: EnvironmentRecord
 
 
 def start_workload(

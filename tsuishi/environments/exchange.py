@@ -107,7 +107,7 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
 
 
 def _export_one(rooms: Rooms, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
-    name, built, image = ready.environment.name, ready.built, ready.record["image"]
+    name, built, image = ready.environment.name, ready.built, ready.built.details["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
     # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
@@ -129,7 +129,7 @@ def _notes(rooms: Rooms, ready: Ready, image_id: str) -> dict[str, bytes]:
 
     The record holds the id that most engines give the image, also where this engine gives it another.
     """
-    record = json.dumps({**ready.record, "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
+    record = json.dumps({**ready.record.content(), "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
     files = _files(rooms, ready.environment.name)
     return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 

@@ -146,8 +146,8 @@ def _rows(
             state = "on another base"
         else:
             state = "of an older spec"
-        reported = builder.reports.find(kept.environment, kept)
-        broken = None if reported is None else broken_promises(environment, reported)
+        report = builder.reports.find(kept.environment, kept)
+        broken = None if report is None else broken_promises(environment, report)
         promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
         yield _row(kept, state, promises)
 

@@ -124,7 +124,7 @@ def _axes(case: Case) -> dict[str, Any]:
 
 
 def _file(ready: Ready, rooms: Rooms, cache: Path, machine: str, accelerator: Accelerator) -> Path:
-    workloads = provenance.workload_record(rooms.workloads, WORKLOAD)
+    workloads = provenance.workload_record(rooms.workloads, WORKLOAD).content()
     beside = None if ready.built.details.get("image") else _programs()
     of = [ready.built.realised_id, machine, workloads, accelerator, beside]
     return cache / "possible" / f"{ready.environment.name}-{toml.digest(of)}.json"

@@ -1,22 +1,18 @@
 """What an environment promises and locks, compared with what it reports about itself."""
 
-from collections.abc import Mapping
-from typing import Any
-
+from tsuishi.results.facts import Facts
 from tsuishi.specs.environment import Environment
 
-# What an environment reports beside packages, and may promise.
-_NO_PACKAGES = ("python", "cuda", "cudnn")
 
-
-def broken_promises(environment: Environment, reported: Mapping[str, Any]) -> list[str]:
+def broken_promises(environment: Environment, facts: Facts) -> list[str]:
     """Every difference between what was promised and locked, and what is reported.
 
     A promise about Python holds to the digit it gives ("3.6" is kept by 3.6.15); packages, CUDA and cuDNN must match
     exactly.
     """
-    packages = reported.get("packages", {})
-    versions = {**packages, **{name: reported.get(name) for name in _NO_PACKAGES}, **reported.get("versions", {})}
+    packages = facts.packages
+    beside = {"python": facts.python, "cuda": facts.cuda, "cudnn": facts.cudnn}
+    versions = {**packages, **beside, **facts.versions}
     broken = []
     for name, promised in environment.promises.items():
         actual = versions.get(name)
@@ -26,7 +22,7 @@ def broken_promises(environment: Environment, reported: Mapping[str, Any]) -> li
     for pin in environment.pins:
         if packages.get(pin.name) != pin.version:
             broken.append(f"package {pin.name} is {packages.get(pin.name) or 'not there'}, locked {pin.version}")
-    system = {key.partition(":")[0]: version for key, version in reported.get("system_packages", {}).items()}
+    system = {key.partition(":")[0]: version for key, version in facts.system_packages.items()}
     for deb in environment.debs:
         if system.get(deb.name) != deb.version:
             broken.append(f"package {deb.title} is {system.get(deb.name) or 'not there'}")

@@ -6,7 +6,7 @@ the lock, with which the artefacts were verified; for what came with the base im
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from cyclonedx.model import HashAlgorithm, HashType, Property
@@ -18,6 +18,7 @@ from packageurl import PackageURL
 
 from tsuishi import __version__
 from tsuishi.engines.interface import Built
+from tsuishi.results.facts import Facts
 from tsuishi.specs.environment import Environment
 
 # The registry of a package URL of type "docker" that names none.
@@ -26,10 +27,10 @@ _DOCKER_HUB = "docker.io"
 _HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "metadata")
 
 
-def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, Any]:
+def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
     """The CycloneDX document of an image.
 
-    `reported` is what suites/workloads/experiments/probe.py emits in a container.
+    facts: those that suites/workloads/experiments/probe.py reports in a container.
     """
     image = Component(
         name=f"tsuishi/{built.environment.name}",
@@ -40,9 +41,9 @@ def bill_of_materials(built: Built, reported: Mapping[str, Any]) -> dict[str, An
         properties=_properties(image_id=built.realised_id, spec_id=built.spec_id),
     )
     tool = Component(name="tsuishi", version=__version__, type=ComponentType.APPLICATION, bom_ref="tsuishi")
-    components = [_base(built), _python(reported)]
-    components += _python_packages(built.environment, reported)
-    components += _system_packages(built.environment, reported)
+    components = [_base(built), _python(facts)]
+    components += _python_packages(built.environment, facts)
+    components += _system_packages(built.environment, facts)
     bill = Bom(
         serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{built.spec_id}@{built.realised_id}"),
         metadata=BomMetaData(component=image, tools=ToolRepository(components=[tool])),
@@ -80,8 +81,8 @@ def _image_purl(name: str, version: str) -> PackageURL | None:
     return PackageURL(type="docker", namespace=namespace or None, name=last, version=version, qualifiers=qualifiers)
 
 
-def _python(reported: Mapping[str, Any]) -> Component:
-    version = str(reported["python"])
+def _python(facts: Facts) -> Component:
+    version = str(facts.python)
     return Component(
         name="CPython",
         version=version,
@@ -92,24 +93,24 @@ def _python(reported: Mapping[str, Any]) -> Component:
     )
 
 
-def _python_packages(environment: Environment, reported: Mapping[str, Any]) -> Iterator[Component]:
+def _python_packages(environment: Environment, facts: Facts) -> Iterator[Component]:
     """The environment's packages, with a hash where the lock accepts only one; then those of the base's Python."""
     locked = {(pin.name, pin.version): pin.sha256 for pin in environment.pins}
-    for name, version in sorted(reported.get("packages", {}).items()):
+    for name, version in sorted(facts.packages.items()):
         accepted = locked.get((name, version), ())
         purl = PackageURL(type="pypi", name=name, version=version)
         yield _library(purl, accepted if len(accepted) == 1 else (), place="environment")
-    for name, version in sorted(reported.get("base_packages", {}).items()):
+    for name, version in sorted(facts.base_packages.items()):
         yield _library(PackageURL(type="pypi", name=name, version=version), (), place="base")
 
 
-def _system_packages(environment: Environment, reported: Mapping[str, Any]) -> Iterator[Component]:
+def _system_packages(environment: Environment, facts: Facts) -> Iterator[Component]:
     """The Debian packages, with the hash of the .deb where the lock has it."""
-    system = reported.get("os", {})
+    system = facts.os
     distribution = system.get("id", "debian")
     release = f"{distribution}-{system['version_id']}" if "version_id" in system else ""
     locked = {(deb.name, deb.version): deb.sha256 for deb in environment.debs}
-    for key, version in sorted(reported.get("system_packages", {}).items()):
+    for key, version in sorted(facts.system_packages.items()):
         name, _, architecture = key.partition(":")
         qualifiers = {"arch": architecture, "distro": release}
         purl = PackageURL(type="deb", namespace=distribution, name=name, version=version, qualifiers=qualifiers)

@@ -7,25 +7,21 @@
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.engines.interface import Built, Kept
+from tsuishi.results.facts import Facts
 
 _SBOM_SUFFIX = ".cdx.json"
 
 
-class _SelfReport(BaseModel):
-    """The keys of a report (suites/workloads/experiments/probe.py) that are used here."""
+class SelfReport(Facts):
+    """What an environment reports about itself (suites/workloads/experiments/probe.py).
 
-    model_config = ConfigDict(extra="allow", strict=True)
+    `sbom`: the bill of materials of an image (CycloneDX).
+    """
 
-    python: str
-    versions: dict[str, str] = {}
-    packages: dict[str, str] = {}
-    system_packages: dict[str, str] = {}
-    flags: dict[str, Any] = {}
+    sbom: dict[str, Any] | None = None
 
 
 class SelfReports:
@@ -34,23 +30,25 @@ class SelfReports:
     def __init__(self, cache: Path) -> None:
         self._folder = cache / "environments"
 
-    def find(self, environment: str, build: Built | Kept) -> dict[str, Any] | None:
+    def find(self, environment: str, build: Built | Kept) -> SelfReport | None:
         """The report of a build; None where there is none that can be read: the environment is asked again."""
         try:
             text = files.read_bytes(self._path(environment, build), files.MOST_JSON_BYTES)
-            return _SelfReport.model_validate_json(text).model_dump()
+            report = SelfReport.model_validate_json(text)
         except (UserError, ValueError):
             return None
+        return report if report.python is not None else None
 
-    def keep(self, built: Built, reported: dict[str, Any]) -> None:
-        """Write a report; an image's also gets its bill of materials, and a second file with only that."""
+    def keep(self, built: Built, report: SelfReport) -> SelfReport:
+        """Write a report, and return it. An image's gets the bill of materials, which has a file of its own too."""
         path = self._path(built.environment.name, built)
         if built.details["image"]:
             from tsuishi.environments.sbom import bill_of_materials
 
-            reported["sbom"] = bill_of_materials(built, reported)
-            files.write_json(path.with_suffix(_SBOM_SUFFIX), reported["sbom"])
-        files.write_json(path, reported)
+            report = report.model_copy(update={"sbom": bill_of_materials(built, report)})
+            files.write_json(path.with_suffix(_SBOM_SUFFIX), report.sbom)
+        files.write_json(path, report.content())
+        return report
 
     def forget(self, kept: Kept) -> None:
         """Remove the report of an environment that was removed."""

@@ -50,8 +50,8 @@ def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
     by_quantity = {}
     for trial, rows in by_trial.items():
         rows.sort(key=lambda row: gpu_number(row.device))
-        gpus = results.records.get(machines[trial], {}).get("gpus") or []
-        memory = {gpu.get("index"): gpu.get("memory_mib") for gpu in gpus}
+        machine = results.machines.get(machines[trial])
+        memory = {gpu.index: gpu.memory_mib for gpu in (machine.gpus if machine else None) or []}
         quantities = dict(_of_trial(rows, [memory.get(gpu_number(row.device)) for row in rows]))
         by_quantity[trial] = {quantity: value for quantity, value in quantities.items() if not pd.isna(value)}
     return by_quantity

@@ -148,28 +148,6 @@ def trial_slug(case: Case, words: Vocabulary) -> str:
     return "-".join([case.suite, case.protocol, *texts, case.id[:6]])
 
 
-def describe_plan(planned: Sequence[PlannedTrial]) -> list[dict[str, Any]]:
-    """The plan as run.json keeps it: enough to go on from."""
-    return [
-        {
-            "trial": str(trial.id),
-            "case_id": trial.case.id,
-            "case": trial.case.axes,
-            "environment": trial.environment,
-            "accelerator": trial.accelerator,
-            "repetition": trial.repetition,
-            "workload": trial.workload,
-            "settings": trial.settings,
-            "timeout_s": trial.timeout_s,
-            "expected_s": round(trial.expected_s, 1),
-            "guess_s": round(trial.guess_s, 1),
-            "unsupported": trial.unsupported,
-            "forced": trial.forced,
-        }
-        for trial in planned
-    ]
-
-
 def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
     if trial.accelerator != "cuda":

@@ -10,34 +10,26 @@ results/<run id>/
 
 import csv
 import os
-import shutil
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 from tsuishi.base import exclusion, seals, toml
-from tsuishi.results import records, run_files, schema
 from tsuishi.base.errors import UserError, unknown
-from tsuishi.base.files import (
-    entries,
-    read_json,
-    read_rows,
-    replacing,
-    sync,
-    temporary_folder,
-    write_json,
-)
-from tsuishi.specs.trial_id import TrialId
+from tsuishi.base.files import entries, parse_json, read_rows, replacing, sync, temporary_folder, write_json
+from tsuishi.results import schema, trial_folders
+from tsuishi.results.record_files import REMEDY, parsed, read_record, read_text
+from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
+from tsuishi.results.run_record import SCHEMA_VERSION, RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
-SCHEMA_VERSION = 1
+T = TypeVar("T")
 
-# What run.json carries so that its writer knows it again.
-_MAC = "mac"
+# What a run.json is sealed for.
 _SEALED = "run.json"
-_PARTIAL = ".partial-"
 _NEW_RUN = ".run-"
 
 
@@ -50,7 +42,7 @@ class RunDirectory:
         self.records = path / "records"
 
     @classmethod
-    def create(cls, path: Path, run: dict[str, Any]) -> "RunDirectory":
+    def create(cls, path: Path, run: RunRecord) -> "RunDirectory":
         """A new run directory with its run.json. Raises UserError where it exists already."""
         with temporary_folder(path.parent, _NEW_RUN) as fresh:
             directory = cls(fresh)
@@ -70,115 +62,93 @@ class RunDirectory:
     def id(self) -> str:
         return self.path.name
 
-    def run(self, read: run_files.Read = read_json) -> dict[str, Any]:
-        """run.json. Raises UserError where this is no run directory, one of a later tsuishi, or damaged."""
-        run = read(self.path / "run.json")
-        if run.get("schema_version") != SCHEMA_VERSION:
+    def run(self, text: bytes = b"") -> RunRecord:
+        """run.json, or the given text of it.
+
+        Raises UserError where this is no run directory, one of a later tsuishi, or damaged.
+        """
+        path = self.path / "run.json"
+        text = text or read_text(path)
+        version = parse_json(path, text).get("schema_version")
+        if version != SCHEMA_VERSION:
             raise UserError(
-                f"{self.path}: run schema {run.get('schema_version')}, this tsuishi reads {SCHEMA_VERSION}; "
+                f"{self.path}: run schema {version}, this tsuishi reads {SCHEMA_VERSION}; "
                 "use the version named in its run.json"
             )
-        run_files.check_run(self.path / "run.json", run)
-        return run
+        return parsed(path, text, RunRecord)
 
-    def is_ours(self, run: dict[str, Any]) -> bool:
+    def is_ours(self, run: RunRecord) -> bool:
         """Whether this user wrote that run.json, for this directory."""
-        seal = run.get(_MAC)
-        if run.get("run_id") != self.id or not isinstance(seal, str):
+        if run.run_id != self.id or run.mac is None:
             return False
-        return seals.is_ours(_content(run), _SEALED, seal)
+        return seals.is_ours(_without_seal(run.content()), _SEALED, run.mac)
 
-    def write_run(self, run: dict[str, Any]) -> None:
-        write_json(self.path / "run.json", sealed({"schema_version": SCHEMA_VERSION, **run}))
+    def write_run(self, run: RunRecord) -> None:
+        """Write run.json with the seal of this user. Raises UserError where this user can have no key."""
+        write_json(self.path / "run.json", sealed({"schema_version": SCHEMA_VERSION, **run.content()}))
 
     def alone(self) -> AbstractContextManager[None]:
         """Nobody else measures this run meanwhile, whatever its cache or user. Raises UserError where somebody does."""
         return exclusion.file(self.path / ".lock", f"measuring run {self.id}")
 
-    def add_record(self, kind: str, value: dict[str, Any]) -> str:
-        """Store a record under the hash of its content, once; returns its id, `<kind>-<hash>`."""
-        record_id = f"{kind}-{toml.digest(value)}"
-        path = self.records / f"{record_id}.json"
+    def add(self, record: AnyRecord) -> str:
+        """Store a record under its id, once; returns the id."""
+        name = record_id(record)
+        path = self.records / f"{name}.json"
         if not path.exists():
-            write_json(path, value)
-        return record_id
+            write_json(path, record.content())
+        return name
 
-    def record(self, record_id: str) -> dict[str, Any]:
-        """A record by its id. Raises UserError where it is not what its id says."""
-        path = self.records / f"{record_id}.json"
-        record = read_json(path)
-        records.check_record(path, record)
+    def record(self, name: str, shown: Callable[[Any], Any] = lambda value: value) -> AnyRecord | None:
+        """The record of an id: see read_record."""
+        return read_record(self.records / f"{name}.json", shown)
+
+    def case(self, name: str) -> dict[str, Any]:
+        """The axes in the record of a case. Raises UserError as `record` does, and where it is of another kind."""
+        return self._record_of(name, CaseRecord).root
+
+    def environment(self, name: str) -> EnvironmentRecord:
+        """The record of an environment. Raises UserError as `case` does."""
+        return self._record_of(name, EnvironmentRecord)
+
+    def _record_of(self, name: str, model: type[T]) -> T:
+        record = self.record(name)
+        if not isinstance(record, model):
+            raise UserError(f"{self.records / name}.json: it is a record of another kind; {REMEDY}")
         return record
 
     def record_files(self) -> list[Path]:
         """The files of all records. Raises UserError where something else lies there."""
         return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
 
-    def partial(self, trial_id: TrialId) -> Path:
-        """A fresh directory to write a trial into, not yet part of the run. Raises UserError for no trial's name."""
-        if not run_files.attempt_of(str(trial_id)):
-            raise UserError(f"{self.trials}/{trial_id}: it has not the name of a trial: start a new run")
-        path = self.trials / f"{_PARTIAL}{trial_id}"
-        shutil.rmtree(path, ignore_errors=True)
-        path.mkdir()
-        return path
-
-    def commit(self, partial: Path, trial: dict[str, Any]) -> Path:
-        """Make a partial trial part of the run: all on the disk, then trial.json, then the directory's own name."""
-        for file in partial.iterdir():
-            sync(file)
-        sync(partial)
-        write_json(partial / "trial.json", trial)
-        return self._name(partial)
-
-    def settle(self) -> None:
-        """Complete what a killed runner had committed: trials that have their trial.json, but not yet their name."""
-        for _, partial in self.left_behind():
-            if (partial / "trial.json").exists():
-                self._name(partial)
-
-    def _name(self, partial: Path) -> Path:
-        final = self.trials / partial.name.removeprefix(_PARTIAL)
-        partial.rename(final)
-        sync(self.trials)
-        return final
-
-    def left_behind(self) -> Iterator[tuple[TrialId, Path]]:
-        """Trial id and partial directory of trials a killed runner was writing."""
-        for name, is_folder in entries(self.trials):
-            trial_id = run_files.attempt_of(name.removeprefix(_PARTIAL))
-            if name.startswith(_PARTIAL) and is_folder and trial_id:
-                yield trial_id, self.trials / name
-
-    def finished(self, read: run_files.Read = read_json) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Every trial of the run, all attempts, in the order of their ids. Raises UserError for what is none."""
-        return run_files.read_trials(self.finished_folders(), read)
-
     def finished_folders(self) -> list[Path]:
-        """The directories of these trials. Raises UserError where something else lies there."""
-        found = [one for one in entries(self.trials) if not one[0].startswith(".")]
-        for name, is_folder in found:
-            if not is_folder:
-                raise UserError(f"{self.trials / name}: no folder of a trial, but a link or a file: remove it")
-        run_files.check_attempts(self.trials, [name for name, _ in found])
-        return [self.trials / name for name, _ in found]
+        """The folder of every trial. Raises UserError where something else lies among them."""
+        return trial_folders.finished(self.trials)
+
+    def finished(self) -> Iterator[tuple[Path, TrialRecord]]:
+        """Every trial of the run, all attempts, in the order of their names: its folder, and its record.
+
+        Raises UserError where something is no trial.
+        """
+        for folder, trial, _ in trial_folders.read(self.finished_folders()):
+            yield folder, trial
 
     def gather(self, words: Vocabulary) -> None:
-        """Rebuild the run's tables from its trials; their axes are described by the vocabulary of a checkout."""
+        """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases."""
         trials = list(self.finished())
-        record = cache(self.record)
-        cases = [record(trial["case_record"]) for _, trial in trials]
-        columns = schema.of_trials(words.of(cases).axes)
-        names = [column.name for column in columns]
+        case_of = cache(self.case)
+        cases = [case_of(trial.case_record) for _, trial in trials]
+        axes = words.of(cases).axes
+        columns = schema.of_trials(axes)
         with replacing(self.path / "trials.csv") as file:
-            rows = csv.DictWriter(file, names, extrasaction="ignore", lineterminator="\n")
-            rows.writeheader()
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow([column.name for column in columns])
             for (_, trial), case in zip(trials, cases, strict=True):
-                row = {**trial, **case}
-                rows.writerow({name: csv_value(row.get(name)) for name in names})
+                values = [getattr(trial, column.name) for column in schema.TRIALS]
+                rows.writerow(map(schema.csv_value, [*values, *map(case.get, axes)]))
         for table in schema.OF_A_TRIAL:
             with replacing(self.path / f"{table}.csv") as file:
-                _concatenate(table, (path for path, _ in trials), file)
+                _concatenate(table, (folder for folder, _ in trials), file)
         tables = {"trials": columns, **schema.OF_A_TRIAL}
         write_json(self.path / "datapackage.json", schema.data_package(self.id.lower(), tables))
 
@@ -205,46 +175,22 @@ def known_runs(results: Path) -> dict[str, Path]:
     return {path.name: path for path in folders if os.path.lexists(path / "run.json")}
 
 
-def sealed(run: dict[str, Any]) -> dict[str, Any]:
+def new_run_id(now: time.struct_time, name: str) -> str:
+    """The id of a run that begins now; ids are in the order of time."""
+    return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name}"
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The content of a run.json with the seal of this user. Raises UserError where this user can have no key."""
-    return {**run, _MAC: seals.seal(_content(run), _SEALED)}
+    return {**content, "mac": seals.seal(_without_seal(content), _SEALED)}
 
 
-def _content(run: dict[str, Any]) -> bytes:
-    return toml.canonical_json({name: value for name, value in run.items() if name != _MAC}).encode()
-
-
-def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
-    """A writer for one trial's part of a table (the gathered table adds the trial_id)."""
-    columns = [name for name in schema.names(table) if name != "trial_id"]
-    writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
-    writer.writeheader()
-    return writer
-
-
-def csv_value(value: Any) -> Any:
-    """As tables hold it: nothing for None, true and false in lower case, floats to twelve significant digits.
-
-    Twelve keep the millijoules of an energy counter that has run for a year. A carriage return ends a row for some
-    readers, and Python's writer does not quote it: a line's end is one newline.
-    """
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, float):
-        return float(f"{value:.12g}")
-    if isinstance(value, str):
-        return value.replace("\r\n", "\n").replace("\r", "\n")
-    return "" if value is None else value
-
-
-def exact(value: Any) -> Any:
-    """Floats with every digit that tells them from their neighbours; the rest as in every table of ours."""
-    value = value.item() if hasattr(value, "item") else value
-    return repr(float(value)) if isinstance(value, float) else csv_value(value)
+def _without_seal(content: Mapping[str, Any]) -> bytes:
+    return toml.canonical_json({name: value for name, value in content.items() if name != "mac"}).encode()
 
 
 def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
-    """Every trial's part of a table under one header, with the trial's id in front; a row at a time."""
+    """Write every trial's part of a table under one header, a row at a time; the trial's id is the first column."""
     rows = csv.DictWriter(file, schema.names(table), restval="", extrasaction="ignore", lineterminator="\n")
     rows.writeheader()
     for trial in trials:

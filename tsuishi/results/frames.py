@@ -1,24 +1,28 @@
-"""Runs as pandas frames: what was recorded, and what became of everything that was planned."""
+"""Runs as pandas frames: their trials and tables, and what became of everything that was planned."""
 
 from collections import namedtuple
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tsuishi.base.language import mark
-from tsuishi.base.statuses import MISSING, OK
-from tsuishi.results.tables import frame, refuse_wrong_rows, typed
-from tsuishi.results.reader import Read, RunContents, recorded
-from tsuishi.results import schema
-from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.base.printable import visible
+from tsuishi.base.statuses import MISSING, OK
+from tsuishi.results import schema
+from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.reader import Read, contents
+from tsuishi.results.records import Axes, EnvironmentRecord, MachineRecord, TrialRecord
+from tsuishi.results.run_record import RunRecord
+from tsuishi.results.tables import frame, refuse_wrong_rows, typed
+from tsuishi.specs.vocabulary import Vocabulary
 
-# What an estimate belongs to. `column` is the environment, or what tells two of one name apart.
+# What an estimate belongs to. `column` is the label of the environment: its name, or more where two have one name.
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
 _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
@@ -26,7 +30,9 @@ _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `inv
 
 @dataclass(frozen=True)
 class Results:
-    """One or several runs. `trials` has a `run_id`; `details` holds each trial.json.
+    """One or several runs. `trials` has a `run_id`; `records` holds the trial.json of each, by run and trial id.
+
+    Records of environments and machines, and names of workloads, are by record id.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -34,9 +40,11 @@ class Results:
 
     words: Vocabulary
     axes: dict[str, dict[str, Any]]
-    runs: dict[str, dict[str, Any]]
-    records: dict[str, dict[str, Any]]
-    details: dict[tuple[str, str], dict[str, Any]]
+    runs: dict[str, RunRecord]
+    environments: dict[str, EnvironmentRecord]
+    machines: dict[str, MachineRecord]
+    workloads: dict[str, str]
+    records: dict[tuple[str, str], TrialRecord]
     trials: pd.DataFrame
     samples: pd.DataFrame
     metrics: pd.DataFrame
@@ -44,8 +52,8 @@ class Results:
 
     @cached_property
     def counting(self) -> pd.DataFrame:
-        """The trials that count: see last_attempts."""
-        return last_attempts(self.trials)
+        """The trials that count: see last_rows."""
+        return last_rows(self.trials)
 
     def telemetry_of(self, trial: int) -> pd.DataFrame:
         """The rows of one trial, which lie together."""
@@ -53,38 +61,62 @@ class Results:
         return self.telemetry.iloc[begin:end]
 
 
-def read_runs(runs: Sequence[RunDirectory], words: Vocabulary, read: Read = recorded) -> Results:
-    """Everything a report rests on, its axes and quantities described by the vocabulary of a checkout.
+def read_runs(runs: Sequence[RunDirectory], words: Vocabulary, read: Read = contents) -> Results:
+    """The contents of runs as frames. words: describes axes and quantities.
 
-    Raises UserError for what is unreadable, of a wrong type, or cannot have been.
+    Raises UserError for a file that is unreadable or has impossible values.
     """
-    found = read(runs)
-    completed = words.completed(_cases(found))
+    files = read(runs)
+    run_ids = [run_id for run_id, _ in files.trials]
+    records = [TrialRecord.model_validate_json(text) for _, text in files.trials]
+    run_records = {run_id: RunRecord.model_validate_json(text) for run_id, text in files.runs.items()}
+    completed = words.completed(_cases(run_records.values(), records, files.cases))
     words = words.of(completed.values())
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
-    rows = [{"run_id": run_id, **seen, **axes.get(seen["case_id"], {})} for run_id, _, seen in found.trials]
-    details = {(run_id, trial_id): seen for run_id, trial_id, seen in found.trials}
-    trials = _label_columns(typed("trials", schema.of_trials(words.axes), rows, "run_id"), found.records)
+    trials = _label_columns(_trials(run_ids, records, words, axes), files.environments)
     paths = {visible(run.id): run.path / "trials" for run in runs}
 
     def folder(trial: int) -> Path:
-        run_id, trial_id, _ = found.trials[trial]
-        return paths[run_id] / trial_id
+        return paths[run_ids[trial]] / records[trial].trial_id
 
-    tables = {table: frame(table, text, folder) for table, text in found.tables.items()}
+    tables = {table: frame(table, text, folder) for table, text in files.tables.items()}
     refuse_wrong_rows(tables, trials["status"].eq(OK).to_numpy(bool), folder)
-    return Results(words, axes, found.runs, found.records, details, trials, **tables)
+    return Results(
+        words,
+        axes,
+        run_records,
+        files.environments,
+        files.machines,
+        files.workloads,
+        {(run_id, trial.trial_id): trial for run_id, trial in zip(run_ids, records, strict=True)},
+        trials,
+        **tables,
+    )
 
 
-def _cases(found: RunContents) -> dict[str, dict[str, Any]]:
-    """The axes of every case that was tried or planned, by its id; of a case whose record is lost there are none."""
-    planned = {one["case_id"]: one["case"] for run in found.runs.values() for one in run.get("plan", [])}
-    tried = {seen["case_id"]: found.records.get(seen["case_record"]) for _, _, seen in found.trials}
-    return {**planned, **{case_id: case for case_id, case in tried.items() if case is not None}}
+def _cases(runs: Iterable[RunRecord], trials: Iterable[TrialRecord], cases: Mapping[str, Axes]) -> dict[str, Axes]:
+    """The axes of every case that was tried or planned, by its id; a case whose record is lost has none.
+
+    cases: by record id.
+    """
+    planned = {entry.case_id: entry.case for run in runs for entry in run.plan}
+    tried = {trial.case_id: cases[trial.case_record] for trial in trials if trial.case_record in cases}
+    return {**planned, **tried}
 
 
-def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> pd.DataFrame:
-    """Adds `column`: the environment, and where that is not one thing, its realised id and its machine too.
+def _trials(
+    run_ids: Sequence[str], records: Sequence[TrialRecord], words: Vocabulary, axes: Mapping[str, dict[str, Any]]
+) -> pd.DataFrame:
+    """A row per trial: the fields of its record, and the axes of its case. axes: by case id."""
+    cases = [axes.get(trial.case_id, {}) for trial in records]
+    values = {column.name: list(map(attrgetter(column.name), records)) for column in schema.TRIALS}
+    values |= {axis: [case.get(axis) for case in cases] for axis in words.axes}
+    frame = pd.DataFrame({"run_id": pd.Series(run_ids, dtype="object")})
+    return frame.join(typed("trials", schema.of_trials(words.axes), values))
+
+
+def _label_columns(trials: pd.DataFrame, environments: Mapping[str, EnvironmentRecord]) -> pd.DataFrame:
+    """Adds `column`: the environment, with realised id and machine where runs have several of one name.
 
     A trial that never started may lack its records; it stands with the others of its environment.
     """
@@ -98,7 +130,7 @@ def _label_columns(trials: pd.DataFrame, records: dict[str, dict[str, Any]]) -> 
     for environment, record, machine in trials[told_by].drop_duplicates().itertuples(index=False):
         label = environment
         if several[environment]:
-            realised_id = str(records.get(record, {}).get("realised_id", record))
+            realised_id = (environments[record].realised_id if record in environments else None) or record
             label += f" ({realised_id.removeprefix('sha256:')[:19]})"
         if len(machines) > 1 and machine:
             label += f" on machine {machines.index(machine) + 1}"
@@ -130,15 +162,8 @@ def is_nothing(value: Any) -> bool:
     return value is None or value is pd.NA or value != value
 
 
-def last_attempts(trials: pd.DataFrame) -> pd.DataFrame:
-    """The trials that count: of every case, environment and repetition of a run, the last attempt."""
-    ordered = trials.sort_values(["run_id", "trial_id", "attempt"], kind="stable")
-    last = ordered.groupby(["run_id", "case_id", "environment", "repetition"])["attempt"].transform("max")
-    return ordered[ordered["attempt"] == last]
-
-
 def outcomes(results: Results) -> pd.DataFrame:
-    """One row per planned or tried repetition: what became of it. `missing`: planned, and there is nothing.
+    """A row per repetition that was planned or tried, with what became of it; `missing`: it was never tried.
 
     Columns: run_id, suite, protocol, case_id, axes (dict), environment, column, repetition, trial_id, status, reason.
     """
@@ -151,11 +176,13 @@ def outcomes(results: Results) -> pd.DataFrame:
         tried.add((row["run_id"], row["case_id"], row["environment"], row["repetition"]))
     columns = {(row["run_id"], row["environment"]): row["column"] for row in rows}
     for run_id, run in results.runs.items():
-        for planned in run.get("plan", []):
-            environment, case = planned["environment"], results.axes[planned["case_id"]]
-            if (run_id, planned["case_id"], environment, planned["repetition"]) not in tried:
-                label = columns.get((run_id, environment), environment)
-                row = {"trial_id": planned["trial"], "status": MISSING, "reason": _WHY_MISSING, "column": label}
-                rows.append({**case, **planned, **row, "run_id": run_id, "axes": case})
+        for planned in run.plan:
+            key = (run_id, planned.case_id, planned.environment, planned.repetition)
+            if key not in tried:
+                label = columns.get((run_id, planned.environment), planned.environment)
+                row = dict(zip(("run_id", "case_id", "environment", "repetition"), key, strict=True))
+                row |= {"trial_id": planned.trial, "status": MISSING, "reason": _WHY_MISSING, "column": label}
+                case = results.axes[planned.case_id]
+                rows.append({**case, **row, "axes": case})
     frame = pd.DataFrame(rows, columns=names)
     return frame.sort_values(["suite", "case_id", "column", "run_id", "repetition"], kind="stable", ignore_index=True)

@@ -1,28 +1,31 @@
-"""What runs recorded: their files, read; every string made fit to print, so nothing after this needs to ask.
+"""The files of runs, read: every record is held to its type, and every string is made fit to print.
 
-A run has thousands of small files. What is plain ASCII, as nearly all of it is, is recognised as a whole and passed on
-as it is; the rest is looked at character by character. Nothing heavy is imported here: `ahead` reads in a process of
-its own while the process that asked still imports pandas.
+A run has thousands of small files. Nearly all of them are plain ASCII, which is recognised for a whole file at once;
+only the others are looked at character by character. Nothing heavy is imported here: `ahead` reads in a process of its
+own while the process that asked still imports pandas.
 """
 
 import csv
 import gc
 import hashlib
 import io
+import json
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tsuishi.results import schema
 from tsuishi.base import processes
 from tsuishi.base.errors import UserError
-from tsuishi.base.files import MOST_JSON_BYTES, entries, parse_json, read_bytes
+from tsuishi.base.files import entries, parse_json, read_bytes
 from tsuishi.base.printable import visible
+from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.record_files import read_text
+from tsuishi.results.records import Axes, CaseRecord, EnvironmentRecord, MachineRecord, WorkloadRecord
 
 # The column of a trial's number, where a table has many rows of a trial.
 TRIAL = "trial"
@@ -35,45 +38,58 @@ _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 
 
 class RunContents(NamedTuple):
-    """Every run.json by run id, every record by its id, and every trial: run id, trial id and trial.json.
+    """What the files of runs hold: every run.json as text, by run id; environments, machines, cases, and names
+    of workloads, by record id.
 
-    `tables`: samples, metrics and telemetry of all trials as CSV; in front of a row its trial's place in `trials`.
+    `trials`: of every trial the id of its run, and its trial.json as text. `tables`: samples, metrics and telemetry of
+    all trials as CSV; the first column is the trial's place in `trials`. Texts pass between processes at no cost.
     """
 
-    runs: dict[str, dict[str, Any]]
-    records: dict[str, dict[str, Any]]
-    trials: list[tuple[str, str, dict[str, Any]]]
+    runs: dict[str, bytes]
+    environments: dict[str, EnvironmentRecord]
+    machines: dict[str, MachineRecord]
+    cases: dict[str, Axes]
+    workloads: dict[str, str]
+    trials: list[tuple[str, bytes]]
     tables: dict[str, bytes]
 
 
-# What reads runs, here or elsewhere.
+# What reads runs, in this process or in another.
 Read = Callable[[Sequence[RunDirectory]], RunContents]
 
 
-def recorded(runs: Sequence[RunDirectory]) -> RunContents:
-    """What these runs recorded.
+def contents(runs: Sequence[RunDirectory]) -> RunContents:
+    """What the files of these runs hold, each held to its type.
 
-    Read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where a file is
-    unreadable.
+    Tables are read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where
+    a file is unreadable or not what it should be.
     """
-    records: dict[str, dict[str, Any]] = {}
-    trials: list[tuple[str, str, dict[str, Any]]] = []
+    found = RunContents({}, {}, {}, {}, {}, [], {})
     parts = {table: Parts(table) for table in schema.OF_A_TRIAL}
     for run in runs:
         for path in run.record_files():
-            # What is made visible has another hash.
-            records[path.stem] = visible(run.record(path.stem))
-        for folder, trial in run.finished(read_visible):
+            match run.record(path.stem, visible):
+                case EnvironmentRecord() as environment:
+                    found.environments[path.stem] = environment
+                case MachineRecord() as machine:
+                    found.machines[path.stem] = machine
+                case WorkloadRecord(workload=workload):
+                    found.workloads[path.stem] = workload or ""
+                case CaseRecord(root=axes):
+                    found.cases[path.stem] = axes
+        for folder, trial, text in trial_folders.read(run.finished_folders(), read_visible):
             for part in parts.values():
-                part.add(len(trials), folder, trial.get("tables"))
-            trials.append((visible(run.id), visible(folder.name), trial))
-    texts = {table: part.text() for table, part in parts.items()}
-    return RunContents({visible(run.id): run.run(read_visible) for run in runs}, records, trials, texts)
+                part.add(len(found.trials), folder, trial.tables)
+            found.trials.append((visible(run.id), text))
+        found.runs[visible(run.id)] = text = read_visible(run.path / "run.json")
+        run.run(text)
+    found.tables.update({table: part.text() for table, part in parts.items()})
+    return found
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none worth it, and to look for them takes a third of the time."""
+    """Switch the collector of cycles off meanwhile: it finds next to none, and takes a third of the time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -85,10 +101,10 @@ def uncollected() -> Iterator[None]:
 
 @contextmanager
 def ahead(runs: Sequence[RunDirectory]) -> Iterator[Read]:
-    """Reading begun: runs of many trials are read by a process that starts at once, and the others when it is asked.
+    """Begin to read at once: runs of many trials are read by another process, the others when `read` is called.
 
-    What is given takes the same runs, and raises what `recorded` does. Meant for the main thing that a process does:
-    what is imported meanwhile is never looked through for cycles, which takes a third of a second in all.
+    Gives a `read` that takes the same runs, and raises what `contents` does. Meant for a process that does nothing
+    else: modules that are imported meanwhile are never searched for cycles, which would take a third of a second.
     """
     with uncollected(), _begun(runs) as read:
         yield read
@@ -98,7 +114,7 @@ def ahead(runs: Sequence[RunDirectory]) -> Iterator[Read]:
 @contextmanager
 def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
     if sum(len(entries(run.trials)) for run in runs) < MANY_TRIALS:
-        yield recorded
+        yield contents
         return
     paths = [str(run.path.absolute()) for run in runs]
     with processes.start("tsuishi.results.reader", *paths, stdout=subprocess.PIPE) as process:
@@ -108,11 +124,12 @@ def _begun(runs: Sequence[RunDirectory]) -> Iterator[Read]:
             process.kill()
 
 
-def read_visible(path: Path | str) -> dict[str, Any]:
-    """A JSON object, made visible. Raises UserError where it cannot be read."""
-    text = read_bytes(path, MOST_JSON_BYTES)
-    value = parse_json(path, text)
-    return visible(value) if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text) else value
+def read_visible(path: Path | str) -> bytes:
+    """The JSON text in a file, made visible. Raises UserError where the file cannot be read, or is odd and no JSON."""
+    text = read_text(path)
+    if text.translate(None, _PRINTABLE) or _ODD_ESCAPE.search(text):
+        return json.dumps(visible(parse_json(path, text))).encode()
+    return text
 
 
 class Parts:
@@ -125,11 +142,11 @@ class Parts:
         self._head = f"{','.join(self._columns)}\n".encode()
         self._rows: list[bytes] = []
 
-    def add(self, trial: int, folder: Path, digests: Any = None) -> None:
-        """Read a trial's part; a trial that wrote none has no rows.
+    def add(self, trial: int, folder: Path, digests: Mapping[str, str] | None = None) -> None:
+        """Read the part of a trial; a trial that wrote none has no rows.
 
-        `digests`: the SHA-256 of its tables by their names, as its trial.json has them; None in trials of old that
-        have none. Raises UserError where the part is not the one that was written.
+        digests: the SHA-256 of the trial's tables by their names, as its trial.json has them; None where an earlier
+        tsuishi wrote none. Raises UserError where the part is not the one that was written.
         """
         # Not a Path, which takes as long as reading a small file.
         path = f"{folder}/{self._file}"
@@ -138,9 +155,9 @@ class Parts:
         except UserError as error:
             if not isinstance(error.__cause__, FileNotFoundError):
                 raise
-            self._hold(path, digests, None)
+            self._check(path, digests, None)
             return
-        self._hold(path, digests, part)
+        self._check(path, digests, part)
         plain = part.startswith(self._head) and part.endswith(b"\n") and not part.translate(None, _PRINTABLE)
         if not plain or b'"' in part or b"\n\n" in part:
             self._rows.append(self._rewritten(path, trial, part))
@@ -149,12 +166,12 @@ class Parts:
             rows, number = part[len(self._head) : -1], b"%d," % trial
             self._rows.append(number + rows.replace(b"\n", b"\n" + number) + b"\n")
 
-    def _hold(self, path: str, digests: Any, part: bytes | None) -> None:
-        """Raise UserError where a part is not what its trial wrote down."""
+    def _check(self, path: str, digests: Mapping[str, str] | None, part: bytes | None) -> None:
+        """Raise UserError where a part is not the one whose digest its trial wrote down."""
         if digests is None:
             return
-        found = None if part is None else hashlib.sha256(part).hexdigest()
-        if not isinstance(digests, dict) or digests.get(self._table) != found:
+        digest = None if part is None else hashlib.sha256(part).hexdigest()
+        if digests.get(self._table) != digest:
             what = "is missing" if part is None else "was changed"
             raise UserError(f"{path}: {what} since its trial wrote it: restore it, or remove the trial's folder")
 
@@ -176,10 +193,10 @@ class Parts:
 
 
 def _serve(paths: Sequence[str]) -> None:
-    """Answer with what the runs recorded."""
+    """Answer with the contents of the runs at these paths."""
     gc.disable()
     try:
-        processes.reply(recorded([RunDirectory(Path(path)) for path in paths]))
+        processes.reply(contents([RunDirectory(Path(path)) for path in paths]))
     except UserError as error:
         processes.reply(error)
 

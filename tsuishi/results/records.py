@@ -1,95 +1,144 @@
-"""What the records of a run hold, typed: its environments and machines, as far as anything reads them again.
+"""The records that trials leave, typed: of the trial, its environment, its machine and its workload.
 
-A run may come from anybody: whatever is read of it is held to types first. Keys that nobody knows are kept and ignored.
+A run may come from anybody: every record is checked against its type when it is read.
 """
 
-import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, RootModel, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, RootModel
 
 from tsuishi.base import toml
-from tsuishi.base.errors import UserError
+from tsuishi.base.statuses import RECORDED
+from tsuishi.results.facts import MOST, Facts, Phase, Record, Seconds
 from tsuishi.specs import axes
-from tsuishi.specs.case import PROTOCOL, SUITE, case_id
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.trial_id import Name, TrialId
 
-# The largest whole number that JSON, pandas and JavaScript hold alike; beyond any count, size or time.
-MOST = 1 << 53
-REMEDY = "copy the run again, or remove what is wrong"
+# A finding is final; the others are run again, as a new attempt, by --resume.
+
 Ordinal = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
-Amount = Annotated[float, Field(ge=0, le=MOST)]
-Scalar = str | bool | Annotated[int, Field(ge=-MOST, le=MOST)] | float | None
+Number = Annotated[int | float, Field(ge=0, le=MOST)]
+Value = str | bool | Annotated[int, Field(ge=-MOST, le=MOST)] | float | None
+Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 
 
-class Recorded(BaseModel):
-    """Base of what a run holds."""
+def _lengths_are_numbers(settings: dict[str, Value]) -> dict[str, Value]:
+    for name in ("epochs", "train_images", "stop_at"):
+        value = settings.get(name, 0)
+        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise ValueError(f"{name} is not a number of 0 or more")
+    return settings
 
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True, allow_inf_nan=False)
+
+# How a workload times a case, by the names of specs/suite.py; a report compares these lengths with those of a source.
+TimingSettings = Annotated[dict[str, Value], AfterValidator(_lengths_are_numbers)]
 
 
-class Base(Recorded):
+class BaseRecord(Record):
+    """The image that an environment is built on: as it was asked for, and as it was got."""
+
     reference: str | None = None
     used: str | None = None
     digest: str | None = None
     image_id: str | None = None
 
 
-class Image(Recorded):
+class Image(Record):
+    """The image of an environment. `layers`: the digests of what is in it."""
+
     id: str | None = None
+    tag: str | None = None
     size_bytes: Count | None = None
+    layers: list[str] | None = None
+    created: str | None = None
+    labels: dict[str, str] | None = None
 
 
-class Substitution(Recorded):
+class Substitution(Record):
+    """Something that was used in the place of what was asked for."""
+
     asked: str
     used: str
 
 
-class EnvironmentRecord(Recorded):
-    """records/environment-<id>.json."""
+class EnvironmentRecord(Record):
+    """records/environment-<id>.json: an environment as it was asked for, as it was got, and as it reports itself.
+
+    `sandbox` and `variables` are of environments without containers; `image` and `sbom` (CycloneDX) of images.
+    """
+
+    kind: ClassVar = "environment"
 
     name: str
-    title: Scalar = None
+    title: str | None = None
+    framework: str | None = None
+    pinned: bool | None = None
+    spec_id: str | None = None
     realised_id: str | None = None
-    spec_id: Scalar = None
-    lock_sha256: Scalar = None
-    engine: Scalar = None
-    engine_version: Scalar = None
-    base: Base | None = None
-    image: Image | None = None
+    lock_sha256: str | None = None
+    engine: str | None = None
+    engine_version: str | None = None
+    base: BaseRecord | None = None
     substitutions: list[Substitution] | None = None
-    python: Scalar = None
-    cuda: Scalar = None
-    cudnn: Scalar = None
-    versions: dict[str, Scalar] | None = None
-    packages: dict[str, Scalar] | None = None
+    image: Image | None = None
     sandbox: str | None = None
     variables: list[str] | None = None
+    python: str | None = None
+    versions: dict[str, str] | None = None
+    cuda: str | None = None
+    cudnn: str | None = None
+    cuda_usable: bool = False
+    packages: dict[str, str] | None = None
+    sbom: dict[str, Any] | None = None
+    command_prefix: list[str] | None = None
 
 
-class Processor(Recorded):
+class Processor(Record):
+    """The CPU of a machine. `usable`: the logical cores that this process may use."""
+
     model: str | None = None
     logical: Count | None = None
     physical: Count | None = None
+    usable: Count | None = None
 
 
-class GpuRecord(Recorded):
-    name: str
+class GpuRecord(Record):
+    """A GPU of a machine: see Nvml.describe."""
+
     index: Count | None = None
-    memory_mib: Amount | None = None
+    name: str
+    uuid: str | None = None
+    compute_capability: str | None = None
+    memory_mib: Number | None = None
+    power_limit_w: Number | None = None
+    sm_clock_max_mhz: Number | None = None
+    memory_clock_max_mhz: Number | None = None
+    display_active: bool | None = None
 
 
-class MachineRecord(Recorded):
-    """records/machine-<id>.json."""
+class MachineRecord(Record):
+    """records/machine-<id>.json: a machine, without anything that names it or its user."""
+
+    kind: ClassVar = "machine"
 
     cpu: Processor | None = None
-    memory_mib: Amount | None = None
-    os: Scalar = None
-    kernel: Scalar = None
-    driver: Scalar = None
+    memory_mib: Number | None = None
+    architecture: str | None = None
+    kernel: str | None = None
+    os: str | None = None
+    driver: str | None = None
     gpus: list[GpuRecord] | None = None
+    wsl: bool | None = None
+
+
+class WorkloadRecord(Record):
+    """records/workload-<id>.json: the code that a trial ran. `files`: SHA-256 by path."""
+
+    kind: ClassVar = "workload"
+
+    workload: str | None = None
+    files: dict[str, str] | None = None
 
 
 def _axis(name: str) -> str:
@@ -107,41 +156,88 @@ def _of_a_suite(case: dict[str, str | int]) -> dict[str, str | int]:
 
 _Axis = Annotated[str, Field(pattern=axes.NAME), AfterValidator(_axis)]
 # The axes of a case in canonical order, also such as no file here describes: a run may come from anybody.
-CaseAxes = Annotated[dict[_Axis, str | Ordinal], Field(max_length=100), AfterValidator(_of_a_suite)]
+Axes = Annotated[dict[_Axis, str | Ordinal], Field(max_length=100), AfterValidator(_of_a_suite)]
 
 
-class CaseRecord(RootModel[CaseAxes]):
-    """records/case-<id>.json."""
+class CaseRecord(RootModel[Axes]):
+    """records/case-<id>.json: the axes that are the identity of a case."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
+    kind: ClassVar = "case"
 
-_RECORDS: dict[str, type[BaseModel]] = {
-    "case": CaseRecord,
-    "environment": EnvironmentRecord,
-    "machine": MachineRecord,
+    def content(self) -> dict[str, str | int]:
+        """The record as JSON."""
+        return self.root
+
+
+class DataRecord(Record):
+    """A data set, by its file's name and content."""
+
+    file: str
+    sha256: str
+
+
+def _status(text: str) -> str:
+    if text not in RECORDED:
+        raise ValueError(f"no status; known: {', '.join(RECORDED)}")
+    return text
+
+
+class TrialRecord(Record, extra="ignore"):
+    """trial.json: everything about a trial that is not in its tables. `tables`: the SHA-256 of each.
+
+    `command` runs the case once more inside its environment; `asked` is the command by which the environment said that
+    it cannot run the case.
+    """
+
+    trial_id: Name
+    case_id: Hash
+    case_record: Annotated[str, Field(pattern=r"^case-[0-9a-f]{12}$")]
+    environment: Name
+    environment_record: Annotated[str, Field(pattern=r"^(environment-[0-9a-f]{12})?$")] | None = None
+    machine_record: Annotated[str, Field(pattern=r"^(machine-[0-9a-f]{12})?$")] | None = None
+    workload_record: Annotated[str, Field(pattern=r"^(workload-[0-9a-f]{12})?$")] | None = None
+    framework: str | None = None
+    device: str | None = None
+    repetition: Ordinal
+    attempt: Annotated[int, Field(ge=1, le=10_000)]
+    status: Annotated[str, AfterValidator(_status)]
+    reason: str | None = None
+    exit_code: Annotated[int, Field(ge=-MOST, le=MOST)] | None = None
+    simulated: bool | None = None
+    synthetic: bool | None = None
+    forced: str | None = None
+    started_at: str | None = None
+    duration_s: Seconds | None = None
+    startup_s: Seconds | None = None
+    energy_j: Annotated[float, Field(ge=0, le=MOST)] | None = None
+    energy_source: str | None = None
+    peak_process_memory_mib: Annotated[float, Field(ge=0, le=MOST)] | None = None
+    events_garbled: Count | None = None
+    events_missing: Count | None = None
+    phases: list[Phase] | None = None
+    reported: Facts | None = None
+    settings: TimingSettings | None = None
+    timeout_s: Value = None
+    data: DataRecord | None = None
+    tables: dict[str, str] | None = None
+    command: list[str] | None = None
+    asked: list[str] | None = None
+
+    @property
+    def id(self) -> TrialId:
+        """The id of the trial. Slugs and environments may have dots: here it is known where one ends."""
+        ending = str(TrialId("", self.environment, self.repetition, self.attempt))
+        return TrialId(self.trial_id.removesuffix(ending), self.environment, self.repetition, self.attempt)
+
+
+AnyRecord = CaseRecord | EnvironmentRecord | MachineRecord | WorkloadRecord
+RECORDS: dict[str, type[AnyRecord]] = {
+    record.kind: record for record in (CaseRecord, EnvironmentRecord, MachineRecord, WorkloadRecord)
 }
 
 
-def check_record(path: Path, record: Mapping[str, Any]) -> None:
-    """Raise UserError where a record is not what its name says: its kind, and the hash of its content."""
-    kind, _, found = path.stem.rpartition("-")
-    if not re.fullmatch(r"[a-z]+", kind, re.ASCII) or found != toml.digest(record):
-        raise UserError(f"{path}: its content is not that of its name; {REMEDY}")
-    try:
-        if kind in _RECORDS:
-            _RECORDS[kind].model_validate(record)
-    except (ValidationError, ValueError) as error:
-        raise wrong(path, error, _RECORDS.get(kind, BaseModel)) from error
-
-
-def check_case(known_as: str, axes: Mapping[str, Any]) -> None:
-    """Raise ValueError where a case is not the one of that id."""
-    if case_id(axes) != known_as:
-        raise ValueError(f"the case {known_as} has another content")
-
-
-def wrong(path: Path | str, error: ValidationError | ValueError, model: type[BaseModel]) -> UserError:
-    """The error for a file of a run that is not what it should be."""
-    said = toml.explain(error, model) if isinstance(error, ValidationError) else str(error)
-    return UserError(f"{path}: {said}; {REMEDY}")
+def record_id(record: AnyRecord) -> str:
+    """The id of a record, `<kind>-<hash of its content>`: the same content has the same id everywhere."""
+    return f"{record.kind}-{toml.digest(record.content())}"

@@ -1,8 +1,12 @@
-"""The columns of a run's tables: names with units, types and meanings, as data. datapackage.json is made of this."""
+"""The tables of a run: columns with names, units, types and meanings, as data, and how a value is written in them.
 
+datapackage.json is made of this.
+"""
+
+import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import IO, Any, Literal
 
 from tsuishi.base.statuses import RECORDED
 from tsuishi.specs.axes import Axis
@@ -106,7 +110,7 @@ def of_trials(axes: Mapping[str, Axis]) -> tuple[Column, ...]:
 
 
 def data_package(name: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[str, object]:
-    """Frictionless Data Package description (v1 table schemas) of tables, a run's or a report's (report/parts/columns.py)."""
+    """Frictionless Data Package description (v1 table schemas) of tables, of a run or of a report."""
     return {
         "profile": "tabular-data-package",
         "name": name,
@@ -127,3 +131,32 @@ def data_package(name: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[st
             for table, columns in tables.items()
         ],
     }
+
+
+def csv_writer(table: str, file: IO[str]) -> "csv.DictWriter[str]":
+    """A writer for a trial's part of a table, which has no trial_id: the gathered table adds it."""
+    columns = [name for name in names(table) if name != "trial_id"]
+    writer = csv.DictWriter(file, columns, lineterminator="\n", restval="")
+    writer.writeheader()
+    return writer
+
+
+def csv_value(value: Any) -> Any:
+    """A value as tables hold it: nothing for None, true and false in lower case, floats to twelve significant digits.
+
+    Twelve keep the millijoules of an energy counter that has run for a year. A carriage return ends a row for some
+    readers, and Python's writer does not quote it: every end of a line is written as a newline.
+    """
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, str):
+        return value.replace("\r\n", "\n").replace("\r", "\n")
+    return "" if value is None else value
+
+
+def exact(value: Any) -> Any:
+    """A value of a report's table: a float has all its digits, everything else is as csv_value writes it."""
+    value = value.item() if hasattr(value, "item") else value
+    return repr(float(value)) if isinstance(value, float) else csv_value(value)

@@ -1,9 +1,9 @@
-"""What runs recorded (reader.py) as pandas frames, with the types the schema gives."""
+"""The tables of runs (reader.py) as pandas frames, with the types that the schema gives."""
 
 import csv
 import io
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -12,18 +12,18 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_numeric_dtype
 
+from tsuishi.base.errors import UserError
 from tsuishi.results import schema
 from tsuishi.results.reader import TRIAL
 from tsuishi.results.schema import Column
-from tsuishi.base.errors import UserError
 
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
 
 
 def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFrame:
-    """A table of many rows to a trial, with the trial's number (see Recorded.tables) and the schema's types.
+    """A table that has many rows of a trial, with the trial's number (see RunContents.tables) and the schema's types.
 
-    `folder`: of a trial, where its files are. Raises UserError for a value of another type, naming its file.
+    folder: gives the folder of a trial. Raises UserError, which names the file, for a value of another type.
     """
     types = {column.name: column.type for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"}
     numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
@@ -38,28 +38,28 @@ def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFram
         )
 
     try:
-        found = read("category")
-        # As categories at once, which takes half the time, texts that all look like numbers become such.
-        if any(is_numeric_dtype(found[name].cat.categories) for name in texts):
-            found = read("object")
+        rows = read("category")
+        # Categories are read in half the time, but texts that all look like numbers become numbers.
+        if any(is_numeric_dtype(rows[name].cat.categories) for name in texts):
+            rows = read("object")
         whole = [name for name in numbers if types[name] == "integer"]
-        return found.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
+        return rows.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
     except (TypeError, ValueError, OverflowError):
         # Slower, but it says which value is wrong.
-        rows = [{**row, TRIAL: int(row[TRIAL])} for row in csv.DictReader(io.StringIO(text.decode(), newline=""))]
-        for trial, own in itertools.groupby(rows, key=itemgetter(TRIAL)):
+        lines = [{**row, TRIAL: int(row[TRIAL])} for row in csv.DictReader(io.StringIO(text.decode(), newline=""))]
+        for trial, own in itertools.groupby(lines, key=itemgetter(TRIAL)):
             try:
-                typed(table, schema.OF_A_TRIAL[table], [*own], TRIAL)
+                _typed_rows(table, [*own])
             except UserError as error:
                 raise UserError(f"{folder(trial)}/{error}") from error
-        return typed(table, schema.OF_A_TRIAL[table], rows, TRIAL)
+        return _typed_rows(table, lines)
 
 
 def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder: Callable[[int], Path]) -> None:
-    """Raise UserError for a row that no workload can have sent, which names its file and how to go on.
+    """Raise UserError for a row that no workload can have sent; it names the file and says how to go on.
 
-    `ok`: of every trial, whether it ended well; the others, which may have been killed while they wrote, are not used.
-    `folder`: of a trial, where its files are.
+    ok: of every trial whether it ended well; the others may have been killed while they wrote, and are not checked.
+    folder: gives the folder of a trial.
     """
     used = {table: rows[ok[rows[TRIAL]]] for table, rows in tables.items()}
     for table, what, right in _checks(used):
@@ -73,7 +73,7 @@ def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder
 
 
 def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.ndarray]]:
-    """(table, what is wrong, of every row whether it is right)."""
+    """Every check: its table, what is wrong with a row that fails it, and of every row whether it passes."""
 
     def within(table: str, column: str, least: float) -> np.ndarray:
         values = tables[table][column].to_numpy("float64", na_value=np.nan)
@@ -89,17 +89,22 @@ def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.n
     yield "telemetry", "elapsed_s is not 0 or more", within("telemetry", "elapsed_s", 0)
 
 
-def typed(table: str, columns: Sequence[Column], rows: list[dict[str, Any]], key: str) -> pd.DataFrame:
-    """Rows as a frame of the column `key`, as it is, and the table's columns with their types; text is never NaN.
+def _typed_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """The rows of many trials as a typed frame, with the trial's number in place of its id."""
+    names = [name for name in schema.names(table) if name != "trial_id"]
+    frame = pd.DataFrame({TRIAL: pd.Series([row[TRIAL] for row in rows], dtype="int64")})
+    columns = [column for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"]
+    return frame.join(typed(table, columns, {name: [row.get(name) for row in rows] for name in names}))
 
-    There is no trial_id where `key` is the number of the trial. Raises UserError where a value is not of its type.
+
+def typed(table: str, columns: Iterable[Column], values_of: Mapping[str, Sequence[Any]]) -> pd.DataFrame:
+    """These columns of a table as a frame, with their types; a text is never NaN. values_of: by column.
+
+    Raises UserError where a value is not of its type.
     """
-    frame = pd.DataFrame({key: pd.Series([row[key] for row in rows], dtype="int64" if key == TRIAL else "object")})
+    frame = pd.DataFrame()
     for column in columns:
-        name, kind = column.name, column.type
-        if key == TRIAL and name == "trial_id":
-            continue
-        values = [row.get(name) for row in rows]
+        name, kind, values = column.name, column.type, values_of[column.name]
         try:
             if kind in ("integer", "number"):
                 known = [None if value == "" else value for value in values]

@@ -7,22 +7,22 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from tsuishi.base import exclusion
-from tsuishi.base.statuses import is_finding
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
+from tsuishi.results.attempts import statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
 from tsuishi.run.ledger import Learning, Ledger
 from tsuishi.run.progress import RunProgress, running
-from tsuishi.run.rounds import Findings, Rounds
+from tsuishi.run.rounds import Rounds
+from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
-from tsuishi.specs.trial_id import TrialId
 
 
 @dataclass(frozen=True)
@@ -54,17 +54,17 @@ class Measuring:
     ) -> None:
         """Rounds, as long as there is time. `left`: those of the plan that have no finding yet."""
         session, ledger = self.session, Ledger(self.run)
-        findings = Findings(self.run, session.words, self._is_judged, self._sources)
+        tally = Tally(self.run, session.words, self._is_judged, self._sources)
         ledger.begin(session.clock, self.expected_s)
         left_s = session.left_for_trials_s()
         session.screen.say(f"run {self.run.id}: {duration(max(0.0, left_s))} for trials, in {self.run.path}")
-        seed, begun = self.run.run()["seed"], []
+        seed, begun = self.run.run().seed, []
 
         def rounds(progress: RunProgress) -> Iterable[PlannedTrial]:
             def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
                 progress.more(ledger.add(questions, trials))
 
-            begun.append(Rounds(findings, matrix.first, asked, others, seed, session.left_for_trials_s, add))
+            begun.append(Rounds(tally, matrix.first, asked, others, seed, session.left_for_trials_s, add))
             return begun[0]
 
         try:
@@ -102,7 +102,7 @@ class Measuring:
                 runner.Runner(run, self.ready, *given).run(planned, trials(progress))
         finally:
             session.history.keep()
-        counts = runner.statuses(run, [TrialId.parse(entry["trial"]) for entry in run.run()["plan"]])
+        counts = statuses(run, [entry.id for entry in run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
 
@@ -140,11 +140,6 @@ def check_forced(
 
 def as_built(ready: Ready) -> Environment:
     """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
-    if ready.record["cuda_usable"] or ready.environment.pinned:
+    if ready.record.cuda_usable or ready.environment.pinned:
         return ready.environment
     return ready.environment.model_copy(update={"accelerators": ("cpu",)})
-
-
-def failed(run: RunDirectory) -> bool:
-    """Whether some trial's last attempt failed, timed out, or never came to an end."""
-    return any(not is_finding(trial["status"]) for trial in runner.last_attempts(run).values())

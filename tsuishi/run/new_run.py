@@ -3,7 +3,6 @@
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from tsuishi import __version__
 from tsuishi.base.checkout import git_state
@@ -12,10 +11,11 @@ from tsuishi.plan.lines import print_questions
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import describe_plan
-from tsuishi.results.directory import RunDirectory
-from tsuishi.run.ledger import recorded
+from tsuishi.results.directory import RunDirectory, new_run_id
+from tsuishi.results.records import DataRecord, Value
+from tsuishi.results.run_record import CheckoutState, LeftOut, RunRecord
 from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
 
 
@@ -49,33 +49,33 @@ def _create(
     session: Session, name: str, plan: Plan, outlined: Outline, checked: Mapping[str, Mapping[str, float]]
 ) -> RunDirectory:
     now, choice = time.gmtime(), session.choice
-    run_id = f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name or choice.profile}"
+    run_id = new_run_id(now, name or choice.profile)
     everything = session.clock.within_s is None
     return RunDirectory.create(
         session.settings.results / run_id,
-        {
-            "run_id": run_id,
-            "tsuishi_version": __version__,
-            "git": git_state(),
-            "created_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
-            "profile": choice.profile,
-            "seed": choice.seed,
-            "engine": session.settings.engine,
-            "arguments": _arguments(session),
-            "data": session.data_record,
+        RunRecord(
+            run_id=run_id,
+            tsuishi_version=__version__,
+            git=CheckoutState.model_validate(git_state()),
+            created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
+            profile=choice.profile,
+            seed=choice.seed,
+            engine=session.settings.engine,
+            arguments=_arguments(session),
+            data=DataRecord.model_validate(session.data_record) if session.data_record else None,
             # Named before anything is measured.
-            "questions": [recorded(question) for question in outlined.asked],
-            "plan": describe_plan(outlined.trials) if everything else [],
-            "cases_left_out": outlined.left_out,
-            "more": [],
-            "sessions": [],
-            "self_checks": checked,
-            "left_out": [{"environment": name, "reason": reason} for name, reason in plan.left_out.items()],
-        },
+            questions=tuple(outlined.asked),
+            plan=tuple(map(plan_entry, outlined.trials)) if everything else (),
+            cases_left_out=outlined.left_out,
+            more=(),
+            sessions=(),
+            self_checks={name: dict(errors) for name, errors in checked.items()},
+            left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
+        ),
     )
 
 
-def _arguments(session: Session) -> dict[str, Any]:
+def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
     """What was asked for, as the options of run-suite that ask for it again."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
     return {

@@ -1,6 +1,7 @@
-"""The plan of an earlier run, made again from the suites and environments here.
+"""The plan as run.json keeps it, and the plan of an earlier run, made again from the suites and environments here.
 
-What run.json says of a trial chooses it and is compared; what is run is what this machine's own files say.
+A trial in run.json chooses one of the trials that this machine's own files make, and is compared with it: what is run
+is only what those files say.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ from tsuishi.machine.accelerators import misfit
 from tsuishi.plan import trials
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results.run_files import PlanEntry, RunFile
+from tsuishi.results.run_record import PlanEntry, RunRecord
 from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.suite import Profile, select_suites
 
@@ -36,16 +37,35 @@ class Arguments(toml.Spec):
     gpus: str = "all"
 
 
-def arguments(path: Path, run: RunFile) -> Arguments:
-    """Of a run at that path. Raises UserError where they are none that run-suite writes."""
+def arguments(path: Path, run: RunRecord) -> Arguments:
+    """The arguments of the run at that path. Raises UserError where run-suite does not write such."""
     try:
         return Arguments.model_validate({**run.arguments, "profile": run.profile})
     except ValidationError as error:
         raise UserError(f"{path / 'run.json'}: {toml.explain(error, Arguments)}; start a new run") from error
 
 
+def plan_entry(trial: PlannedTrial) -> PlanEntry:
+    """A trial as run.json keeps it: enough to go on from."""
+    return PlanEntry(
+        trial=str(trial.id),
+        case_id=trial.case.id,
+        case=trial.case.axes,
+        environment=trial.environment,
+        accelerator=trial.accelerator,
+        repetition=trial.repetition,
+        workload=trial.workload,
+        settings=trial.settings,
+        timeout_s=trial.timeout_s,
+        expected_s=round(trial.expected_s, 1),
+        guess_s=round(trial.guess_s, 1),
+        unsupported=trial.unsupported,
+        forced=trial.forced,
+    )
+
+
 def planned_again(
-    session: Session, path: Path, run: RunFile, environments: Mapping[str, Environment]
+    session: Session, path: Path, run: RunRecord, environments: Mapping[str, Environment]
 ) -> list[PlannedTrial]:
     """The trials of a run's plan, in the environments that it names.
 

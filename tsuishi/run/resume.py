@@ -14,9 +14,9 @@ from tsuishi.plan.choice import Choice, why_not_run
 from tsuishi.plan.planning import measurable, questions
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results import directory, run_files
-from tsuishi.results.directory import RunDirectory
-from tsuishi.results.run_files import RunFile
+from tsuishi.results import trial_folders
+from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
 from tsuishi.run.replan import arguments, planned_again
@@ -34,13 +34,13 @@ def resume(session: Session, name: str = "") -> RunDirectory:
     where the run is somebody else's or is being measured, its trials are none of the suites here, or an environment
     is not what it was.
     """
-    run = directory.open_run(session.settings.results, name)
+    run = open_run(session.settings.results, name)
     with run.alone():  # from the first look at what is left to measure
         _go_on(session, run)
     return run
 
 
-def resumed_session(session: Session, run: RunDirectory, recorded: RunFile) -> Session:
+def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) -> Session:
     """The session in which a run goes on: what decides which environments and questions there are is the run's own.
 
     Where images and files come from is for this machine's settings alone to say. A run that began without data goes
@@ -75,7 +75,7 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     _refuse_other_data(session, run, recorded)
     environments = _environments(session, recorded)
     planned = planned_again(session, run.path, recorded, environments)
-    run.settle()
+    trial_folders.settle(run.trials)
     left = runner.unfinished(run, planned)  # or it is refused before anything is built
     ready = session.build(list(environments.values()))
     _refuse_other_environments(run, ready)
@@ -93,25 +93,25 @@ def _go_on(given: Session, run: RunDirectory) -> None:
             measuring.deepen(matrix, recorded.questions, others, planned, left)
 
 
-def _own_run(run: RunDirectory) -> RunFile:
+def _own_run(run: RunDirectory) -> RunRecord:
     """What run.json says. Raises UserError where this user did not make the run."""
-    content = run.run()
-    if not run.is_ours(content):
+    recorded = run.run()
+    if not run.is_ours(recorded):
         raise UserError(
             f"run {run.id} is not yours to go on with: it was received, renamed or changed, or made by an earlier "
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
-    return run_files.check_run(run.path, content)
+    return recorded
 
 
-def _environments(session: Session, recorded: RunFile) -> dict[str, Environment]:
+def _environments(session: Session, recorded: RunRecord) -> dict[str, Environment]:
     """The environments of a run's plan, by name. Raises UserError for one that is not here."""
     names = sorted({entry.environment for entry in recorded.plan})
     files = named_environments(session.rooms.images, tuple(names))
     return {name: read_environment(path) for name, path in files.items()}
 
 
-def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunFile) -> None:
+def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord) -> None:
     """Raise UserError where the data that a run began with are not at hand."""
     then = recorded.data
     if then and session.data_record != {"file": then.file, "sha256": then.sha256}:
@@ -124,13 +124,13 @@ def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunFile) -
 def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
     """Raise UserError where trials were run in something else than what is at hand now."""
     for _, trial in run.finished():
-        if trial["environment"] not in ready:
-            raise UserError(f"run {run.id} has trials in {trial['environment']} that it did not plan: start a new run")
-        now = ready[trial["environment"]].built.realised_id
-        then = run.record(trial["environment_record"])["realised_id"]
+        if trial.environment not in ready:
+            raise UserError(f"run {run.id} has trials in {trial.environment} that it did not plan: start a new run")
+        now = ready[trial.environment].built.realised_id
+        then = run.environment(trial.environment_record or "").realised_id
         if now != then:
             raise UserError(
-                f"{trial['environment']} is not what run {run.id} began with ({now}, then {then}): "
+                f"{trial.environment} is not what run {run.id} began with ({now}, then {then}): "
                 "give the same --engine and --host-python, or start a new run"
             )
 

@@ -1,35 +1,33 @@
-"""Cases become trials here: the only module that writes a run."""
+"""Cases become trials here: the order of a run's trials, their attempts, and the tables that gather them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import psutil
 
-from tsuishi.artifacts.datasets import DataFile
 from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import EngineLost, UserError
-from tsuishi.base.processes import Ended, Process
 from tsuishi.base.settings import Settings
-from tsuishi.base.statuses import FAILED, INTERRUPTED, OK, OUT_OF_MEMORY, SKIPPED, TIMEOUT, UNSUPPORTED, is_finding
+from tsuishi.base.statuses import is_finding
 from tsuishi.environments import possible, provenance
-from tsuishi.environments.entry import ENTRY, Ready, framework_of, start_workload
+from tsuishi.environments.entry import ENTRY, Ready, framework_of
 from tsuishi.machine.busy import await_idle
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
+from tsuishi.results import trial_folders
+from tsuishi.results.attempts import last_attempts, statuses
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.trial_files import Recording
+from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
+from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
-from tsuishi.stream.events import Event, PhaseBegin
-from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 
-_DATA_INSIDE = "/data"
 # What the engine and this process need beside the trial.
 _MEMORY_FOR_TRIALS = 0.9
 # More will not help, and each leaves a folder; so resuming in a loop comes to an end.
@@ -45,13 +43,13 @@ class Audience(Protocol):
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a trial ended: one of statuses.RECORDED, and a reason a person can act on."""
+class DataSetFile(Protocol):
+    """A data set on this machine (artifacts/datasets.py); its record holds `file` and `sha256`."""
 
-    status: str
-    reason: str = ""
-    exit_code: int | None = None
+    @property
+    def path(self) -> Path: ...
+    @property
+    def record(self) -> Mapping[str, str]: ...
 
 
 class RunStopped(Exception):
@@ -73,7 +71,7 @@ class Runner:
         rooms: Rooms,
         nvml: Nvml,
         audience: Audience,
-        data: DataFile | None,
+        data: DataSetFile | None,
     ) -> None:
         # For the whole run.
         self._run = run
@@ -83,8 +81,8 @@ class Runner:
         self._nvml = nvml
         self._audience = audience
         self._data = data
-        self._machine = run.add_record("machine", machine_record(nvml))
-        self._environments = {name: run.add_record("environment", one.record) for name, one in ready.items()}
+        self._machine = run.add(MachineRecord.model_validate(machine_record(nvml)))
+        self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
         self._memory = int(
             settings.memory_gib * (1 << 30)
             if settings.memory_gib
@@ -99,16 +97,16 @@ class Runner:
         engine or disk fail.
         """
         self._bury_left_behind(planned)
-        done = last_attempts(self._run)
+        attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
         try:
             for trial in unfinished(self._run, planned) if trials is None else trials:
-                trial_id = replace(trial.id, attempt=done[trial.id]["attempt"] if trial.id in done else 0).next_attempt
+                trial_id = replace(trial.id, attempt=attempts.get(trial.id, 0)).next_attempt
                 if trial_id.attempt > MOST_ATTEMPTS:
                     self._audience.waits(
                         f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs"
                     )
                     continue
-                (self._answered if trial.unsupported else self._attempt)(trial, trial_id)
+                self._attempt(trial, trial_id)
         except BaseException:
             with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
                 self._gather()
@@ -117,37 +115,48 @@ class Runner:
         return statuses(self._run, [trial.id for trial in planned])
 
     def _attempt(self, trial: PlannedTrial, trial_id: TrialId) -> None:
-        ready = self._ready[trial.environment]
-        self._await_gpus(trial)
+        bench = Bench(
+            self._ready[trial.environment], self._rooms.workloads, self._nvml, self._data.path if self._data else None
+        )
+        if not trial.unsupported:
+            self._await_gpus(trial)
         self._audience.trial_begins(trial, trial_id.attempt)
         try:
-            with Recording(self._run, trial_id, trial, self._settings.telemetry_interval, self._nvml) as recording:
-                outcome, stopped = self._measure(recording, trial, ready, trial_id)
-                recording.close_files()
-                self._run.commit(recording.folder, self._describe(recording, trial, trial_id, outcome))
+            end = run_trial(self._order(trial, trial_id), self._run.trials, bench, self._audience.phase)
         except OSError as error:
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
-        self._audience.trial_ends(trial, outcome.status, outcome.reason, recording.sampler.elapsed_s())
-        if stopped is not None:
-            raise stopped
+        self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
+        if isinstance(end.stop, EngineLost):
+            raise RunStopped(self._run, f"{end.stop}; start it again")
+        if end.stop is not None:
+            raise end.stop
 
-    def _answered(self, trial: PlannedTrial, trial_id: TrialId) -> None:
-        """The row of a trial that its environment, asked (tsuishi.possible), cannot run: nothing is started."""
+    def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
+        """The order for an attempt at a trial. The records that it names are written first."""
         ready = self._ready[trial.environment]
-        outcome = Outcome(UNSUPPORTED, trial.unsupported)
-        question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
-        self._audience.trial_begins(trial, trial_id.attempt)
-        try:
-            recording = Recording(self._run, trial_id, trial, 1.0, self._nvml, folder=self._run.partial(trial_id))
-            recording.leave_empty()
-            recording.transcript.reported = _reported(ready)
-            described = self._describe(recording, trial, trial_id, outcome)
-            question["experiment"] = possible.WORKLOAD
-            asked = ["python", f"suites/workloads/{ENTRY}", toml.canonical_json(question)]
-            self._run.commit(recording.folder, {**described, "duration_s": 0.0, "asked": asked})
-        except OSError as error:
-            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
-        self._audience.trial_ends(trial, outcome.status, outcome.reason, 0.0)
+        return TrialOrder(
+            run_id=self._run.id,
+            id=trial_id,
+            case_id=trial.case.id,
+            case=trial.case.values,
+            case_record=self._run.add(CaseRecord(trial.case.axes)),
+            environment_record=self._environments[trial.environment],
+            machine_record=self._machine,
+            workload_record=self._run.add(provenance.workload_record(self._rooms.workloads, trial.workload)),
+            framework=framework_of(ready.environment),
+            accelerator=trial.accelerator,
+            gpus=gpus_for(trial, self._nvml.gpus),
+            workload=trial.workload,
+            settings=trial.settings,
+            timeout_s=trial.timeout_s,
+            data=DataRecord.model_validate(self._data.record) if self._data else None,
+            memory_bytes=self._memory,
+            pids=self._settings.pids,
+            telemetry_interval_s=self._settings.telemetry_interval,
+            unsupported=trial.unsupported,
+            asked=_question(trial, ready) if trial.unsupported else (),
+            forced=trial.forced,
+        )
 
     def _await_gpus(self, trial: PlannedTrial) -> None:
         given = self._settings
@@ -157,118 +166,12 @@ class Runner:
         except UserError as busy:
             raise RunStopped(self._run, str(busy)) from busy
 
-    def _measure(
-        self, recording: Recording, trial: PlannedTrial, ready: Ready, trial_id: TrialId
-    ) -> tuple[Outcome, BaseException | None]:
-        """Start the workload and hear it out: the outcome, and what stops the run after this trial, if anything."""
-        try:
-            process = self._start(trial, ready, trial_id)
-            recording.pids = process.pids()
-            ended = listen(
-                process,
-                recording.transcript,
-                recording.sampler.start,
-                trial.timeout_s,
-                lambda event: self._hear(recording, event),
-                recording.log,
-            )
-        except Timeout:
-            return Outcome(TIMEOUT, f"stopped after {trial.timeout_s:g} s; allow more with --timeout"), None
-        except KeyboardInterrupt as interrupt:
-            return Outcome(INTERRUPTED, "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
-        except UserError as refused:
-            return Outcome(FAILED, str(refused)), None
-        except EngineLost as lost:
-            reason = f"{ready.built.engine} stopped answering: {lost}"
-            return Outcome(FAILED, reason), RunStopped(self._run, f"{reason}; start it again")
-        return outcome_of(recording.transcript, ended, self._memory, ready.record), None
-
-    def _start(self, trial: PlannedTrial, ready: Ready, trial_id: TrialId) -> Process:
-        """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
-        mounts: dict[Path, str] = {}
-        data = None
-        if self._data:
-            mounts[self._data.path] = place = f"{_DATA_INSIDE}/{self._data.name}"
-            data = {**self._data.record, "file": ready.starter.inside(self._data.path, place)}
-        try:
-            return start_workload(
-                ready.starter,
-                ready.built,
-                self._rooms.workloads,
-                argument(trial, ready, data),
-                name=f"tsuishi-{self._run.id}-{trial_id}",
-                labels={"run": self._run.id},
-                seconds=trial.timeout_s,
-                gpus=gpus_for(trial, self._nvml.gpus),
-                memory_bytes=self._memory,
-                pids=self._settings.pids,
-                mounts=mounts,
-            )
-        except OSError as error:
-            raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error
-
-    def _hear(self, recording: Recording, event: Event) -> None:
-        recording.hear(event)
-        if isinstance(event, PhaseBegin):
-            self._audience.phase(event.phase)
-
-    def _describe(
-        self, recording: Recording, trial: PlannedTrial, trial_id: TrialId, outcome: Outcome
-    ) -> dict[str, Any]:
-        """trial.json: everything about a trial that is not in its tables."""
-        transcript = recording.transcript
-        reported = {key: value for key, value in transcript.reported.items() if key != "packages"}
-        ready = self._ready[trial.environment]
-        phases = transcript.phases()
-        joules, source = recording.energy(phases)
-        workload = provenance.workload_record(self._rooms.workloads, trial.workload)
-        data = self._data.record if self._data else None
-        asked = toml.canonical_json(argument(trial, ready, data))
-        return {
-            "trial_id": str(trial_id),
-            "case_id": trial.case.id,
-            "case_record": self._run.add_record("case", trial.case.axes),
-            "environment": trial.environment,
-            "environment_record": self._environments[trial.environment],
-            "machine_record": self._machine,
-            "workload_record": self._run.add_record("workload", workload),
-            "framework": _framework(reported),
-            "device": _device(reported),
-            "repetition": trial.repetition,
-            "attempt": trial_id.attempt,
-            "status": outcome.status,
-            "reason": outcome.reason,
-            "exit_code": outcome.exit_code,
-            "simulated": reported.get("simulated"),
-            "synthetic": reported.get("synthetic"),
-            "forced": trial.forced,
-            "started_at": recording.started_at,
-            "duration_s": recording.duration_s,
-            "startup_s": transcript.startup_s and round(transcript.startup_s, 3),
-            "energy_j": joules,
-            "energy_source": source,
-            "peak_process_memory_mib": round(recording.sampler.peak_process_memory_mib, 1),
-            "events_garbled": transcript.garbled,
-            "events_missing": transcript.missing,
-            "phases": phases,
-            "reported": reported,
-            "settings": trial.settings,
-            "timeout_s": trial.timeout_s,
-            "data": data,
-            "tables": recording.digests(),
-            "command": ["python", f"suites/workloads/{ENTRY}", asked],
-        }
-
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
-        """Record what a killed runner was in the middle of as interrupted attempts, with all they had written."""
+        """Record the trials whose runner was killed as interrupted attempts, with all that they had written."""
         by_name = {str(trial.id): trial for trial in planned}
-        for trial_id, partial in list(self._run.left_behind()):
-            trial = by_name.get(str(trial_id.planned))
-            if trial is None:
-                continue
-            with Recording(self._run, trial_id, trial, 1.0, Nvml(), folder=partial) as recording:
-                outcome = Outcome(INTERRUPTED, "the runner was killed during this trial")
-                self._run.commit(partial, self._describe(recording, trial, trial_id, outcome))
+        for trial_id, folder in trial_folders.left_behind(self._run.trials):
+            if trial := by_name.get(str(trial_id.planned)):
+                bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
     def _gather(self) -> None:
         try:
@@ -279,80 +182,14 @@ class Runner:
             ) from error
 
 
-def argument(trial: PlannedTrial, ready: Ready, data: Mapping[str, str] | None) -> dict[str, Any]:
-    """The one JSON argument a workload is started with; `data` is the file of a data set and its sha256."""
-    return {
-        "experiment": trial.workload,
-        "case": trial.case.values,
-        "framework": framework_of(ready.environment),
-        "accelerator": trial.accelerator,
-        "settings": trial.settings,
-        "budget_s": trial.timeout_s,
-        "data": data,
-    }
-
-
-def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, record: Mapping[str, Any]) -> Outcome:
-    """What a workload's own words and the way it ended come to; `record` is its environment's."""
-    code = ended.code
-    if others := provenance.other_versions(record, transcript.reported):
-        remedy = "look what was altered with `invoke images --verify`"
-        return Outcome(FAILED, f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
-    if ended.out_of_memory:
-        limit = f"{memory_bytes / (1 << 30):.1f} GiB"
-        return Outcome(OUT_OF_MEMORY, f"the kernel ended it at its memory limit of {limit}", code)
-    if transcript.failure is not None:
-        failure = transcript.failure
-        if failure.kind == SKIPPED:
-            return Outcome(SKIPPED, failure.text, code)
-        status = FAILED if failure.kind == "error" else failure.kind
-        return Outcome(status, f"{failure.type}: {failure.text}", code)
-    if not transcript.finished:
-        return Outcome(FAILED, f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
-    if code != 0:
-        return Outcome(FAILED, f"it had finished, then {why_it_ended(ended)}; see its log", code)
-    if transcript.missing:
-        reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
-        return Outcome(FAILED, reason, code)
-    return Outcome(OK, "", code)
-
-
-def last_attempts(run: RunDirectory) -> dict[TrialId, dict[str, Any]]:
-    """The latest attempt of every trial, by the planned trial's id."""
-    latest: dict[TrialId, dict[str, Any]] = {}
-    for _, trial in run.finished():
-        planned = TrialId.parse(trial["trial_id"]).planned
-        if planned not in latest or trial["attempt"] > latest[planned]["attempt"]:
-            latest[planned] = trial
-    return latest
-
-
 def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
     """The trials of the plan that have no finding yet."""
     latest = last_attempts(run)
-    return [trial for trial in planned if trial.id not in latest or not is_finding(latest[trial.id]["status"])]
+    return [trial for trial in planned if trial.id not in latest or not is_finding(latest[trial.id].status)]
 
 
-def statuses(run: RunDirectory, planned: Iterable[TrialId]) -> Counter[str]:
-    """How many trials of the plan, by their ids, came to which status; those not yet run count as 'not run'."""
-    latest = last_attempts(run)
-    return Counter(latest[trial]["status"] if trial in latest else "not run" for trial in planned)
-
-
-def _reported(ready: Ready) -> dict[str, Any]:
-    """What an environment said of itself when it was built, as far as a trial would say it again."""
-    record = ready.record
-    known = {name: record.get(name) for name in ("python", "versions", "cuda", "cudnn")}
-    framework = framework_of(ready.environment)
-    return {"framework": framework, **known} if framework else known
-
-
-def _framework(reported: Mapping[str, Any]) -> str:
-    name = reported.get("framework")
-    return f"{name} {reported.get('versions', {}).get(name, '')}".strip() if name else ""
-
-
-def _device(reported: Mapping[str, Any]) -> str:
-    devices = reported.get("devices") or []
-    gpus = [device["name"] for device in devices if device.get("kind") == "gpu"]
-    return ", ".join(sorted(set(gpus))) if gpus else ("cpu" if devices else "")
+def _question(trial: PlannedTrial, ready: Ready) -> tuple[str, ...]:
+    """The command by which an environment says whether it can run a trial."""
+    question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
+    question["experiment"] = possible.WORKLOAD
+    return "python", f"suites/workloads/{ENTRY}", toml.canonical_json(question)

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 
 from tsuishi.machine.gpus import Nvml
-from tsuishi.results import directory
+from tsuishi.results import schema
 
 _MIB = 1 << 20
 
@@ -63,7 +63,7 @@ class Sampler:
         psutil.cpu_percent()  # the first answer is about nothing; from here on it is since the last tick
         try:
             with self._path.open("w", encoding="utf-8", newline="") as file:
-                writer = directory.csv_writer("telemetry", file)
+                writer = schema.csv_writer("telemetry", file)
                 due = time.monotonic()
                 while not self._done.wait(max(0.0, due - time.monotonic())):
                     self._tick(writer)
@@ -86,7 +86,7 @@ class Sampler:
             "load_1min": round(os.getloadavg()[0], 2),
         }
         for row in (host, *gpus):
-            writer.writerow({key: directory.csv_value(value) for key, value in {**moment, **row}.items()})
+            writer.writerow({key: schema.csv_value(value) for key, value in {**moment, **row}.items()})
 
 
 def process_memory_mib(roots: Sequence[int]) -> float:

@@ -1,8 +1,8 @@
-"""What one trial writes while it runs: its tables, its log, its telemetry."""
+"""The files of one trial: its tables, its log and its telemetry, written while it runs."""
 
 import gzip
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,21 +10,18 @@ from typing import Any
 
 from tsuishi.base.files import read_rows
 from tsuishi.machine.gpus import Nvml
-from tsuishi.plan.trials import PlannedTrial, gpus_for
-from tsuishi.results import directory, schema
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results import schema
+from tsuishi.results.facts import Metric, Phase, Sample
 from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
-from tsuishi.specs.trial_id import TrialId
-from tsuishi.stream.events import Event, Metric, PhaseBegin, PhaseEnd, Sample
-from tsuishi.stream.listener import Transcript
+from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
 
-# Of a log that is longer, its first and its last bytes are kept: what it began with, and what it died of.
+# Of a long log only so many bytes of its begin and of its end are kept: the end says what the workload died of.
 LOG_BEGIN_BYTES, LOG_END_BYTES = 32 << 20, 1 << 20
 
 
 class Log:
-    """What a workload prints, packed, of bounded size. A runner that is killed loses at most the end that is kept."""
+    """The output of a workload, packed and of bounded size. A runner that is killed loses at most the kept end."""
 
     def __init__(self, path: Path) -> None:
         self._file = gzip.GzipFile(path, "wb", compresslevel=1)
@@ -39,7 +36,7 @@ class Log:
         self._file.write(piece[: self._room])
         self._end += piece[self._room :]
         self._room -= min(self._room, len(piece))
-        # Not at every piece: each time the end is copied.
+        # Not at every piece, as every cut copies the end.
         if len(self._end) > 2 * LOG_END_BYTES:
             self._cut()
 
@@ -55,60 +52,39 @@ class Log:
             self._file.write(self._end)
 
 
-class Recording:
-    """What one trial writes while it runs, into a directory that is not yet part of the run."""
+class TrialFiles:
+    """The files of a trial that runs, in a folder that is not yet part of the run; open between enter and exit."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        trial_id: TrialId,
-        trial: PlannedTrial,
-        interval_s: float,
-        nvml: Nvml,
-        folder: Path | None = None,
-    ) -> None:
-        self.transcript = Transcript()
+    def __init__(self, folder: Path, interval_s: float, nvml: Nvml, gpus: Sequence[int]) -> None:
         self.pids: Sequence[int] = ()
-        self.folder = folder or run.partial(trial_id)
-        self.started_at = datetime.fromtimestamp(self.folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        gpus = [gpu.index for gpu in gpus_for(trial, nvml.gpus)]
-        self.sampler = Sampler(self.folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
+        self.sampler = Sampler(folder / "telemetry.csv", interval_s, lambda: self.pids, nvml, gpus)
+        self._folder = folder
         self._files = ExitStack()
-        self._new = folder is None
 
-    @property
-    def duration_s(self) -> float | None:
-        """How long it took so far; unknown for what a killed runner left behind."""
-        return round(self.sampler.elapsed_s(), 3) if self._new else None
-
-    def __enter__(self) -> "Recording":
-        if self._new:
-            files = self._files
-            self._log = files.enter_context(Log(self.folder / "log.txt.gz"))
-            self._samples = files.enter_context((self.folder / "samples.csv").open("w", encoding="utf-8", newline=""))
-            self._metrics = files.enter_context((self.folder / "metrics.csv").open("w", encoding="utf-8", newline=""))
-            self._sample_rows = directory.csv_writer("samples", self._samples)
-            self._metric_rows = directory.csv_writer("metrics", self._metrics)
-            files.enter_context(self.sampler)
+    def __enter__(self) -> "TrialFiles":
+        files, folder = self._files, self._folder
+        self._log = files.enter_context(Log(folder / "log.txt.gz"))
+        self._samples = files.enter_context((folder / "samples.csv").open("w", encoding="utf-8", newline=""))
+        self._metrics = files.enter_context((folder / "metrics.csv").open("w", encoding="utf-8", newline=""))
+        self._sample_rows = schema.csv_writer("samples", self._samples)
+        self._metric_rows = schema.csv_writer("metrics", self._metrics)
+        files.enter_context(self.sampler)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._files.close()
 
-    def leave_empty(self) -> None:
-        """Tables and log of a trial that nothing was started for."""
-        gzip.open(self.folder / "log.txt.gz", "wb").close()
-        for table in schema.OF_A_TRIAL:
-            with (self.folder / f"{table}.csv").open("w", encoding="utf-8", newline="") as file:
-                directory.csv_writer(table, file)
+    def close(self) -> None:
+        """End the telemetry and write what is left. Raises OSError where it does not fit on the disk."""
+        self._files.close()
 
     def hear(self, event: Event) -> None:
-        """Keep an event's part of the tables; flushed at once, so that a killed runner loses nothing."""
+        """Write an event's part of the tables, at once: a runner that is killed loses nothing."""
         match event:
-            case Sample():
+            case SampleEvent():
                 self._sample_rows.writerow(_row("samples", event))
                 self._samples.flush()
-            case Metric():
+            case MetricEvent():
                 self._metric_rows.writerow(_row("metrics", event))
                 self._metrics.flush()
             case PhaseBegin(phase=phase):
@@ -119,23 +95,36 @@ class Recording:
     def log(self, piece: bytes) -> None:
         self._log.write(piece)
 
-    def digests(self) -> dict[str, str]:
-        """The SHA-256 of each table that is there, by its name."""
-        files = {table: self.folder / f"{table}.csv" for table in schema.OF_A_TRIAL}
-        return {table: hashlib.sha256(file.read_bytes()).hexdigest() for table, file in files.items() if file.exists()}
 
-    def close_files(self) -> None:
-        """Everything on its way to the disk; raises OSError where it does not fit."""
-        self._files.close()
-
-    def energy(self, phases: Sequence[Mapping[str, Any]]) -> tuple[float | None, str]:
-        """Joules over the measured phases, from the telemetry just written."""
-        spans = [(p["begin_s"], p["end_s"]) for p in phases if p["name"] in MEASURED and p["end_s"] is not None]
-        path = self.folder / "telemetry.csv"
-        if not spans or not path.exists():
-            return None, ""
-        return energy_j(read_rows(path), spans)
+def leave_empty(folder: Path) -> None:
+    """Write empty tables and an empty log, for a trial in which nothing was started."""
+    gzip.open(folder / "log.txt.gz", "wb").close()
+    for table in schema.OF_A_TRIAL:
+        with (folder / f"{table}.csv").open("w", encoding="utf-8", newline="") as file:
+            schema.csv_writer(table, file)
 
 
-def _row(table: str, event: Sample | Metric) -> dict[str, Any]:
-    return {name: directory.csv_value(getattr(event, name)) for name in schema.names(table) if name != "trial_id"}
+def started_at(folder: Path) -> str:
+    """When a trial's folder was last changed, in UTC as ISO 8601: its start, as long as nothing is in it."""
+    return datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def digests(folder: Path) -> dict[str, str]:
+    """The SHA-256 of each table that is in a trial's folder, by the table's name."""
+    files = {table: folder / f"{table}.csv" for table in schema.OF_A_TRIAL}
+    return {table: hashlib.sha256(file.read_bytes()).hexdigest() for table, file in files.items() if file.exists()}
+
+
+def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:
+    """Joules of all GPUs over the measured phases, and where the figure comes from; None where it is not known."""
+    spans = [(phase.begin_s, phase.end_s) for phase in phases if phase.name in MEASURED and phase.end_s is not None]
+    path = folder / "telemetry.csv"
+    if not spans or not path.exists():
+        return None, ""
+    joules, source = energy_j(read_rows(path), spans)
+    # A counter that was reset says nothing.
+    return (None, "") if joules is None or joules < 0 else (joules, source)
+
+
+def _row(table: str, values: Sample | Metric) -> dict[str, Any]:
+    return {name: schema.csv_value(getattr(values, name)) for name in schema.names(table) if name != "trial_id"}

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.redaction import redacted_values
+from tsuishi.results.facts import Facts, Label, Metric, Sample, Scalar
 
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
@@ -28,9 +29,7 @@ MOST_EVENTS = {
     "possible": 10_000,
 }
 
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Scalar = str | int | float | bool | None
-# No deeper: what is nested deeply is read, but cannot be written again.
+# No deeper: what is nested deeply can be read, but not be written again.
 Fact = Scalar | list[Scalar] | dict[str, Scalar]
 
 
@@ -45,67 +44,34 @@ class Event(BaseModel):
     rank: Literal[0]
 
 
-class ComputeDevice(BaseModel):
-    """What may compute."""
-
-    model_config = ConfigDict(strict=True, frozen=True)
-
-    kind: Literal["cpu", "gpu"]
-    name: str
-
-
-class EnvironmentReport(Event):
+class EnvironmentReport(Event, Facts):
     """What the framework reports about itself; a workload may report further facts."""
 
-    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, Fact] = Field(init=False)
 
     event: Literal["environment"]
-    framework: str | None = None
-    python: str = ""
-    cuda: str | None = None
-    cudnn: str | None = None
-    versions: dict[str, str] = {}
-    packages: dict[str, str] = {}
-    base_packages: dict[str, str] = {}
-    system_packages: dict[str, str] = {}
-    os: dict[str, str] = {}
-    flags: dict[str, Scalar] = {}
-    devices: list[ComputeDevice] = []
-    simulated: bool = False
-    synthetic: bool = False
 
     def facts(self) -> dict[str, Any]:
-        """The facts that were reported."""
+        """The facts that were reported, as JSON."""
         return self.model_dump(exclude_unset=True, exclude={*Event.model_fields})
 
 
 class PhaseBegin(Event):
     event: Literal["phase_begin"]
-    phase: Name
+    phase: Label
 
 
 class PhaseEnd(Event):
     event: Literal["phase_end"]
-    phase: Name
+    phase: Label
 
 
-class Sample(Event):
-    """So many steps over so many images took so many seconds."""
-
+class SampleEvent(Event, Sample):
     event: Literal["sample"]
-    phase: Name
-    index: int = Field(ge=0)
-    steps: int = Field(ge=1)
-    images: int = Field(ge=0)
-    seconds: float = Field(gt=0, lt=1e9)
 
 
-class Metric(Event):
+class MetricEvent(Event, Metric):
     event: Literal["metric"]
-    name: Name
-    value: int | float
-    unit: Name
 
 
 class CaseAnswer(Event):
@@ -127,7 +93,7 @@ class Failed(Event):
     text: str
 
 
-_KINDS = EnvironmentReport | PhaseBegin | PhaseEnd | Sample | Metric | CaseAnswer | Finished | Failed
+_KINDS = EnvironmentReport | PhaseBegin | PhaseEnd | SampleEvent | MetricEvent | CaseAnswer | Finished | Failed
 _EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator="event")])
 
 
@@ -172,7 +138,7 @@ class Order:
                 if phase not in self._open_phases:
                     return False
                 self._open_phases.remove(phase)
-            case Sample(phase=phase, index=index):
+            case SampleEvent(phase=phase, index=index):
                 if phase not in self._samples or index != self._samples[phase]:
                     return False
                 self._samples[phase] += 1

@@ -1,4 +1,4 @@
-"""Hearing a workload out: from its first byte to its end, with a deadline, in bounded memory."""
+"""Listening to a workload, from its first byte to its end, with a deadline and in bounded memory."""
 
 import queue
 import signal
@@ -10,6 +10,7 @@ from typing import Any
 
 from tsuishi.base.errors import EngineLost
 from tsuishi.base.processes import Ended, Process
+from tsuishi.results.facts import Facts, Metric, Phase
 from tsuishi.stream.events import (
     CaseAnswer,
     EnvironmentReport,
@@ -17,7 +18,7 @@ from tsuishi.stream.events import (
     EventParser,
     Failed,
     Finished,
-    Metric,
+    MetricEvent,
     PhaseBegin,
     PhaseEnd,
 )
@@ -28,8 +29,8 @@ _TICK_S = 0.2
 
 
 @dataclass
-class _Phase:
-    """On the workload's clock."""
+class _Span:
+    """A phase on the workload's clock, in seconds."""
 
     name: str
     begin_t: float
@@ -40,35 +41,37 @@ class _Phase:
 class Transcript:
     """What a workload said. Seconds are on the host's clock, counted from the start of the trial."""
 
-    reported: dict[str, Any] = field(default_factory=dict)
     metrics: list[Metric] = field(default_factory=list)
-    # Of a question which cases can be run: by the case's place in it, why it cannot, or "".
+    # For a workload that was asked which cases it can run: by the place of the case in the question, why it cannot run
+    # the case; empty where it can.
     answers: dict[int, str] = field(default_factory=dict)
     failure: Failed | None = None
     finished: bool = False
     startup_s: float | None = None
     garbled: int = 0
     missing: int = 0
-    _phases: list[_Phase] = field(default_factory=list)
-    # By name.
-    _open_phases: dict[str, _Phase] = field(default_factory=dict)
+    # Facts by name, as events give them.
+    _facts: dict[str, Any] = field(default_factory=dict)
+    _spans: list[_Span] = field(default_factory=list)
+    # Phases that have not ended, by name.
+    _open: dict[str, _Span] = field(default_factory=dict)
     # Smallest delay seen between an event's own time and its arrival: aligns the two clocks.
     _offset_s: float = float("inf")
 
     def hear(self, event: Event, arrived_s: float) -> None:
-        """Take in one event that arrived this long after the trial's start."""
+        """Take in an event that arrived so many seconds after the trial's start."""
         if self.startup_s is None:
             self.startup_s = arrived_s
         self._offset_s = min(self._offset_s, arrived_s - event.t)
         match event:
             case EnvironmentReport():
-                _merge(self.reported, event.facts())
+                _merge(self._facts, event.facts())
             case PhaseBegin(phase=name, t=t):
-                self._open_phases[name] = _Phase(name, t)
-                self._phases.append(self._open_phases[name])
+                self._open[name] = _Span(name, t)
+                self._spans.append(self._open[name])
             case PhaseEnd(phase=name, t=t):
-                self._open_phases.pop(name).end_t = t
-            case Metric():
+                self._open.pop(name).end_t = t
+            case MetricEvent():
                 self.metrics.append(event)
             case CaseAnswer(index=index, reason=reason):
                 self.answers[index] = reason
@@ -77,15 +80,24 @@ class Transcript:
             case Finished():
                 self.finished = True
 
-    def phases(self) -> list[dict[str, Any]]:
-        """Every phase with begin_s and end_s (the last one open-ended, None, where the workload died in it)."""
+    def facts(self) -> Facts:
+        """All that the workload reported about its environment."""
+        return Facts.reported(self._facts)
+
+    def phases(self) -> list[Phase]:
+        """Every phase; a phase in which the workload ended has no end."""
         return [
-            {"name": phase.name, "begin_s": self._moment(phase.begin_t), "end_s": self._moment(phase.end_t)}
-            for phase in self._phases
+            Phase(
+                name=span.name,
+                begin_s=self._moment(span.begin_t),
+                end_s=None if span.end_t is None else self._moment(span.end_t),
+            )
+            for span in self._spans
         ]
 
-    def _moment(self, t: float | None) -> float | None:
-        return None if t is None else round(t + self._offset_s, 6)
+    def _moment(self, t: float) -> float:
+        """A time of the workload's clock in seconds since the trial's start, which no phase begins before."""
+        return max(0.0, round(t + self._offset_s, 6))
 
 
 class Timeout(Exception):
@@ -100,10 +112,10 @@ def listen(
     on_event: Callable[[Event], None],
     on_log: Callable[[bytes], None],
 ) -> Ended:
-    """Hear a process out. `started` is time.monotonic() at the trial's start.
+    """Listen to a process until it ends. started: time.monotonic() at the trial's start.
 
-    Raises Timeout after stopping it, UserError where it sent too many events, EngineLost where the engine went away;
-    whatever else is raised while listening (KeyboardInterrupt, a full disk) stops the process first.
+    Raises Timeout after the process was stopped, UserError where it sent too many events, EngineLost where the engine
+    went away. Whatever else is raised meanwhile (KeyboardInterrupt, a full disk) stops the process first.
     """
     parser = EventParser()
     arrivals: queue.Queue[Any] = queue.Queue(_QUEUE_CHUNKS)
@@ -174,7 +186,7 @@ def _read(process: Process, arrivals: "queue.Queue[Any]", abandoned: threading.E
 
 
 def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None:
-    """Stop it and wait until the thread that is still `reading` has seen it end: nothing of it is left running then."""
+    """Stop a process, and wait until the thread that is still `reading` has seen its end: then nothing of it runs."""
     try:
         process.stop()
         while reading:
@@ -186,7 +198,7 @@ def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None
 
 
 def _merge(into: dict[str, Any], values: dict[str, Any]) -> None:
-    """Later environment events add to earlier ones, also inside versions, packages and flags."""
+    """Add the facts of a later event; versions, packages and flags are put together by name."""
     for key, value in values.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             into[key].update(value)

@@ -1,14 +1,17 @@
 """Answers to the questions of a run. Their intervals are those of this look alone (docs/method.md)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tsuishi.base.statuses import MISSING, OK
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
-from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.estimates.samples import Block, Described, phase_estimates, work_estimates
+from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
+from tsuishi.specs.source import Epochs
+from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
@@ -38,11 +41,40 @@ class Answer:
 def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]:
     """The answers to the questions of all runs: main questions first, then in the order of the records."""
     by_run = [
-        _answer(evidence, judgements, run_id, Asked.model_validate(question, strict=False))
+        _answer(evidence, judgements, run_id, question)
         for run_id, run in evidence.results.runs.items()
-        for question in run.get("questions", [])
+        for question in run.questions
     ]
     return sorted(by_run, key=lambda answer: not answer.asked.main)
+
+
+def quantities_of(
+    samples: Iterable[Mapping[str, str]],
+    metrics: Iterable[Mapping[str, str]],
+    axes: Mapping[str, Any],
+    words: Vocabulary,
+    whole: Epochs | None,
+) -> dict[str, float]:
+    """The quantities of one finished trial of a case with these axes, from the rows of its tables, as for a report.
+
+    whole: the length of a whole training, where a source says it. Raises KeyError, ValueError or ArithmeticError where
+    rows hold no numbers.
+    """
+    phases: dict[str, list[Block]] = {}
+    for row in samples:
+        block = Block(int(row["steps"]), int(row["images"]), float(row["seconds"]))
+        phases.setdefault(row["phase"], []).append(block)
+    by_metric: dict[str, list[float]] = {}
+    for row in metrics:
+        by_metric.setdefault(row["name"], []).append(float(row["value"]))
+    described, batch_size = Described(words, str(axes[SUITE])), axes.get(BATCH_SIZE)
+    last = {name: of_metric[-1] for name, of_metric in by_metric.items()}
+    estimates = [*phase_estimates(phases, batch_size, whole, described, from_steps=False)]
+    estimates += work_estimates(phases, last, batch_size)
+    values = {estimate.quantity: estimate.value for estimate in estimates}
+    for name, of_metric in by_metric.items():
+        values |= described.of_metric(name, of_metric)
+    return values
 
 
 def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Contrast | None:

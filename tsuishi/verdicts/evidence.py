@@ -11,7 +11,8 @@ from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, outcomes, read_runs
-from tsuishi.results.reader import Read, recorded
+from tsuishi.results.reader import Read, contents
+from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
 from tsuishi.specs.vocabulary import Vocabulary
@@ -21,7 +22,7 @@ class Evidence:
     """What the runs recorded, what follows from it, and what was published about the same suites."""
 
     def __init__(
-        self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = recorded
+        self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = contents
     ) -> None:
         # As recorded. `environments` are labels of environments: see `column` in frames.py.
         self.results = read_runs(runs, words, read)
@@ -96,21 +97,27 @@ class Evidence:
             }
         return self._published[case_id]
 
-    def recorded(self, kind: str) -> dict[str, dict[str, Any]]:
-        """The records of a kind (`environment`, `machine`) that trials name, by id; a lost one is left out."""
-        used = sorted(set(self.results.trials[f"{kind}_record"]) - {""})
-        return {record: self.results.records[record] for record in used if record in self.results.records}
+    @cached_property
+    def environment_records(self) -> dict[str, EnvironmentRecord]:
+        """The records of the environments of trials, by record id; a record that is lost is left out."""
+        used, known = sorted(set(self.results.trials["environment_record"])), self.results.environments
+        return {record: known[record] for record in used if record in known}
+
+    @cached_property
+    def machine_records(self) -> dict[str, MachineRecord]:
+        """The records of the machines of trials, by record id; a record that is lost is left out."""
+        used, known = sorted(set(self.results.trials["machine_record"])), self.results.machines
+        return {record: known[record] for record in used if record in known}
 
 
 def _workloads(results: Results) -> dict[str, str]:
     """The workload of every suite, as its trials recorded it or the plan names it; none of a suite that had several."""
     trials = results.trials[["suite", "workload_record"]].drop_duplicates()
     records = zip(trials["suite"], trials["workload_record"], strict=True)
-    ran = [(suite, results.records.get(record, {}).get("workload")) for suite, record in records]
-    entries = [entry for run in results.runs.values() for entry in run.get("plan", [])]
-    planned = [(entry["case"]["suite"], entry.get("workload")) for entry in entries]
+    ran = [(suite, results.workloads.get(record)) for suite, record in records]
+    planned = [(str(entry.case["suite"]), entry.workload) for run in results.runs.values() for entry in run.plan]
     found: dict[str, set[str]] = {}
     for suite, workload in (*ran, *planned):
         if workload:
-            found.setdefault(suite, set()).add(str(workload))
+            found.setdefault(suite, set()).add(workload)
     return {suite: min(names) for suite, names in found.items() if len(names) == 1}

@@ -89,7 +89,7 @@ def _terms_by_case(evidence: Evidence) -> dict[tuple[str, str], tuple[dict[str, 
 
 
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
-    settings = evidence.results.details[trial["run_id"], trial["trial_id"]].get("settings") or {}
+    settings: Mapping[str, Any] = evidence.results.records[trial["run_id"], trial["trial_id"]].settings or {}
     whole = evidence.epochs.get(trial["case_id"])
     if whole is None:
         return bool(settings.get("stop_at", 0) > 0)
@@ -100,8 +100,8 @@ def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
 
 def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
     """The memory of a machine's smallest GPU in GiB; None where no memory is recorded."""
-    gpus = evidence.results.records.get(machine, {}).get("gpus") or []
-    sizes = [gpu["memory_mib"] / 1024 for gpu in gpus if gpu.get("memory_mib")]
+    record = evidence.results.machines.get(machine)
+    sizes = [gpu.memory_mib / 1024 for gpu in (record.gpus if record else None) or [] if gpu.memory_mib]
     return min(sizes) if sizes else None
 
 

@@ -33,6 +33,7 @@ from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import digits
 from tsuishi.report.sections.descriptions import command_line
+from tsuishi.results.records import Value
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.evidence import Evidence
 
@@ -290,8 +291,8 @@ def test_numbers_have_four_digits(value: float, unit: str, text: str) -> None:
 
 
 def test_the_command_says_what_was_given_and_quotes_it() -> None:
-    given = {
-        "env": ["tf1.13-cpu", "torch2-cpu"],
+    given: dict[str, Value | tuple[Value, ...]] = {
+        "env": ("tf1.13-cpu", "torch2-cpu"),
         "profile": "quick",
         "data_dir": "a b",
         "seed": 0,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.reports import make_report
-from tests.synthetic_run import TF, SyntheticRun, conv2d_case, write_example
+from tests.synthetic_run import TF, SyntheticRun, add_record, conv2d_case, write_example
 from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.report.parts import columns
@@ -63,7 +63,7 @@ def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run
     formula, rooms = "=HYPERLINK(1)", Rooms()
     run = SyntheticRun(tmp_path / "run", engine=formula)
     found = {"name": formula, "packages": {formula: formula}, "versions": {formula: formula}}
-    run.environments[TF] = run.directory.add_record("environment", found)
+    run.environments[TF] = add_record(run.directory, "environment", found)
     run.add(conv2d_case(), TF, status="failed", reason=formula, forced=formula, exit_code=-9)
     make_report([run.finish()], rooms.published, rooms.templates, tmp_path / "out")
     cells = set()

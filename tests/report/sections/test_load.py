@@ -10,6 +10,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     machine,
     steady_samples,
     training_case,
@@ -120,7 +121,7 @@ def on_two_gpus(run: SyntheticRun, repetition: int, first: float, second: float)
 def two_gpus(tmp_path: Path) -> Evidence:
     run = SyntheticRun(tmp_path / "run")
     gpus = [{"index": index, "name": "A"} for index in range(2)]
-    run.machine = run.directory.add_record("machine", {**machine(), "gpus": gpus})
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus})
     on_two_gpus(run, 1, 90, 40)
     on_two_gpus(run, 2, 70, 40)
     return Evidence([run.finish()], (), WORDS)

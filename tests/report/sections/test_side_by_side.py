@@ -11,6 +11,7 @@ from tests.synthetic_run import (
     TF,
     TORCH,
     SyntheticRun,
+    add_record,
     limits_case,
     machine,
     training_case,
@@ -134,7 +135,7 @@ def test_what_an_environment_lacks_is_there_with_the_word_for_why(tmp_path: Path
 
 def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_are_named(tmp_path: Path) -> None:
     one, other = SyntheticRun(tmp_path / "one"), SyntheticRun(tmp_path / "other")
-    other.machine = other.directory.add_record("machine", {**machine(), "gpus": [{"name": "RTX 5090"}]})
+    other.machine = add_record(other.directory, "machine", {**machine(), "gpus": [{"name": "RTX 5090"}]})
     add_trials(one, training_case(16), TORCH, 0.4)
     add_trials(other, training_case(16), TORCH, 0.1)
     evidence = evidence_of(one, other)

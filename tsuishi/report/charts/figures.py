@@ -6,6 +6,7 @@ vision; shapes say it a second time.
 """
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -16,6 +17,7 @@ from tsuishi.report.charts.sweeps import Sweep
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import label, unit_of, words
+from tsuishi.results.facts import Phase
 from tsuishi.results.frames import dict_rows, is_nothing, named_rows
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -196,7 +198,7 @@ def block(chart: dict[str, Any], title: str, name: str, caption: str) -> Chart:
     return Chart(title, re.sub(r"[^A-Za-z0-9_-]+", "-", name), caption, specification(chart))
 
 
-def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> dict[str, Any] | None:
+def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[str, Any] | None:
     """One trial over time: utilisation, memory, power and clocks of host and GPUs; its phases as bands behind.
 
     A Vega-Lite specification; None where nothing was sampled. Of a long trial every k-th tick is drawn, at most
@@ -210,14 +212,14 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: list[dict[str, Any]]) -> di
     }
     ticks = sorted(set(telemetry["elapsed_s"]))
     kept = telemetry["elapsed_s"].isin(ticks[:: len(ticks) // MOST_TICKS + 1])
-    end_s = max([*ticks, *[one["end_s"] or one["begin_s"] for one in phases]], default=0.0)
+    end_s = max([*ticks, *[phase.end_s or phase.begin_s for phase in phases]], default=0.0)
     bands = [
         {
-            "name": re.sub(_STARTING, t("starting, warming up"), one["name"]),
-            "begin_s": one["begin_s"],
-            "end_s": one["end_s"] or end_s,
+            "name": re.sub(_STARTING, t("starting, warming up"), phase.name),
+            "begin_s": phase.begin_s,
+            "end_s": phase.end_s or end_s,
         }
-        for one in phases
+        for phase in phases
     ]
     # Of every panel the same, since panels share their colours.
     devices = sorted(set(telemetry["device"]), key=device_order)

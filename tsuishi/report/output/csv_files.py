@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from tsuishi.base import processes
-from tsuishi.results.directory import exact
+from tsuishi.results.schema import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pandas as pd
 
@@ -20,11 +20,11 @@ from tsuishi.report.output.csv_files import CsvFiles
 from tsuishi.report.output.typesetting import as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.blocks import Page
+from tsuishi.report.parts.blocks import ClaimVerdict, Page
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.page import declared_columns, estimated, make_page
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.reader import Read, recorded, uncollected
+from tsuishi.results.reader import Read, contents, uncollected
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
@@ -32,26 +32,14 @@ from tsuishi.verdicts.evidence import Evidence
 _MEMBERS = {"index.html", "report.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
 
 
-class Verdict(NamedTuple):
-    """A row of verdicts.csv: the verdict on one check of a claim."""
-
-    verdict: str
-    source: str
-    claim: str
-    environments: str
-
-
 @dataclass(frozen=True)
 class Report:
-    """A report that was written. `closing`: the answers to the first questions, and the others counted, a line each.
-
-    `more`: what more time would bring, a line each.
-    """
+    """A report that was written; see Page for its verdicts and lines."""
 
     index: Path
+    verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]
-    verdicts: list[Verdict]
 
 
 @uncollected()
@@ -62,14 +50,14 @@ def make_report(
     templates: Path,
     out: Path,
     drawings: Drawings | None = None,
-    read: Read = recorded,
+    read: Read = contents,
 ) -> Report:
     """Write index.html, report.md, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
-    Whatever was in `out` is replaced once the new report is complete, and stays if it cannot be made. Who gives
-    `drawings` may have started them before, and have them keep what is slow to make; `read` may be one that began to
-    read before (recorded.ahead). Raises UserError where there are no runs, a file is unreadable, or `out` holds
-    something that is no report.
+    Whatever was in `out` is replaced once the new report is complete, and stays if the report cannot be made.
+    drawings: draws the charts; it may have been started before, and may keep charts for later reports. read: reads the
+    runs; it may have begun before (reader.ahead). Raises UserError where there are no runs, a file is unreadable, or
+    `out` holds something that is no report.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
@@ -80,8 +68,7 @@ def make_report(
         evidence = Evidence(runs, read_sources(published, words), words, read)
         with worded(evidence.words):
             page = _written(fresh, evidence, templates, drawn, tables)
-    verdicts = [Verdict(*row) for row in page.tables["verdicts"][list(Verdict._fields)].itertuples(index=False)]
-    return Report(out / "index.html", page.closing, page.more, verdicts)
+    return Report(out / "index.html", page.verdicts, page.closing, page.more)
 
 
 def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings, tables: CsvFiles) -> Page:

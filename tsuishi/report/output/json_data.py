@@ -215,8 +215,14 @@ def _block(block: blocks.Block) -> BlockData:
 
 def _runs(evidence: Evidence) -> Iterator[RunData]:
     for run_id, run in evidence.results.runs.items():
-        fields = {name: run.get(name) for name in ("profile", "engine", "seed", "tsuishi_version")}
-        yield RunData(run_id=run_id, created_at=str(run.get("created_at", "")), **fields)
+        yield RunData(
+            run_id=run_id,
+            created_at=run.created_at or "",
+            profile=run.profile,
+            engine=run.engine,
+            seed=run.seed,
+            tsuishi_version=run.tsuishi_version,
+        )
 
 
 def _environments(evidence: Evidence) -> Iterator[EnvironmentData]:
@@ -225,12 +231,13 @@ def _environments(evidence: Evidence) -> Iterator[EnvironmentData]:
     known = trials.drop_duplicates("column").set_index("column").to_dict("index")
     for column, name in sorted({*zip(outcomes["column"], outcomes["environment"], strict=True)}):
         trial = known.get(column, {})
-        record = evidence.results.records.get(trial.get("environment_record", ""), {})
+        record = evidence.results.environments.get(trial.get("environment_record", ""))
+        realised_id = record.realised_id if record else None
         machine = trial.get("machine_record") or None
-        yield EnvironmentData(column=column, name=name, realised_id=record.get("realised_id"), machine_record=machine)
+        yield EnvironmentData(column=column, name=name, realised_id=realised_id, machine_record=machine)
 
 
 def _machines(evidence: Evidence) -> Iterator[MachineData]:
-    for record, machine in evidence.recorded("machine").items():
-        gpus = tuple(str(gpu.get("name")) for gpu in machine.get("gpus") or [])
-        yield MachineData(record=record, cpu=(machine.get("cpu") or {}).get("model"), gpus=gpus)
+    for record, machine in evidence.machine_records.items():
+        gpus = tuple(gpu.name for gpu in machine.gpus or [])
+        yield MachineData(record=record, cpu=machine.cpu.model if machine.cpu else None, gpus=gpus)

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tsuishi.report.parts.wording import Table
+from tsuishi.specs.claims import Verdict
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -94,16 +95,27 @@ class Section:
         return (block for block in self.blocks if isinstance(block, Chart))
 
 
+class ClaimVerdict(NamedTuple):
+    """The verdict on one claim in some environments, which are separated by " / "."""
+
+    verdict: Verdict
+    source: str
+    claim: str
+    environments: str
+
+
 @dataclass(frozen=True)
 class Page:
     """A report in the order in which it is read: headline, environments compared, suites, and all it takes to redo it.
 
     `sections` hold everything a reader sees; `tables` the same as data, exact values, by file name without .csv.
-    `closing` are the lines the command ends with; `more` what more time would bring.
+    `verdicts`: the verdict on every claim, in the order of the page. `closing`: the lines that the command ends with.
+    `more`: what more time would bring.
     """
 
     title: str
     sections: Sequence[Section]
     tables: Mapping[str, "pd.DataFrame"]
+    verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]

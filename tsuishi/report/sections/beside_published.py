@@ -92,8 +92,9 @@ def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
     trials = evidence.results.trials
     found = {}
     for row in named_rows(trials.loc[trials["status"] == OK, ["case_id", "column", "device", "machine_record"]]):
-        cpu = evidence.results.records.get(row.machine_record, {}).get("cpu") or {}
-        found[row.case_id, row.column] = row.device if row.device != "cpu" else cpu.get("model") or t("an unknown CPU")
+        machine = evidence.results.machines.get(row.machine_record)
+        cpu = machine.cpu.model if machine and machine.cpu else ""
+        found[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or t("an unknown CPU")
     return found
 
 

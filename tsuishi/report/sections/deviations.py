@@ -33,7 +33,7 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
         return
     trials = evidence.results.trials
     trials = trials[trials["suite"].isin(suites)]
-    machines = list(map(descriptions.machine_text, evidence.recorded("machine").values()))
+    machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     theirs = in_words(one.title for one in source.hardware)
     yield t("Hardware: {ours} instead of {theirs}.", ours=in_words(machines) or t("an unknown machine"), theirs=theirs)
     for name, version in source.software.items():
@@ -53,9 +53,9 @@ def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str,
     """How much shorter literal training was than the source's."""
     lengths = set()
     for run_id, trial_id, case_id, protocol in trials:
-        trial, whole = evidence.results.details[run_id, trial_id], epochs_of([source], evidence.axes[case_id])
-        settings = trial.get("settings") or {}
-        trained = any(phase["name"] == "epoch" for phase in trial.get("phases") or [])
+        trial, whole = evidence.results.records[run_id, trial_id], epochs_of([source], evidence.axes[case_id])
+        settings = trial.settings or {}
+        trained = any(phase.name == "epoch" for phase in trial.phases or [])
         if protocol == "literal" and trained and whole and whole.count:
             own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
             lengths.add((own, (whole.count, whole.images)))

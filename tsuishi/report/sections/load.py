@@ -109,9 +109,7 @@ def _explorer(evidence: Evidence) -> View:
     several_runs = len(results.runs) > 1
     columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
     trials = results.trials.loc[[one.trial for one in shown], columns]
-    phases = (
-        results.details[key].get("phases") or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True)
-    )
+    phases = (results.records[key].phases or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True))
     cases = {case_id: case_text(evidence.axes[case_id]) or t("the one case") for case_id in set(trials["case_id"])}
     entries = [
         (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, one)
@@ -123,7 +121,7 @@ def _explorer(evidence: Evidence) -> View:
             {
                 "id": trial_id,
                 "label": _label(trial, cases[trial.case_id], several_runs),
-                "phases": [[span["name"], span["begin_s"], span["end_s"] or one.end_s] for span in spans],
+                "phases": [[span.name, span.begin_s, span.end_s or one.end_s] for span in spans],
                 "step_s": one.step_s,
                 "devices": one.devices,
             }
@@ -165,7 +163,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
     trials = trials[(trials["suite"] == suite) & (trials["status"] == OK)]
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
-        phases = results.details[trial.run_id, trial.trial_id].get("phases") or []
+        phases = results.records[trial.run_id, trial.trial_id].phases or []
         drawn = figures.telemetry_chart(results.telemetry_of(index), phases)
         if drawn is not None:
             caption = t(

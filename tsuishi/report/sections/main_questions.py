@@ -1,7 +1,7 @@
 """The questions of a run and their answers: on the page, and as the lines that the command ends with."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
@@ -79,9 +79,9 @@ class Questions:
         """What more time would bring each run, a line for each step."""
         lines = []
         for run in self._evidence.results.runs.values():
-            for recorded in run.get("more") or []:
-                minutes = max(1, -(-round(recorded["seconds"]) // 60))
-                question = self.brief(_asked(recorded))
+            for asked in run.more:
+                minutes = max(1, -(-round(asked.seconds) // 60))
+                question = self.brief(asked)
                 lines.append(t("with {minutes} min more: {question}", minutes=minutes, question=question))
         return lines
 
@@ -171,11 +171,6 @@ def _in_short(words: str) -> str:
     """
     plain = re.sub(r" ?[(（][^()（）]*[)）](?=[.。])", "", words)
     return " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])
-
-
-def _asked(recorded: Mapping[str, Any]) -> Asked:
-    """A question of what more time would bring, which comes with its seconds."""
-    return Asked.model_validate({key: value for key, value in recorded.items() if key != "seconds"}, strict=False)
 
 
 def _judged(answer: Answer) -> str:

@@ -32,6 +32,7 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
         title=summary.title(evidence),
         sections=shortened(sections),
         tables={**_tables(evidence, sections), **estimated(evidence)},
+        verdicts=verdicts.of_claims,
         closing=tuple(questions.closing()),
         more=tuple(questions.more()),
     )

@@ -57,12 +57,12 @@ def _problems(evidence: Evidence) -> View:
 
 def _commands(evidence: Evidence) -> View:
     """What runs everything again, and what ran one case: the first of every suite here, all in commands.csv."""
-    runs = [descriptions.command_line(run.get("arguments") or {}) for run in evidence.results.runs.values()]
+    runs = [descriptions.command_line(run.arguments) for run in evidence.results.runs.values()]
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for trial in named_rows(evidence.results.trials.drop_duplicates(["case_id", "column"])):
-        given = evidence.results.details[trial.run_id, trial.trial_id].get("command") or []
+        given = evidence.results.records[trial.run_id, trial.trial_id].command or []
         command = " ".join(shlex.quote(" ".join(str(word).split())) for word in given)
         row = {"suite": trial.suite, "case_id": trial.case_id, "environment": trial.column, "command": command}
         rows[trial.case_id, trial.column] = row

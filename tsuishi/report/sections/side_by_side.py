@@ -136,7 +136,7 @@ def _explained(evidence: Evidence, found: Sequence[Matchup]) -> Iterator[str]:
 
 def machines(evidence: Evidence) -> list[str]:
     """Which machine is which, where there are several; numbers as in the labels of environments (frames.py)."""
-    names = [descriptions.machine_text(machine) for machine in evidence.recorded("machine").values()]
+    names = [descriptions.machine_text(machine) for machine in evidence.machine_records.values()]
     texts = [t("Machine {number}: {machine}.", number=number, machine=name) for number, name in enumerate(names, 1)]
     return [prose(texts)] if len(names) > 1 else []
 

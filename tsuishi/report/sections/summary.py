@@ -12,12 +12,13 @@ from tsuishi.report.sections import beside_published, descriptions, load
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.results.frames import named_rows
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.verdicts.evidence import Evidence
 
 
 def title(evidence: Evidence) -> str:
     """What the page is about: the machines."""
-    machines = list(map(descriptions.machine_text, evidence.recorded("machine").values()))
+    machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     return in_words(machines) or t("A machine that was not recorded")
 
 
@@ -49,13 +50,13 @@ def _facts(evidence: Evidence) -> Table:
     """One row per run: when, with what, how much."""
     rows, outcomes = [], evidence.outcomes
     for run_id, run in evidence.results.runs.items():
-        git = run.get("git") or {}
-        version = f"{run.get('tsuishi_version', '')} {str(git.get('commit') or '')[:12]}".strip()
-        if git.get("dirty"):
+        commit = (run.git.commit if run.git else None) or ""
+        version = f"{run.tsuishi_version or ''} {commit[:12]}".strip()
+        if run.git and run.git.dirty:
             version = t("{version} with uncommitted changes", version=version)
-        date = str(run.get("created_at", "")).replace("T", " ")[:16] + " UTC"
+        date = (run.created_at or "").replace("T", " ")[:16] + " UTC"
         counts = _counts(outcomes.loc[outcomes["run_id"] == run_id, "status"])
-        texts = [run_id, date, run.get("profile"), run.get("engine"), run.get("seed"), counts, version]
+        texts = [run_id, date, run.profile, run.engine, run.seed, counts, version]
         rows.append([text_cell(text, "label") for text in texts])
     return Table([t("run"), t("begun"), t("profile"), t("engine"), t("seed"), t("trials"), "tsuishi"], rows)
 
@@ -68,7 +69,7 @@ def _ran(evidence: Evidence) -> Table:
         counts = [_counts(mine.loc[mine["suite"] == suite, "status"]) or t(NOT_PLANNED) for suite in suites]
         rows.append([text_cell(environment), *map(text_cell, counts)])
     runs = evidence.results.runs.values()
-    left_out = {(one["environment"], one["reason"]) for run in runs for one in run.get("left_out", [])}
+    left_out = {(one.environment, one.reason) for run in runs for one in run.left_out}
     for name, reason in sorted(left_out):
         rows.append([text_cell(name), *[Cell(t("left out: {reason}", reason=reason), kind="status") for _ in suites]])
     return Table([t("environment"), *suites], rows)
@@ -107,16 +108,15 @@ def _events(trial: Any, kind: str) -> dict[str, Any]:
     return {"trial": trial.trial_id, "count": getattr(trial, f"events_{kind}")}
 
 
-def _environment_warnings(environments: Iterable[dict[str, Any]]) -> Iterator[str]:
+def _environment_warnings(environments: Iterable[EnvironmentRecord]) -> Iterator[str]:
     """Each thing to know about what was built on, with the environments it is true of."""
     unpinned: dict[str, set[str]] = {}
     changed: dict[tuple[str, str], set[str]] = {}
     for record in environments:
-        base = record.get("base") or {}
-        if base.get("digest") in ("", descriptions.UNPINNED):
-            unpinned.setdefault(str(base.get("used")), set()).add(record["name"])
-        for change in record.get("substitutions") or []:
-            changed.setdefault((change["used"], change["asked"]), set()).add(record["name"])
+        if record.base and record.base.digest in ("", descriptions.UNPINNED):
+            unpinned.setdefault(str(record.base.used), set()).add(record.name)
+        for change in record.substitutions or []:
+            changed.setdefault((change.used, change.asked), set()).add(record.name)
     for used, names in unpinned.items():
         yield t(
             "{environments}: built on {used}, which is unpinned (no digest is known).",

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
-from tsuishi.report.parts.blocks import Bullets, Heading, View
+from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, View
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
 from tsuishi.report.sections.claim_words import (
     TONES,
@@ -42,6 +42,11 @@ class Verdicts:
         self._environments = set(evidence.environments)
         titles = [(source.name, one.name, one.title) for source in evidence.sources for one in source.hardware]
         self._titles = {(source, hardware): title for source, hardware, title in titles}
+
+    @property
+    def of_claims(self) -> tuple[ClaimVerdict, ...]:
+        """Every verdict, in the order of the judgements."""
+        return tuple(ClaimVerdict(one.verdict, one.source, one.claim.id, _environments(one)) for one in self.judgements)
 
     @property
     def headline(self) -> str:

@@ -1,0 +1,1 @@
+"""Contract 2: the run directory, written and read."""

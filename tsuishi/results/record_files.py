@@ -1,0 +1,58 @@
+"""The JSON files of a run, read: a text in, a typed record out. A wrong file becomes a line for the user."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from tsuishi.base import files, toml
+from tsuishi.base.errors import UserError
+from tsuishi.results.facts import Record
+from tsuishi.results.records import RECORDS, AnyRecord
+
+REMEDY = "copy the run again, or remove what is wrong"
+# What pydantic takes for a number, and JSON does not know.
+_NO_NUMBER = re.compile(rb"NaN|Infinity")
+
+R = TypeVar("R", bound=Record)
+# Gives the JSON text in a file. Raises UserError where the file cannot be read.
+ReadText = Callable[[Path | str], bytes]
+
+
+def read_text(path: Path | str) -> bytes:
+    """The JSON text in a file. Raises UserError where the file cannot be read."""
+    return files.read_bytes(path, files.MOST_JSON_BYTES)
+
+
+def parsed(path: Path | str, text: bytes, model: type[R]) -> R:
+    """The record in a JSON text that was read from a path. Raises UserError where the text is no such record."""
+    try:
+        record = model.model_validate_json(text)
+    except ValidationError as error:
+        files.parse_json(path, text)
+        raise _not_a_record(path, error, model) from error
+    if _NO_NUMBER.search(text):
+        files.parse_json(path, text)
+    return record
+
+
+def read_record(path: Path, shown: Callable[[Any], Any] = lambda value: value) -> AnyRecord | None:
+    """The record in records/<id>.json; None where it is of a kind that nobody knows. `shown` alters what was read.
+
+    Raises UserError where the content is not the one whose hash is in the id.
+    """
+    value = files.read_json(path)
+    kind, _, digest = path.stem.rpartition("-")
+    if not re.fullmatch(r"[a-z]+", kind, re.ASCII) or digest != toml.digest(value):
+        raise UserError(f"{path}: its content is not that of its name; {REMEDY}")
+    try:
+        return RECORDS[kind].model_validate(shown(value)) if kind in RECORDS else None
+    except (ValidationError, ValueError) as error:
+        raise _not_a_record(path, error, RECORDS[kind]) from error
+
+
+def _not_a_record(path: Path | str, error: ValidationError | ValueError, model: type[BaseModel]) -> UserError:
+    said = toml.explain(error, model) if isinstance(error, ValidationError) else str(error)
+    return UserError(f"{path}: {said}; {REMEDY}")

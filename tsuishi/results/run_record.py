@@ -1,0 +1,110 @@
+"""run.json, typed: what was asked for, what was planned, and what each call that measured had to say."""
+
+from typing import Annotated, Any
+
+from pydantic import Field, field_serializer, model_validator
+
+from tsuishi.results.facts import MOST, Record
+from tsuishi.results.records import Axes, DataRecord, Hash, Number, Ordinal, TimingSettings, Value
+from tsuishi.specs.case import case_id as case_id_of
+from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.questions import Asked
+from tsuishi.specs.trial_id import Name, TrialId
+
+SCHEMA_VERSION = 1
+
+
+class PlanEntry(Record):
+    """A trial of the plan. What says how it is run may be lacking where nobody will run it."""
+
+    trial: Name
+    case_id: Hash
+    case: Axes
+    environment: Name
+    accelerator: Accelerator | None = None
+    repetition: Ordinal
+    workload: str | None = None
+    settings: TimingSettings | None = None
+    timeout_s: Value = None
+    expected_s: Value = None
+    guess_s: Value = None
+    unsupported: str = ""
+    forced: str = ""
+
+    @property
+    def id(self) -> TrialId:
+        """The planned id of the trial."""
+        ending = str(TrialId("", self.environment, self.repetition))
+        return TrialId(self.trial.removesuffix(ending), self.environment, self.repetition)
+
+
+class LeftOut(Record):
+    """An environment that was not used, and why."""
+
+    environment: str
+    reason: str
+
+
+class More(Asked):
+    """A question that more time would bring nearer to an answer."""
+
+    seconds: Number
+
+
+class CheckoutState(Record):
+    """The commit of a checkout, and whether it had uncommitted changes."""
+
+    commit: str | None = None
+    dirty: bool | None = None
+
+
+class SessionRecord(Record):
+    """A call that measured: when it began, the seconds that it was given, and those that it expected to take."""
+
+    began_at: str | None = None
+    within_s: Value = None
+    expected_s: Value = None
+
+
+class RunRecord(Record):
+    """run.json: what was asked for, and what was planned. `mac` is the seal of the user who wrote it."""
+
+    schema_version: int = SCHEMA_VERSION
+    run_id: Name
+    tsuishi_version: str | None = None
+    git: CheckoutState | None = None
+    created_at: str | None = None
+    profile: str
+    seed: Annotated[int, Field(ge=-MOST, le=MOST)]
+    engine: str
+    arguments: dict[str, Value | tuple[Value, ...]]
+    data: DataRecord | None = None
+    questions: tuple[Asked, ...] = ()
+    plan: tuple[PlanEntry, ...]
+    cases_left_out: Value = None
+    more: tuple[More, ...] = ()
+    sessions: tuple[SessionRecord, ...] = ()
+    self_checks: dict[str, dict[str, Value]] = {}
+    left_out: tuple[LeftOut, ...] = ()
+    mac: str | None = None
+
+    @field_serializer("questions", "more")
+    def _without_defaults(self, questions: tuple[Asked, ...]) -> list[dict[str, Any]]:
+        """Questions are short: only what is not usual is written."""
+        texts = [question.model_dump(mode="json", exclude_defaults=True) for question in questions]
+        return [{"seconds": text.pop("seconds"), **text} if "seconds" in text else text for text in texts]
+
+    @model_validator(mode="after")
+    def _plans_a_trial_once(self) -> "RunRecord":
+        cases: dict[str, Axes] = {}
+        for entry in self.plan:
+            if cases.setdefault(entry.case_id, entry.case) != entry.case:
+                raise ValueError(f"two cases are planned as {entry.case_id}")
+            if not entry.trial.endswith(str(TrialId(entry.case_id[:6], entry.environment, entry.repetition))):
+                raise ValueError(f"trial '{entry.trial}' has not the name of its case, environment and repetition")
+        if len({(entry.case_id, entry.environment, entry.repetition) for entry in self.plan}) < len(self.plan):
+            raise ValueError("a trial is planned twice")
+        for case_id, case in cases.items():
+            if case_id_of(case) != case_id:
+                raise ValueError(f"the case {case_id} has another content")
+        return self

@@ -1,0 +1,43 @@
+"""What a trial comes to: the status and the reason that follow from the workload's words and from its end."""
+
+from dataclasses import dataclass
+
+from tsuishi.base.processes import Ended
+from tsuishi.base.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
+from tsuishi.environments.provenance import other_versions
+from tsuishi.results.records import EnvironmentRecord
+from tsuishi.stream.listener import Transcript, why_it_ended
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a trial ended: a status, and a reason a person can act on."""
+
+    status: str
+    reason: str = ""
+    exit_code: int | None = None
+
+
+def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environment: EnvironmentRecord) -> Outcome:
+    """The outcome of a workload that ran until its end. memory_bytes: the limit that it had."""
+    code = ended.code
+    if others := other_versions(environment, transcript.facts()):
+        remedy = "look what was altered with `invoke images --verify`"
+        return Outcome(FAILED, f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
+    if ended.out_of_memory:
+        limit = f"{memory_bytes / (1 << 30):.1f} GiB"
+        return Outcome(OUT_OF_MEMORY, f"the kernel ended it at its memory limit of {limit}", code)
+    if transcript.failure is not None:
+        failure = transcript.failure
+        if failure.kind == SKIPPED:
+            return Outcome(SKIPPED, failure.text, code)
+        status = FAILED if failure.kind == "error" else failure.kind
+        return Outcome(status, f"{failure.type}: {failure.text}", code)
+    if not transcript.finished:
+        return Outcome(FAILED, f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
+    if code != 0:
+        return Outcome(FAILED, f"it had finished, then {why_it_ended(ended)}; see its log", code)
+    if transcript.missing:
+        reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
+        return Outcome(FAILED, reason, code)
+    return Outcome(OK, "", code)

@@ -1,0 +1,133 @@
+"""The tally of a run that goes on: what the trials of every case came to so far, and which questions are still open."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tsuishi.base.errors import UserError
+from tsuishi.base.files import read_rows
+from tsuishi.base.statuses import OK, is_finding
+from tsuishi.plan.worth import LOOKS
+from tsuishi.results import trial_folders
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import TrialRecord
+from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.source import Epochs, Source, epochs_of
+from tsuishi.specs.trial_id import TrialId
+from tsuishi.specs.vocabulary import Vocabulary
+
+_TABLES = ("samples", "metrics")
+
+
+@dataclass
+class CellTally:
+    """The trials of one case in one environment, by repetition: statuses, and values by quantity."""
+
+    statuses: dict[int, str] = field(default_factory=dict)
+    values: dict[str, dict[int, float]] = field(default_factory=dict)
+
+    @property
+    def trials(self) -> int:
+        return len(self.statuses)
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether more trials would bring no number, as the last one brought none."""
+        return bool(self.statuses) and self.statuses[max(self.statuses)] != OK
+
+
+class Tally:
+    """What every cell of a run came to so far, read from its trials as they are committed.
+
+    judged: tells whether the run so far has a verdict on a claim. sources: say how long a whole training is. Trials
+    that an earlier session left unfinished do not count.
+    """
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        words: Vocabulary,
+        judged: Callable[[Asked], bool] = lambda asked: True,
+        sources: Sequence[Source] = (),
+    ) -> None:
+        self._run = run
+        self._words = words
+        self._judged = judged
+        self._sources = sources
+        # By question, and by the number of trials at which it was looked at.
+        self._verdicts: dict[tuple[str, int], bool] = {}
+        self.of: dict[MatrixCell, CellTally] = {}
+        for folder, trial in run.finished():
+            if is_finding(trial.status):
+                self._add(folder, trial)
+
+    def read(self, planned: TrialId) -> TrialRecord | None:
+        """Add a trial that has just ended. Returns its record, None where there is none."""
+        folder = trial_folders.last_attempt(self._run.trials, planned)
+        for path, trial, _ in trial_folders.read([folder] if folder else []):
+            self._add(path, trial)
+            return trial
+        return None
+
+    def trials(self, cell: MatrixCell) -> int:
+        return self.of[cell].trials if cell in self.of else 0
+
+    def counts(self) -> dict[MatrixCell, int]:
+        """The number of trials of every cell."""
+        return {cell: tally.trials for cell, tally in self.of.items()}
+
+    def fewest(self, asked: Asked) -> int:
+        """The number of trials of the question's cell that has the fewest."""
+        return min(self.trials(cell) for cell in asked.cells)
+
+    def is_dead(self, asked: Asked) -> bool:
+        """Whether a question cannot be answered, as one of its cells brings no number."""
+        return any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
+
+    def is_open(self, asked: Asked) -> bool:
+        """Whether more trials could answer a question that those so far do not."""
+        fewest = self.fewest(asked)
+        if self.is_dead(asked) or fewest >= LOOKS[-1]:
+            return False
+        if fewest < LOOKS[0]:
+            return True
+        if asked.compares:
+            return not self.is_decided(asked)
+        return bool(asked.claim) and not self._has_verdict(asked, fewest)
+
+    def is_decided(self, asked: Asked) -> bool:
+        """Whether the trials so far show that the sides of a comparison differ, or that they are alike."""
+        from tsuishi.verdicts.answers import is_decided, ratio_of
+
+        def values(side: Sequence[MatrixCell]) -> list[list[float]]:
+            return [list(self.of[cell].values.get(asked.quantity, {}).values()) for cell in side if cell in self.of]
+
+        return is_decided(ratio_of(values(asked.of), values(asked.to)))
+
+    def _has_verdict(self, asked: Asked, trials: int) -> bool:
+        key = asked.id, trials
+        if key not in self._verdicts:
+            self._verdicts[key] = self._judged(asked)
+        return self._verdicts[key]
+
+    def _add(self, folder: Path, trial: TrialRecord) -> None:
+        tally = self.of.setdefault(MatrixCell(trial.case_id, trial.environment), CellTally())
+        tally.statuses[trial.repetition] = trial.status
+        if trial.status == OK:
+            axes = self._run.case(trial.case_record)
+            try:
+                values = _values(folder, axes, self._words, epochs_of(self._sources, axes))
+            except (KeyError, TypeError, ValueError, ArithmeticError) as error:
+                raise UserError(f"{folder}: a table of it holds no numbers: {error}; remove the trial") from error
+            for quantity, value in values.items():
+                tally.values.setdefault(quantity, {})[trial.repetition] = value
+
+
+def _values(folder: Path, axes: Mapping[str, Any], words: Vocabulary, whole: Epochs | None) -> dict[str, float]:
+    """The quantities of a finished trial of a case with these axes. whole: the length of a whole training."""
+    from tsuishi.verdicts.answers import quantities_of
+
+    files = [folder / f"{name}.csv" for name in _TABLES]
+    samples, metrics = (read_rows(file) if file.exists() else [] for file in files)
+    return quantities_of(samples, metrics, axes, words, whole)

@@ -1,0 +1,231 @@
+"""One trial: an order in, a trial's folder with its trial.json out. Nothing of another trial is read or written.
+
+The order is data, which could be sent to another machine; the Bench is what the machine offers that runs the trial.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import BaseModel, ConfigDict
+
+from tsuishi.base import toml
+from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.processes import Process
+from tsuishi.base.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
+from tsuishi.environments.entry import ENTRY, Ready, start_workload
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.results import trial_folders
+from tsuishi.results.facts import Facts
+from tsuishi.results.records import Axes, DataRecord, TimingSettings, TrialRecord
+from tsuishi.run.outcome import Outcome, outcome_of
+from tsuishi.run.trial_files import TrialFiles, digests, energy, leave_empty, started_at
+from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.trial_id import TrialId
+from tsuishi.stream.events import Event, PhaseBegin
+from tsuishi.stream.listener import Timeout, Transcript, listen
+
+_DATA_INSIDE = "/data"
+_KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
+
+
+class TrialOrder(BaseModel):
+    """Everything that decides what one trial is and how it is run, as data.
+
+    `case`: all axes that the suite gives, for the workload. `framework`: what the workload imports; None where it
+    looks for itself. `gpus`: those that the trial gets. `unsupported`: why the environment cannot run the case, as it
+    answered the command `asked`; nothing is started then. `forced`: why the environment would be refused without --force.
+    """
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    run_id: str
+    id: TrialId
+    case_id: str
+    case: Axes
+    case_record: str
+    environment_record: str
+    machine_record: str
+    workload_record: str
+    framework: str | None
+    accelerator: Accelerator
+    gpus: tuple[Gpu, ...]
+    workload: str
+    settings: TimingSettings
+    timeout_s: float
+    data: DataRecord | None
+    memory_bytes: int
+    pids: int
+    telemetry_interval_s: float
+    unsupported: str
+    asked: tuple[str, ...]
+    forced: str
+
+    def argument(self, data_file: str = "") -> dict[str, Any]:
+        """The one JSON argument of the workload. data_file: where the workload finds the data set; else its name."""
+        data = self.data.content() if self.data else None
+        return {
+            "experiment": self.workload,
+            "case": self.case,
+            "framework": self.framework,
+            "accelerator": self.accelerator,
+            "settings": self.settings,
+            "budget_s": self.timeout_s,
+            "data": {**data, "file": data_file or data["file"]} if data else None,
+        }
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a machine offers to a trial: the environment, the workloads' folder, its GPUs, and the data set's file."""
+
+    ready: Ready
+    workloads: Path
+    nvml: Nvml
+    data: Path | None
+
+
+class TrialEnd(NamedTuple):
+    """A trial that is committed. `stop`: what kept it from its end, and must stop the run after it."""
+
+    record: TrialRecord
+    took_s: float
+    stop: KeyboardInterrupt | EngineLost | None
+
+
+def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[str], None]) -> TrialEnd:
+    """Run a trial and commit it to `trials`, the folder of a run's trials. begins: gets every phase's name.
+
+    Raises OSError where its files cannot be written.
+    """
+    folder = trial_folders.begin(trials, order.id)
+    if order.unsupported:
+        return TrialEnd(_without_start(order, folder, bench.ready), 0.0, None)
+    started = started_at(folder)
+    transcript = Transcript()
+    with TrialFiles(folder, order.telemetry_interval_s, bench.nvml, [gpu.index for gpu in order.gpus]) as files:
+        outcome, stop = _measure(order, bench, files, transcript, begins)
+        files.close()
+        joules, source = energy(folder, transcript.phases())
+        record = _described(order, folder, outcome, started, transcript, transcript.facts()).model_copy(
+            update={
+                "duration_s": round(files.sampler.elapsed_s(), 3),
+                "energy_j": joules,
+                "energy_source": source,
+                "peak_process_memory_mib": round(files.sampler.peak_process_memory_mib, 1),
+            }
+        )
+        trial_folders.commit(folder, record)
+    return TrialEnd(record, files.sampler.elapsed_s(), stop)
+
+
+def bury(order: TrialOrder, folder: Path) -> None:
+    """Commit a trial whose runner was killed, with all that it had written, as an interrupted attempt."""
+    trial_folders.commit(folder, _described(order, folder, _KILLED, started_at(folder), Transcript(), Facts()))
+
+
+def _without_start(order: TrialOrder, folder: Path, ready: Ready) -> TrialRecord:
+    """Commit a trial that the environment said it cannot run."""
+    started = started_at(folder)
+    leave_empty(folder)
+    known = ready.record.content()
+    facts = {"framework": order.framework} if order.framework else {}
+    facts |= {name: known[name] for name in ("python", "versions", "cuda", "cudnn")}
+    described = _described(
+        order, folder, Outcome(UNSUPPORTED, order.unsupported), started, Transcript(), Facts.reported(facts)
+    )
+    record = described.model_copy(update={"duration_s": 0.0, "asked": list(order.asked)})
+    trial_folders.commit(folder, record)
+    return record
+
+
+def _measure(
+    order: TrialOrder, bench: Bench, files: TrialFiles, transcript: Transcript, begins: Callable[[str], None]
+) -> tuple[Outcome, KeyboardInterrupt | EngineLost | None]:
+    """Start the workload and listen to it until its end: the outcome, and what must stop the run after this trial."""
+
+    def hear(event: Event) -> None:
+        files.hear(event)
+        if isinstance(event, PhaseBegin):
+            begins(event.phase)
+
+    try:
+        process = _start(order, bench)
+        files.pids = process.pids()
+        ended = listen(process, transcript, files.sampler.start, order.timeout_s, hear, files.log)
+    except Timeout:
+        return Outcome(TIMEOUT, f"stopped after {order.timeout_s:g} s; allow more with --timeout"), None
+    except KeyboardInterrupt as interrupt:
+        return Outcome(INTERRUPTED, "Ctrl-C; go on with `invoke run-suite --resume latest`"), interrupt
+    except UserError as refused:
+        return Outcome(FAILED, str(refused)), None
+    except EngineLost as lost:
+        reason = f"{bench.ready.built.engine} stopped answering: {lost}"
+        return Outcome(FAILED, reason), EngineLost(reason)
+    return outcome_of(transcript, ended, order.memory_bytes, bench.ready.record), None
+
+
+def _start(order: TrialOrder, bench: Bench) -> Process:
+    """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
+    starter, mounts, data_file = bench.ready.starter, {}, ""
+    if order.data and bench.data:
+        mounts[bench.data] = place = f"{_DATA_INSIDE}/{order.data.file}"
+        data_file = starter.inside(bench.data, place)
+    try:
+        return start_workload(
+            starter,
+            bench.ready.built,
+            bench.workloads,
+            order.argument(data_file),
+            name=f"tsuishi-{order.run_id}-{order.id}",
+            labels={"run": order.run_id},
+            seconds=order.timeout_s,
+            gpus=order.gpus,
+            memory_bytes=order.memory_bytes,
+            pids=order.pids,
+            mounts=mounts,
+        )
+    except OSError as error:
+        raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error
+
+
+def _described(
+    order: TrialOrder, folder: Path, outcome: Outcome, started: str, transcript: Transcript, facts: Facts
+) -> TrialRecord:
+    """trial.json of a trial that took no time: everything about a trial that is not in its tables."""
+    reported = {name: value for name, value in facts.content().items() if name != "packages"}
+    return TrialRecord(
+        trial_id=str(order.id),
+        case_id=order.case_id,
+        case_record=order.case_record,
+        environment=order.id.environment,
+        environment_record=order.environment_record,
+        machine_record=order.machine_record,
+        workload_record=order.workload_record,
+        framework=facts.title,
+        device=facts.computed_on,
+        repetition=order.id.repetition,
+        attempt=order.id.attempt,
+        status=outcome.status,
+        reason=outcome.reason,
+        exit_code=outcome.exit_code,
+        simulated=facts.simulated if "simulated" in reported else None,
+        synthetic=facts.synthetic if "synthetic" in reported else None,
+        forced=order.forced,
+        started_at=started,
+        duration_s=None,
+        startup_s=transcript.startup_s and round(transcript.startup_s, 3),
+        energy_j=None,
+        energy_source="",
+        peak_process_memory_mib=0.0,
+        events_garbled=transcript.garbled,
+        events_missing=transcript.missing,
+        phases=transcript.phases(),
+        reported=Facts.reported(reported),
+        settings=order.settings,
+        timeout_s=order.timeout_s,
+        data=order.data,
+        tables=digests(folder),
+        command=["python", f"suites/workloads/{ENTRY}", toml.canonical_json(order.argument())],
+    )
