@@ -88,7 +88,7 @@ class RunDirectory:
         write_json(self.path / "run.json", sealed({"schema_version": SCHEMA_VERSION, **run.content()}))
 
     def alone(self) -> AbstractContextManager[None]:
-        """Nobody else measures this run meanwhile, whatever its cache or user. Raises UserError where somebody does."""
+        """Keep everybody else from measuring this run meanwhile. Raises UserError where somebody measures it."""
         return exclusion.file(self.path / ".lock", f"measuring run {self.id}")
 
     def add(self, record: AnyRecord) -> str:

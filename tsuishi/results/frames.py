@@ -56,7 +56,7 @@ class Results:
         return last_rows(self.trials)
 
     def telemetry_of(self, trial: int) -> pd.DataFrame:
-        """The rows of one trial, which lie together."""
+        """The rows of a trial; they lie together."""
         begin, end = self.telemetry["trial"].searchsorted([trial, trial + 1])
         return self.telemetry.iloc[begin:end]
 

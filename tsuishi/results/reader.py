@@ -29,20 +29,21 @@ from tsuishi.results.records import Axes, CaseRecord, EnvironmentRecord, Machine
 
 # The column of a trial's number, where a table has many rows of a trial.
 TRIAL = "trial"
-# So many take longer to read than it takes to start a process.
+# To read so many trials takes longer than to start a process.
 MANY_TRIALS = 1_000
 
 _PRINTABLE = bytes([ord("\n"), *range(0x20, 0x7F)])
-# Not of a quote, a backslash, a slash, a line's end or a tab.
+# An escape other than that of a quote, a backslash, a slash, a line's end or a tab.
 _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 
 
 class RunContents(NamedTuple):
-    """What the files of runs hold: every run.json as text, by run id; environments, machines, cases, and names
-    of workloads, by record id.
+    """The files of runs.
 
-    `trials`: of every trial the id of its run, and its trial.json as text. `tables`: samples, metrics and telemetry of
-    all trials as CSV; the first column is the trial's place in `trials`. Texts pass between processes at no cost.
+    `runs`: each run.json as text, by run id. `environments`, `machines`, `cases` (axes) and `workloads` (names): records
+    by their ids. `trials`: the id of its run and the trial.json of each, as text. `tables`: samples, metrics and
+    telemetry of all trials as CSV; the first column is the trial's place in `trials`. Texts pass between processes at
+    no cost.
     """
 
     runs: dict[str, bytes]
@@ -64,27 +65,27 @@ def contents(runs: Sequence[RunDirectory]) -> RunContents:
     Tables are read from the trials themselves, so it does not matter whether a run was gathered. Raises UserError where
     a file is unreadable or not what it should be.
     """
-    found = RunContents({}, {}, {}, {}, {}, [], {})
+    read = RunContents({}, {}, {}, {}, {}, [], {})
     parts = {table: Parts(table) for table in schema.OF_A_TRIAL}
     for run in runs:
         for path in run.record_files():
             match run.record(path.stem, visible):
                 case EnvironmentRecord() as environment:
-                    found.environments[path.stem] = environment
+                    read.environments[path.stem] = environment
                 case MachineRecord() as machine:
-                    found.machines[path.stem] = machine
+                    read.machines[path.stem] = machine
                 case WorkloadRecord(workload=workload):
-                    found.workloads[path.stem] = workload or ""
+                    read.workloads[path.stem] = workload or ""
                 case CaseRecord(root=axes):
-                    found.cases[path.stem] = axes
+                    read.cases[path.stem] = axes
         for folder, trial, text in trial_folders.read(run.finished_folders(), read_visible):
             for part in parts.values():
-                part.add(len(found.trials), folder, trial.tables)
-            found.trials.append((visible(run.id), text))
-        found.runs[visible(run.id)] = text = read_visible(run.path / "run.json")
+                part.add(len(read.trials), folder, trial.tables)
+            read.trials.append((visible(run.id), text))
+        read.runs[visible(run.id)] = text = read_visible(run.path / "run.json")
         run.run(text)
-    found.tables.update({table: part.text() for table, part in parts.items()})
-    return found
+    read.tables.update({table: part.text() for table, part in parts.items()})
+    return read
 
 
 @contextmanager
@@ -133,7 +134,7 @@ def read_visible(path: Path | str) -> bytes:
 
 
 class Parts:
-    """The parts that trials have of one table, put together; the number of the trial stands in front of every row."""
+    """A table of all trials, put together from the part of each; the first column is the trial's number."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -202,7 +203,7 @@ def _serve(paths: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    # As the module that others import: what is pickled names it.
+    # Not as __main__: pickles name the module of a class.
     from tsuishi.results import reader as this
 
     this._serve(sys.argv[1:])

@@ -227,7 +227,7 @@ class TrialRecord(Record, extra="ignore"):
 
     @property
     def id(self) -> TrialId:
-        """The id of the trial. Slugs and environments may have dots: here it is known where one ends."""
+        """The id of the trial; its parts are exact, as the environment's name is known here."""
         ending = str(TrialId("", self.environment, self.repetition, self.attempt))
         return TrialId(self.trial_id.removesuffix(ending), self.environment, self.repetition, self.attempt)
 

@@ -90,7 +90,7 @@ TELEMETRY = (
     Column("throttle_reasons", "string", "GPU: why the clocks are held back, joined by '+'; empty: they are not"),
 )
 
-# Of which every trial writes a part.
+# The tables of which every trial writes a part.
 OF_A_TRIAL = {"samples": SAMPLES, "metrics": METRICS, "telemetry": TELEMETRY}
 
 

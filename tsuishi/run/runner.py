@@ -28,14 +28,14 @@ from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
 
-# What the engine and this process need beside the trial.
+# The rest of the memory is for the engine and this process.
 _MEMORY_FOR_TRIALS = 0.9
-# More will not help, and each leaves a folder; so resuming in a loop comes to an end.
+# Further attempts would not help, and each leaves a folder. So a loop of resumptions comes to an end.
 MOST_ATTEMPTS = 99
 
 
 class Audience(Protocol):
-    """Whoever watches a run: the progress display, or nobody."""
+    """Watches a run: the display of progress, say."""
 
     def waits(self, why: str) -> None: ...
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
@@ -73,7 +73,6 @@ class Runner:
         audience: Audience,
         data: DataSetFile | None,
     ) -> None:
-        # For the whole run.
         self._run = run
         self._ready = ready
         self._settings = settings
@@ -90,11 +89,11 @@ class Runner:
         )
 
     def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> Counter[str]:
-        """Run these trials, or every trial of the plan that has no finding yet; statuses of the plan's last attempts.
+        """Run trials, and return how many trials of the plan have which status.
 
-        `trials` may be chosen as they come: each is asked for when the trial before it has been committed. The tables
-        are gathered whatever happens. Raises KeyboardInterrupt after recording the trial at hand, RunStopped where
-        engine or disk fail.
+        trials: those to run; without it, every trial of the plan that has no finding yet. Each is asked for when the
+        trial before it is committed. The tables are gathered whatever happens. Raises KeyboardInterrupt after the
+        trial that it interrupts is recorded, RunStopped where the engine or the disk fails.
         """
         self._bury_left_behind(planned)
         attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
@@ -108,7 +107,7 @@ class Runner:
                     continue
                 self._attempt(trial, trial_id)
         except BaseException:
-            with suppress(RunStopped):  # what stopped the run is the news, not that the tables could not be written
+            with suppress(RunStopped):  # the first error is the one to report
                 self._gather()
             raise
         self._gather()

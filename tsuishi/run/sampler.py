@@ -1,4 +1,4 @@
-"""The host-side sampler: one row per device and tick, written while a trial runs."""
+"""The sampler on the host: it writes telemetry, a row for each device and tick, while a trial runs."""
 
 import csv
 import os
@@ -68,7 +68,7 @@ class Sampler:
                 while not self._done.wait(max(0.0, due - time.monotonic())):
                     self._tick(writer)
                     file.flush()
-                    # A late tick is not made up for: the next one keeps to the grid.
+                    # A tick that is late moves no other tick.
                     due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
                 self._tick(writer)
         except Exception as error:  # raised at __exit__: telemetry never goes missing silently
@@ -90,7 +90,7 @@ class Sampler:
 
 
 def process_memory_mib(roots: Sequence[int]) -> float:
-    """Resident memory of these processes and all they started, MiB; a page shared by two counts in both."""
+    """The resident memory of these processes and their descendants in MiB; a shared page counts in each of them."""
     total = 0
     for root in roots:
         try:
@@ -107,10 +107,10 @@ def process_memory_mib(roots: Sequence[int]) -> float:
 
 
 def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
-    """Energy of all GPUs over the given (begin, end) phases in seconds: joules, and where the figure comes from.
+    """The energy of all GPUs over some phases, in joules, and its source; (None, "") where nothing was sampled.
 
-    The counter's difference between the phase's ends, interpolated between ticks; without a counter the
-    trapezoidal integral of the sampled power. (None, "") where there is neither.
+    phases: begin and end of each, in seconds. The energy is the difference of the counter at both ends, interpolated
+    between ticks; without a counter, the integral of the sampled power by the trapezoidal rule.
     """
     by_device: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
@@ -134,7 +134,7 @@ def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float
 
 
 def _column(series: list[dict[str, Any]], name: str) -> list[float] | None:
-    """The values of all rows; None where a row has none."""
+    """The values of a column; None where a row has no value."""
     values = [row.get(name, "") for row in series]
     return None if None in values or "" in values else [float(value) for value in values]
 
@@ -144,7 +144,7 @@ def _risen(times: list[float], values: list[float], begin: float, end: float) ->
 
 
 def _integral(times: list[float], values: list[float], begin: float, end: float) -> float:
-    """By the trapezoidal rule."""
+    """The integral of values over time from `begin` to `end`, by the trapezoidal rule."""
     inside = slice(bisect_right(times, begin), bisect_left(times, end))
     points = [
         (begin, _at(times, values, begin)),
@@ -155,7 +155,7 @@ def _integral(times: list[float], values: list[float], begin: float, end: float)
 
 
 def _at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
-    """Linear interpolation, held constant beyond both ends."""
+    """The value at a moment, by linear interpolation; before the first and after the last time it is constant."""
     if moment <= times[0]:
         return values[0]
     i = bisect_left(times, moment)

@@ -33,9 +33,10 @@ _KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 class TrialOrder(BaseModel):
     """Everything that decides what one trial is and how it is run, as data.
 
-    `case`: all axes that the suite gives, for the workload. `framework`: what the workload imports; None where it
-    looks for itself. `gpus`: those that the trial gets. `unsupported`: why the environment cannot run the case, as it
-    answered the command `asked`; nothing is started then. `forced`: why the environment would be refused without --force.
+    `case`: all axes that the suite gives, for the workload. `framework`: the one that the workload imports; None where
+    it looks for one. `gpus`: those that the trial gets. `unsupported`: why the environment cannot run the case, as it
+    answered the command `asked`; then nothing is started. `forced`: why the environment would be refused without
+    --force.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)

@@ -1,6 +1,6 @@
-"""Contract 1: the event stream. RFC 7464 JSON text sequences among whatever else a workload prints.
+"""Contract 1: the event stream, JSON text sequences (RFC 7464) among everything else that a workload prints.
 
-Only the host's side is here; suites/workloads/common/events.py writes what this reads, and neither imports the other.
+This is the host's side. suites/workloads/common/events.py writes what is read here; neither imports the other.
 """
 
 import json
@@ -34,7 +34,7 @@ Fact = Scalar | list[Scalar] | dict[str, Scalar]
 
 
 class Event(BaseModel):
-    """What every event has. `t` is monotonic seconds since the workload started, on the workload's own clock."""
+    """The fields of every event. `t`: seconds since the workload started, on the workload's own monotonic clock."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -45,7 +45,7 @@ class Event(BaseModel):
 
 
 class EnvironmentReport(Event, Facts):
-    """What the framework reports about itself; a workload may report further facts."""
+    """Facts that the framework reports about itself; a workload may report further facts."""
 
     __pydantic_extra__: dict[str, Fact] = Field(init=False)
 
@@ -75,7 +75,7 @@ class MetricEvent(Event, Metric):
 
 
 class CaseAnswer(Event):
-    """The answer to a question which cases can be run: of the case at this place, why it cannot, or ""."""
+    """Why the case at this place of a question cannot be run; an empty reason where it can."""
 
     event: Literal["possible"]
     index: int = Field(ge=0)
@@ -99,20 +99,20 @@ _EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator=
 
 @dataclass
 class Order:
-    """What contract 1 says of events as a sequence."""
+    """The rules of contract 1 for the sequence of events."""
 
-    # Numbers of which no event was taken in, though of later ones.
+    # How many events never came, as the numbers of later events show.
     missing: int = 0
     _next_seq: int = 0
     _t: float = 0.0
     _has_ended: bool = False
     _open_phases: set[str] = field(default_factory=set)
-    # Of each phase that has begun.
+    # How many samples each phase has that has begun.
     _samples: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)
 
     def admits(self, event: Event) -> bool:
-        """Whether an event keeps to the order, given all that did before it. Raises UserError for too many of a kind.
+        """Whether an event keeps to the rules, after those before it. Raises UserError for too many events of a kind.
 
         Numbers rise and times do not fall; a phase begins, then ends; samples of a phase that has begun are numbered
         0, 1, …; nothing follows `finished` or `failed`.
@@ -149,10 +149,10 @@ class Order:
 
 @dataclass
 class EventParser:
-    """Cuts a byte stream into events and log, chunk by chunk, in memory bounded by one event's size.
+    """Cuts a stream of bytes into events and log, chunk by chunk; its memory is bounded by the size of an event.
 
-    A record that is no event (garbled, half, too long, of an unknown kind or a wrong type, out of order) is counted in
-    `garbled` and goes to the log as it came.
+    A record that is no event (garbled, cut off, too long, of an unknown kind or a wrong type, out of order) is counted
+    in `garbled`, and its bytes go to the log unchanged.
     """
 
     garbled: int = 0
@@ -162,11 +162,11 @@ class EventParser:
 
     @property
     def missing(self) -> int:
-        """How many events are missing, by their numbers."""
+        """How many events never came, as the numbers of later events show."""
         return self._order.missing
 
     def feed(self, chunk: bytes) -> Iterator[Event | bytes]:
-        """Events and pieces of log, in the order they came. Raises UserError where there are too many events."""
+        """Events and pieces of log, in their order. Raises UserError where there are too many events."""
         log, *records = chunk.split(RECORD_SEPARATOR)
         if self._record is None:
             if log:
@@ -179,7 +179,7 @@ class EventParser:
             yield from self._extend(record)
 
     def close(self) -> Iterator[Event | bytes]:
-        """What is left when the stream ends: half an event is garbled."""
+        """The rest when the stream has ended: half an event counts as garbled."""
         yield from self._give_up()
 
     def _extend(self, data: bytes) -> Iterator[Event | bytes]:
@@ -202,7 +202,7 @@ class EventParser:
                 yield data[end + 1 :]
 
     def _give_up(self) -> Iterator[bytes]:
-        """The record at hand will never be an event."""
+        """Give the record that was begun to the log: it can no longer become an event."""
         if self._record is not None:
             self.garbled += 1
             raw, self._record = bytes(self._record), None
@@ -211,7 +211,7 @@ class EventParser:
 
 
 def parse_event(raw: bytes) -> Event | None:
-    """One JSON text as an event, without secrets, or None where it is not exactly one: an event is never guessed at."""
+    """The event in a JSON text, without secrets; None where the text is not exactly an event: nothing is guessed."""
     try:
         values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
         return _EVENT.validate_python(redacted_values(_writable(values)))
@@ -224,7 +224,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """1e999 is JSON, but no number a table or trial.json can hold."""
+    """A finite number. 1e999 is JSON, but tables and trial.json cannot hold it."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 
@@ -235,5 +235,5 @@ def _whole(text: str) -> int:
 
 
 def _writable(values: Any) -> Any:
-    """The same with '?' for halves of surrogate pairs (from an undecodable file name, say), which no file takes."""
+    """The values with '?' in place of half surrogate pairs (an odd file name has such), which no file can hold."""
     return json.loads(json.dumps(values, ensure_ascii=False).encode(errors="replace"))

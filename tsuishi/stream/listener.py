@@ -4,8 +4,9 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from tsuishi.base.errors import EngineLost
@@ -23,7 +24,7 @@ from tsuishi.stream.events import (
     PhaseEnd,
 )
 
-# Chunks (of at most 64 KiB) between the reading thread and the runner; a full queue slows the workload down.
+# Chunks of at most 64 KiB that wait between the reading thread and the runner; a full queue slows the workload down.
 _QUEUE_CHUNKS = 64
 _TICK_S = 0.2
 
@@ -55,7 +56,7 @@ class Transcript:
     _spans: list[_Span] = field(default_factory=list)
     # Phases that have not ended, by name.
     _open: dict[str, _Span] = field(default_factory=dict)
-    # Smallest delay seen between an event's own time and its arrival: aligns the two clocks.
+    # The smallest delay between an event's own time and its arrival: it aligns the two clocks.
     _offset_s: float = float("inf")
 
     def hear(self, event: Event, arrived_s: float) -> None:
@@ -96,7 +97,7 @@ class Transcript:
         ]
 
     def _moment(self, t: float) -> float:
-        """A time of the workload's clock in seconds since the trial's start, which no phase begins before."""
+        """Seconds from the trial's start to a time of the workload's clock; never below 0."""
         return max(0.0, round(t + self._offset_s, 6))
 
 
@@ -121,15 +122,7 @@ def listen(
     arrivals: queue.Queue[Any] = queue.Queue(_QUEUE_CHUNKS)
     abandoned = threading.Event()
     threading.Thread(target=_read, args=(process, arrivals, abandoned), daemon=True).start()
-
-    def take(pieces: Any, arrived_s: float) -> None:
-        for piece in pieces:
-            if isinstance(piece, Event):
-                transcript.hear(piece, arrived_s)
-                on_event(piece)
-            else:
-                on_log(piece)
-
+    take = partial(_take, transcript, on_event, on_log)
     try:
         while True:
             if time.monotonic() - started > timeout_s:
@@ -151,6 +144,22 @@ def listen(
     finally:
         take(parser.close(), time.monotonic() - started)
         transcript.garbled, transcript.missing = parser.garbled, parser.missing
+
+
+def _take(
+    transcript: Transcript,
+    on_event: Callable[[Event], None],
+    on_log: Callable[[bytes], None],
+    pieces: Iterable[Event | bytes],
+    arrived_s: float,
+) -> None:
+    """Hand out events and pieces of log that arrived so many seconds after the trial's start."""
+    for piece in pieces:
+        if isinstance(piece, Event):
+            transcript.hear(piece, arrived_s)
+            on_event(piece)
+        else:
+            on_log(piece)
 
 
 def why_it_ended(ended: Ended) -> str:

@@ -1,4 +1,4 @@
-"""Evidence: what a report rests on, read and matched once. Everything else in a report is a view of it."""
+"""Evidence: everything that a report rests on, read and matched once. All other parts of a report are views of it."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -19,16 +19,16 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 
 class Evidence:
-    """What the runs recorded, what follows from it, and what was published about the same suites."""
+    """The contents of runs, the estimates that follow from them, and published numbers of the same suites."""
 
     def __init__(
         self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = contents
     ) -> None:
-        # As recorded. `environments` are labels of environments: see `column` in frames.py.
+        # As recorded. `environments`: labels of environments (`column` in frames.py). `every_axes`: those of each case
+        # and of each published number; `words` describes them, and no other axes that a checkout may have.
         self.results = read_runs(runs, words, read)
-        # With the axes of these cases and of what was published, and no others that a checkout may have.
-        # `every_axes`: of each case here, and of each published number.
-        self.every_axes = [*self.results.axes.values(), *(one.axes for source in sources for one in source.flat())]
+        published = (number.axes for source in sources for number in source.flat())
+        self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)
         self.outcomes = outcomes(self.results)
         self.environments = sorted(set(self.outcomes["column"]))
@@ -36,7 +36,7 @@ class Evidence:
         self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
         self.workloads = _workloads(self.results)
 
-        # What follows from it. `fractions` of limits: those too that cannot be told, as no limit was measured.
+        # What follows from the records. `fractions` has rows without a value, where no limit was measured.
         epochs = {case_id: epochs_of(sources, axes) for case_id, axes in self.axes.items()}
         # By case id: the whole training of a source, where it is of that case.
         self.epochs = {case_id: whole for case_id, whole in epochs.items() if whole}
@@ -44,14 +44,14 @@ class Evidence:
         rates = roofline.with_axes(timed, self.results.trials)
         self.limits = roofline.measured_limits(rates)
         self.fractions = roofline.fractions(rates, self.limits)
-        told = pd.DataFrame([row for row in self.fractions if row["value"] is not None], columns=timed.columns)
-        self.estimates = timed if told.empty else pd.concat([timed, told], ignore_index=True)
+        known = pd.DataFrame([row for row in self.fractions if row["value"] is not None], columns=timed.columns)
+        self.estimates = timed if known.empty else pd.concat([timed, known], ignore_index=True)
         self.cases = case_estimates(self.estimates)
 
         keys = [SUITE, PROTOCOL]
         self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
-        # As published: `numbers` of the suites that ran, and by Number.key the hardware they were measured on.
+        # As published: the numbers of the suites that ran, and by Number.key the hardware of each.
         self.sources = sources
         self.numbers = [number for source in sources for number in source.flat() if number.axes[SUITE] in self.suites]
         listed = hardware_by_key(sources)
@@ -69,7 +69,7 @@ class Evidence:
 
     @cached_property
     def trial_values(self) -> Values:
-        """What `terms` are means of."""
+        """The values of trials: `terms` are their means."""
         return trial_values(self.estimates)
 
     @cached_property
@@ -79,9 +79,9 @@ class Evidence:
 
     @cached_property
     def of_one_gpu(self) -> dict[str, pd.DataFrame]:
-        """By suite: the estimates that are of one GPU of several."""
-        found = self.estimates[self.estimates["quantity"].isin(list(self.words.of_one_gpu))]
-        return {str(suite): rows for suite, rows in found.groupby("suite")}
+        """The estimates for single GPUs of several, by suite."""
+        rows = self.estimates[self.estimates["quantity"].isin(list(self.words.of_one_gpu))]
+        return {str(suite): of_suite for suite, of_suite in rows.groupby("suite")}
 
     def published(self, case_id: str) -> dict[tuple[str, str], float]:
         """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
@@ -111,13 +111,13 @@ class Evidence:
 
 
 def _workloads(results: Results) -> dict[str, str]:
-    """The workload of every suite, as its trials recorded it or the plan names it; none of a suite that had several."""
+    """The workload of every suite, from the records of its trials and from plans. A suite with several has none."""
     trials = results.trials[["suite", "workload_record"]].drop_duplicates()
     records = zip(trials["suite"], trials["workload_record"], strict=True)
     ran = [(suite, results.workloads.get(record)) for suite, record in records]
     planned = [(str(entry.case["suite"]), entry.workload) for run in results.runs.values() for entry in run.plan]
-    found: dict[str, set[str]] = {}
+    names: dict[str, set[str]] = {}
     for suite, workload in (*ran, *planned):
         if workload:
-            found.setdefault(suite, set()).add(workload)
-    return {suite: min(names) for suite, names in found.items() if len(names) == 1}
+            names.setdefault(suite, set()).add(workload)
+    return {suite: min(of_suite) for suite, of_suite in names.items() if len(of_suite) == 1}
