@@ -41,9 +41,9 @@ class RunContents(NamedTuple):
     """The files of runs.
 
     `runs`: each run.json as text, by run id. `environments`, `machines`, `cases` (axes) and `workloads` (names):
-    records by their ids. `trials`: the id of its run and the trial.json of each, as text. `tables`: samples, metrics and
-    telemetry of all trials as CSV; the first column is the trial's place in `trials`. Texts pass between processes at
-    no cost.
+    records by their ids. `trials`: the id of its run and the trial.json of each, as text. `tables`: samples, metrics,
+    telemetry of all trials as CSV; the first column is the place of the trial in `trials`. Texts pass between processes
+    at no cost.
     """
 
     runs: dict[str, bytes]

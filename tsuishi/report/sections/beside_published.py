@@ -1,10 +1,10 @@
-"""Your card beside the published ones: how many times as fast as each published machine, over the cases both have.
+"""Your card beside the published ones: how many times as fast as each published machine, over the cases that both have.
 
-Absolute times belong to their hardware: they are put side by side, and never judged.
+Absolute times belong to their hardware: they are shown side by side, and never judged.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
@@ -18,13 +18,16 @@ from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
-# Times of the same work in every case.
+# Quantities that time the same work on every machine.
 _TIMES = ("median_epoch_s", "first_run_s", "step_s")
 _FLAGS = ("simulated", "synthetic", "derived")
 
 
 class Which(NamedTuple):
-    """What is compared: our device in an environment with published hardware, so many of each, at the same work."""
+    """The subject of a comparison: our device in an environment, and published hardware, at the same work.
+
+    `key` is the Number.key of the hardware; `devices` is the number of devices on each side.
+    """
 
     device: str
     environment: str
@@ -36,7 +39,7 @@ class Which(NamedTuple):
 
 
 class Card(NamedTuple):
-    """A comparison over the cases both have: the geometric mean of published times over ours."""
+    """A comparison over the cases that both have. `times`: the geometric mean of published times divided by ours."""
 
     which: Which
     cases: int
@@ -47,26 +50,26 @@ class Card(NamedTuple):
 
 
 def cards_view(evidence: Evidence) -> View:
-    """One sentence for each published machine and work, all environments in it; a table of everything."""
-    found = list(cards(evidence))
-    alone = [one for one in found if one.which.devices == 1 and not one.simulated]
+    """A sentence for each published machine and work, with all environments; a table of all comparisons."""
+    every_card = list(cards(evidence))
+    single = [card for card in every_card if card.which.devices == 1 and not card.simulated]
     blocks: list[Block] = [
         Heading(t("Your card beside the published ones")),
         Text(t("How many times as fast, over the cases that both have. Other hardware, so no verdict follows.")),
-        _bullets(evidence, alone),
+        _bullets(evidence, single),
     ]
-    if found:
-        blocks.append(_table(evidence, found))
-    return View(tuple(blocks), {"cards": [_row(evidence, one) for one in found]})
+    if every_card:
+        blocks.append(_table(evidence, every_card))
+    return View(tuple(blocks), {"cards": [_row(evidence, card) for card in every_card]})
 
 
-def _bullets(evidence: Evidence, alone: list[Card]) -> Bullets | Text:
-    sentences = (*_sentences(evidence, alone), *_not_shared(evidence, alone))
+def _bullets(evidence: Evidence, single: list[Card]) -> Bullets | Text:
+    sentences = (*_sentences(evidence, single), *_not_shared(evidence, single))
     return Bullets(sentences) if sentences else Text(t("Of the suites that ran here, no time was published."))
 
 
 def cards(evidence: Evidence) -> Iterator[Card]:
-    """Every comparison that some case allows, in the order of published hardware, work and environment."""
+    """All comparisons that have a case, in the order of published hardware, work and environment."""
     terms, devices = evidence.terms, _devices(evidence)
     flags = {(row.case_id, row.column, row.quantity): [getattr(row, flag) for flag in _FLAGS] for row in named_rows(
         evidence.cases[evidence.cases["quantity"].isin(_TIMES)]
@@ -79,7 +82,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
                 shared.setdefault(which, []).append((value, term, flags[case_id, environment, quantity]))
-    for which in sorted(shared, key=lambda one: (*one[2:], *one[:2])):
+    for which in sorted(shared, key=lambda each: (*each[2:], *each[:2])):
         cases = shared[which]
         ours = contrast([(-1 / len(cases), term) for _, term, _ in cases])
         published = math.fsum(math.log(value) for value, _, _ in cases) / len(cases)
@@ -88,24 +91,24 @@ def cards(evidence: Evidence) -> Iterator[Card]:
 
 
 def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
-    """What computed a case in an environment: the GPU's name, or the CPU's."""
+    """The name of the GPU or CPU that computed a case, by case id and environment."""
     trials = evidence.results.trials
-    found = {}
+    names = {}
     for row in named_rows(trials.loc[trials["status"] == OK, ["case_id", "column", "device", "machine_record"]]):
         machine = evidence.results.machines.get(row.machine_record)
         cpu = machine.cpu.model if machine and machine.cpu else ""
-        found[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or t("an unknown CPU")
-    return found
+        names[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or t("an unknown CPU")
+    return names
 
 
-def _sentences(evidence: Evidence, alone: Iterable[Card]) -> Iterator[str]:
-    """Of one device beside one: all environments of the same device, hardware and work in one sentence."""
-    together: dict[tuple[Any, ...], list[Card]] = {}
-    for one in alone:
-        together.setdefault((one.which.device, *one.which[2:]), []).append(one)
-    for several in together.values():
-        which = several[0].which
-        times = "; ".join(map(_times_text, several))
+def _sentences(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
+    """A sentence for each device, published hardware and work, with all environments; `single`: of one device."""
+    groups: dict[tuple[Any, ...], list[Card]] = {}
+    for card in single:
+        groups.setdefault((card.which.device, *card.which[2:]), []).append(card)
+    for group in groups.values():
+        which = group[0].which
+        times = "; ".join(map(_times_text, group))
         sentence = t(
             "{device} beside one {hardware} on {work}, {quantity}: {times}.",
             device=which.device,
@@ -114,14 +117,14 @@ def _sentences(evidence: Evidence, alone: Iterable[Card]) -> Iterator[str]:
             quantity=header(which.quantity),
             times=times,
         )
-        yield prose([sentence, *_marks(several)])
+        yield prose([sentence, *_marks(group)])
 
 
-def _times_text(one: Card) -> str:
-    environment, (value, low, high) = one.which.environment, one.times
+def _times_text(card: Card) -> str:
+    environment, (value, low, high) = card.which.environment, card.times
     if low is None or high is None:
         return t(
-            "{times}× in {environment} (cases: {cases})", times=short(value), environment=environment, cases=one.cases
+            "{times}× in {environment} (cases: {cases})", times=short(value), environment=environment, cases=card.cases
         )
     return t(
         "{times}× [{low}, {high}] in {environment} (cases: {cases})",
@@ -129,7 +132,7 @@ def _times_text(one: Card) -> str:
         low=short(low),
         high=short(high),
         environment=environment,
-        cases=one.cases,
+        cases=card.cases,
     )
 
 
@@ -137,22 +140,21 @@ def _work(which: Which) -> str:
     return which.model or which.suite
 
 
-def _marks(several: Iterable[Card]) -> list[str]:
-    """What has to be known of our side."""
-    cards_ = list(several)
+def _marks(group: Sequence[Card]) -> list[str]:
+    """What a reader has to know of our trials."""
     texts = {
-        t("Epochs derived from steps or shortened ones."): any(one.derived for one in cards_),
-        t("Synthetic data."): any(one.synthetic for one in cards_),
-        t("Simulated devices."): any(one.simulated for one in cards_),
+        t("Epochs derived from steps or shortened ones."): any(card.derived for card in group),
+        t("Synthetic data."): any(card.synthetic for card in group),
+        t("Simulated devices."): any(card.simulated for card in group),
     }
     return [text for text, holds in texts.items() if holds]
 
 
-def _not_shared(evidence: Evidence, alone: Iterable[Card]) -> Iterator[str]:
-    """Published hardware of the suites that ran, of which no case of one device is shared."""
-    shown = {one.which.key for one in alone}
+def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
+    """A sentence for each published hardware of the suites that ran, if it shares no case of one device."""
+    shown = {card.which.key for card in single}
     for key, hardware in evidence.hardware.items():
-        times = [one for one in evidence.numbers if one.key == key and one.quantity in _TIMES]
+        times = [number for number in evidence.numbers if number.key == key and number.quantity in _TIMES]
         if times and key not in shown:
             yield t(
                 "No case of one device is shared with {hardware} ({source}).",
@@ -161,27 +163,27 @@ def _not_shared(evidence: Evidence, alone: Iterable[Card]) -> Iterator[str]:
             )
 
 
-def _table(evidence: Evidence, found: list[Card]) -> Table:
+def _table(evidence: Evidence, every_card: list[Card]) -> Table:
     devices = words().axis(DEVICES).called
     columns = [t("device"), t("environment"), devices, t("published hardware"), t("work"), t("time")]
     rows = []
-    for one in found:
-        which = one.which
+    for card in every_card:
+        which = card.which
         texts = [which.device, which.environment, which.devices, evidence.hardware[which.key].title, _work(which)]
-        notes = (t("cases: {count}", count=one.cases), *_marks([one]))
-        times = Cell(ratio_text(one.times), one.times.value, notes, "number")
+        notes = (t("cases: {count}", count=card.cases), *_marks([card]))
+        times = Cell(ratio_text(card.times), card.times.value, notes, "number")
         rows.append([*map(text_cell, texts), text_cell(header(which.quantity)), times])
     title = t("All devices, environments and published machines")
     note = t("As many devices on both sides. In brackets: 95 % intervals, from the scatter of our trials alone.")
     return Table([*columns, t("times as fast")], rows, title, folded=True, notes=[note], filters=(1, 3, 4))
 
 
-def _row(evidence: Evidence, one: Card) -> dict[str, Any]:
-    """Of cards.csv."""
-    which, times = one.which, one.times
+def _row(evidence: Evidence, card: Card) -> dict[str, Any]:
+    """A row of cards.csv."""
+    which, times = card.which, card.times
     source = next(number.source for number in evidence.numbers if number.key == which.key)
-    what = {"device": which.device, "environment": which.environment, "source": source}
+    sides = {"device": which.device, "environment": which.environment, "source": source}
     work = {name: getattr(which, name) for name in (SUITE, MODEL, DEVICES, "quantity")}
     ratios = {"times_as_fast": times.value, "times_as_fast_low": times.low, "times_as_fast_high": times.high}
-    flags = {name: getattr(one, name) for name in _FLAGS}
-    return {**what, "hardware": evidence.hardware[which.key].title, **work, "cases": one.cases, **ratios, **flags}
+    flags = {name: getattr(card, name) for name in _FLAGS}
+    return {**sides, "hardware": evidence.hardware[which.key].title, **work, "cases": card.cases, **ratios, **flags}

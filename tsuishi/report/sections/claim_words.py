@@ -1,4 +1,4 @@
-"""Claims, checks and what they come to, in words."""
+"""Claims, their checks and the results, in words."""
 
 import math
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
 from tsuishi.verdicts.judge import Judgement
 
-# How verdicts are set: a word for the colour, which says nothing the word does not.
+# The tone of each verdict, from which the page takes its colour. The colour says no more than the word.
 TONES = {
     mark("reproduced"): "good",
     mark("direction only"): "part",
@@ -30,18 +30,18 @@ _PARAMETERS = {
 
 
 def selection_text(selection: Mapping[str, Any]) -> str:
-    """Which cases: "torch, 2 devices, batch 128/256"."""
-    values = {axis: given if isinstance(given, tuple) else (given,) for axis, given in selection.items()}
+    """The cases of a selection: "torch, 2 devices, batch 128/256"."""
+    values = {axis: value if isinstance(value, tuple) else (value,) for axis, value in selection.items()}
     texts = ["/".join(map(str, values[FRAMEWORK]))] if FRAMEWORK in values else []
     for axis in words().axes:
         if axis in values and axis not in (SUITE, PROTOCOL):
-            one = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
-            texts.append(case_text({axis: one}))
+            wanted = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
+            texts.append(case_text({axis: wanted}))
     return ", ".join(filter(None, texts))
 
 
 def what(check: Check) -> str:
-    """What a check reckons: a ratio of what to what."""
+    """The value that a check computes: a ratio of two sides, a slope, a parameter of a fit."""
     of, to = selection_text(check.of), selection_text(check.to or {})
     cases = selection_text({**check.case, **check.of})
     quantity, to_quantity = (label(name) if name else "" for name in (check.quantity, check.to_quantity))
@@ -69,7 +69,7 @@ def what(check: Check) -> str:
 
 
 def _sided(cases: str, quantity: str) -> str:
-    """A side with its quantity, where it has one of its own."""
+    """The cases of a side, with its quantity in brackets where it has its own."""
     return f"{cases} ({quantity})" if cases and quantity else cases or quantity
 
 
@@ -85,7 +85,7 @@ def bounds_text(bounds: Bounds | None) -> str:
 
 
 def value_text(outcome: CheckResult) -> str:
-    """What was found: the value, and its interval where there is one; of statuses, these."""
+    """The result: its value, with its interval where it has one; the statuses for a check on statuses."""
     if outcome.summary is None:
         return in_words(status_text(status) for status in outcome.statuses)
     interval = outcome.summary.interval()
@@ -102,24 +102,24 @@ def _end_text(outcome: CheckResult, end: float) -> str:
 
 
 def sentence(judgement: Judgement) -> str:
-    """One plain sentence: what the verdict rests on, or what it would take."""
+    """Why the verdict is as it is, or what a test of the claim would take."""
     if judgement.verdict == "not tested":
         return prose([takes(judgement), _all_the_same(judgement)])
-    outcomes = [one for one in judgement.outcomes if isinstance(one, CheckResult)]
+    outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
     if judgement.hindrance == "too few":
         return t(
             "{found}: no verdict, as a case has {trials} of the {fewest} trials it takes (--repetitions {fewest}).",
-            found="; ".join(_found(one) for one in outcomes), trials=judgement.trials, fewest=FEWEST_TRIALS,
+            found="; ".join(map(_result_text, outcomes)), trials=judgement.trials, fewest=FEWEST_TRIALS,
         )  # fmt: skip
-    return prose(_explained(one) for one in outcomes)
+    return prose(map(_explained, outcomes))
 
 
-def _found(outcome: CheckResult) -> str:
+def _result_text(outcome: CheckResult) -> str:
     return f"{what(outcome.check)}: {value_text(outcome)}"
 
 
 def _explained(outcome: CheckResult) -> str:
-    """What one check found, against its regions."""
+    """The result of a check, compared with the regions of the claim."""
     check, level = outcome.check, 1 - CONFIDENCE
     fields = {"what": what(check), "found": value_text(outcome)}
     if outcome.summary is None:
@@ -169,11 +169,11 @@ def takes(judgement: Judgement) -> str:
                 suites=in_words(suites), frameworks=in_words(frameworks),
             )  # fmt: skip
         return t("Nothing that it compares was run: it takes suite {suites}.", suites=in_words(suites))
-    missing = [one for one in judgement.outcomes if isinstance(one, Missing)]
-    return prose(_missing(one) for one in missing[:1])
+    missing = [outcome for outcome in judgement.outcomes if isinstance(outcome, Missing)]
+    return prose(map(_missing_text, missing[:1]))
 
 
-def _missing(missing: Missing) -> str:
+def _missing_text(missing: Missing) -> str:
     cases = selection_text(missing.selection)
     if missing.statuses and set(missing.statuses) != {OK}:
         return t("{cases}: {statuses}.", cases=cases, statuses=in_words(map(status_text, missing.statuses)))
@@ -183,20 +183,20 @@ def _missing(missing: Missing) -> str:
 
 
 def _all_the_same(judgement: Judgement) -> str:
-    """What was found where it supports nothing."""
-    outcomes = [one for one in judgement.outcomes if isinstance(one, CheckResult)]
+    """The results that cannot support the claim; empty where there are none."""
+    outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
     if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
         return ""
-    return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_found, outcomes)))
+    return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_result_text, outcomes)))
 
 
 def _devices(claim: Claim) -> int:
-    """The most devices that a claim's cases have."""
+    """The largest number of devices of a claim's cases."""
     return max(map(int, claim.named(DEVICES)), default=1)
 
 
-def published_text(check: Check, found: Iterable[tuple[str, CheckResult]]) -> str:
-    """What the source says: by its own numbers for each hardware, or in words."""
-    texts = [f"{hardware}: {value_text(outcome)}" for hardware, outcome in found]
+def published_text(check: Check, results: Iterable[tuple[str, CheckResult]]) -> str:
+    """The result by the source's own numbers for each hardware, then the value that the source states."""
+    texts = [f"{hardware}: {value_text(outcome)}" for hardware, outcome in results]
     texts += [t("about {value}", value=f"{check.published:g}")] if check.published is not None else []
     return "; ".join(texts)

@@ -1,4 +1,4 @@
-"""Fits: the throughput model of every sweep over batch sizes, ours and published ones, as tables and as rows."""
+"""Fits: the throughput model of every sweep over batch sizes, ours and published, as tables and as rows."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.source import hardware_by_key
 from tsuishi.verdicts.evidence import Evidence
 
-# More are not read one by one.
+# Nobody reads more points than these.
 _MOST_POINTS = 100
 _PRINTED = tuple(throughput.PRINTED.values())
 _EPOCHS = ("median_epoch_s",)
@@ -32,7 +32,7 @@ _PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
 
 
 def fitted_lines(comparison: Comparison) -> View:
-    """The lines of one suite and protocol, ours first, then the published ones; none where no batch size turns."""
+    """The lines of one suite and protocol, ours first, then the published; none where no batch size varies."""
     ours = Fits(list(comparison.ours()), comparison.where)
     if not ours.points:
         return View()
@@ -42,12 +42,16 @@ def fitted_lines(comparison: Comparison) -> View:
 
 
 def published_section(evidence: Evidence) -> Section:
-    """The lines of everything that was published over batch sizes, whether its suite ran or not."""
+    """The lines of all published sweeps over batch sizes, whether their suites ran or not."""
     hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.flat()]
     suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
-    found = [
-        Fits(published_cases([one for one in numbers if one.axes[SUITE] == suite], hardware), {SUITE: suite}, True)
+    by_suite = [
+        Fits(
+            published_cases([number for number in numbers if number.axes[SUITE] == suite], hardware),
+            {SUITE: suite},
+            True,
+        )
         for suite in suites
     ]
     title = t("The throughput model of every published table over batch sizes")
@@ -59,35 +63,35 @@ def published_section(evidence: Evidence) -> Section:
             images=in_words(f"{images:,}" for images in lengths),
         )
     rows = {
-        "throughput_model": [row for fits in found for row in fits.rows()],
-        "residuals": [row for fits in found for row in fits.residuals()],
+        "throughput_model": [row for fits in by_suite for row in fits.rows()],
+        "residuals": [row for fits in by_suite for row in fits.residuals()],
     }
-    blocks: tuple[Block, ...] = (Text(text), *tables(found, title)) if rows["throughput_model"] else ()
+    blocks: tuple[Block, ...] = (Text(text), *tables(by_suite, title)) if rows["throughput_model"] else ()
     return Section("published-fits", t("Published numbers, fitted"), (View(blocks, rows),))
 
 
 class Fits:
-    """The lines of several cases; `where` is their suite, and protocol where they have one."""
+    """The lines of several cases; `where` holds their suite, and their protocol where they have one."""
 
-    def __init__(self, known: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
+    def __init__(self, cases: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
         self._where, self._published = where, published
-        self._simulated = {throughput.line(one.series, one.axes) for one in known if one.simulated}
-        self.points = throughput.lines((one.series, one.axes, one.step_s) for one in known)
+        self._simulated = {throughput.line(case.series, case.axes) for case in cases if case.simulated}
+        self.points = throughput.lines((case.series, case.axes, case.step_s) for case in cases)
         self._fits = {line: throughput.fit(of_line) for line, of_line in self.points.items()}
-        # As printed, where a source has no more than the line's parameters: ideal speed, cost time.
+        # v0 and t_cost as printed, by sources that print no step times.
         self._printed = {
-            throughput.line(one.series, one.axes): (one.values[_PRINTED[0]], one.values[_PRINTED[1]])
-            for one in known
-            if {*_PRINTED} <= set(one.values)
+            throughput.line(case.series, case.axes): (case.values[_PRINTED[0]], case.values[_PRINTED[1]])
+            for case in cases
+            if {*_PRINTED} <= set(case.values)
         }
 
     @property
     def every_line(self) -> list[Line]:
-        """Fitted or printed."""
+        """The lines, fitted or printed."""
         return [*self.points, *self._printed]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Of throughput_model.csv; an end of an interval that is not bounded, or not known, is left out."""
+        """The rows of throughput_model.csv, without the ends of intervals that are infinite or unknown."""
         fitted = [
             {**self._identity(line), "simulated": line in self._simulated, **_parameters(fit)}
             for line, fit in self._fits.items()
@@ -101,29 +105,29 @@ class Fits:
         return [*fitted, *printed]
 
     def residuals(self) -> list[dict[str, Any]]:
-        """Of residuals.csv; a line through two points has none."""
+        """The rows of residuals.csv; a line through two points has none."""
         return [
-            {**self._identity(line), **one._asdict(), "residual_percent": one.percent, "kink": one.kink}
+            {**self._identity(line), **point._asdict(), "residual_percent": point.percent, "kink": point.kink}
             for line, fit in self._fits.items()
-            for one in _off(fit)
+            for point in _residuals(fit)
         ]
 
-    def lines(self, telling: Iterable[str]) -> Iterator[list[Cell]]:
-        """A row of cells for every line."""
+    def lines(self, axes: Iterable[str]) -> Iterator[list[Cell]]:
+        """A row of cells for every line, which is named by these axes."""
         for line, fit in self._fits.items():
-            yield [*_name(line, telling), *self._summary(line, fit)]
+            yield [*_name(line, axes), *self._summary(line, fit)]
         for line, (v0, t_cost) in self._printed.items():
             values = [Cell(digits(value), value, (t("as printed"),), "number") for value in (v0, t_cost)]
             b_half = Cell(digits(v0 * t_cost), v0 * t_cost, (t("from these"),), "number")
-            yield [*_name(line, telling), status_cell(NOTHING), *values, b_half, status_cell(NOTHING)]
+            yield [*_name(line, axes), status_cell(NOTHING), *values, b_half, status_cell(NOTHING)]
 
-    def points_off(self, telling: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
+    def points_off(self, axes: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
         """A row of cells for every point, or every kink, of a line through three points or more."""
         for line, fit in self._fits.items():
-            for one in (one for one in _off(fit) if one.kink or not kinks_only):
-                numbers = map(number_cell, (one.step_s, one.fitted_s, one.percent))
-                kink = status_cell(t("kink")) if one.kink else text_cell("")
-                yield [*_name(line, telling), text_cell(one.batch_size), *numbers, kink]
+            for point in (point for point in _residuals(fit) if point.kink or not kinks_only):
+                numbers = map(number_cell, (point.step_s, point.fitted_s, point.percent))
+                kink = status_cell(t("kink")) if point.kink else text_cell("")
+                yield [*_name(line, axes), text_cell(point.batch_size), *numbers, kink]
 
     def _identity(self, line: Line) -> dict[str, Any]:
         return {**self._where, "series": line.series, "published": self._published, **dict(line.axes)}
@@ -132,8 +136,8 @@ class Fits:
         points = len(self.points[line])
         count = t("{points}, simulated", points=points) if line in self._simulated else str(points)
         if fit is None:
-            none = status_cell(t("no line: a step does not take longer with the batch"))
-            return [text_cell(count), none, *[status_cell(NOTHING)] * 3]
+            no_line = status_cell(t("no line: a step does not take longer with the batch"))
+            return [text_cell(count), no_line, *[status_cell(NOTHING)] * 3]
         cells = []
         for value, interval in _values(fit):
             note = " – ".join(map(_end, interval)) if interval else t("2 points: no interval")
@@ -143,25 +147,25 @@ class Fits:
 
 
 def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
-    """A row per line; and folded away, a row per point."""
-    telling = differing(dict(line.axes) for fits in several for line in fits.every_line)
+    """A table with a row per line, and a folded table with a row per point."""
+    axes = differing(dict(line.axes) for fits in several for line in fits.every_line)
     counts, largest = t("batch sizes"), t("largest residual, %")
     columns = ["", "", counts, "v0, images/s", "t_cost, s", t("b_half, images"), largest]
-    lines = [row for fits in several for row in fits.lines(telling)]
+    lines = [row for fits in several for row in fits.lines(axes)]
     if lines:
         yield Table(columns, lines, title, notes=_notes())
     columns = ["", "", words().axis(BATCH_SIZE).called, t("step, s"), t("line, s"), t("residual, %"), ""]
-    points = [row for fits in several for row in fits.points_off(telling)]
+    points = [row for fits in several for row in fits.points_off(axes)]
     notes = []
     if len(points) > _MOST_POINTS:
-        points = [row for fits in several for row in fits.points_off(telling, kinks_only=True)]
+        points = [row for fits in several for row in fits.points_off(axes, kinks_only=True)]
         notes = [t("Kinks only, as there are many points; all of them are in residuals.csv.")]
     if points:
         yield Table(columns, points, t("Every step time against its line"), folded=True, notes=notes)
 
 
-def _name(line: Line, telling: Iterable[str]) -> list[Cell]:
-    return [text_cell(line.series), text_cell(case_text(dict(line.axes), set(telling)))]
+def _name(line: Line, axes: Iterable[str]) -> list[Cell]:
+    return [text_cell(line.series), text_cell(case_text(dict(line.axes), set(axes)))]
 
 
 def _notes() -> list[str]:
@@ -179,12 +183,12 @@ def _notes() -> list[str]:
 
 
 def _values(fit: Fit) -> list[tuple[float, Interval | None]]:
-    """In the order of _PARAMETERS."""
+    """The parameters with their intervals, in the order of _PARAMETERS."""
     return [(fit.v0, fit.v0_interval), (fit.t_cost, fit.t_cost_interval), (fit.b_half, fit.b_half_interval)]
 
 
-def _off(fit: Fit | None) -> tuple[Residual, ...]:
-    """The residuals of a line; none of one through two points, which are on it."""
+def _residuals(fit: Fit | None) -> tuple[Residual, ...]:
+    """The residuals of a line; none where it has two points, as it goes through both."""
     return fit.residuals if fit and fit.v0_interval else ()
 
 
@@ -193,7 +197,7 @@ def _end(value: float) -> str:
 
 
 def _largest(fit: Fit) -> float | None:
-    return max((one.percent for one in _off(fit)), key=abs, default=None)
+    return max((point.percent for point in _residuals(fit)), key=abs, default=None)
 
 
 def _parameters(fit: Fit) -> dict[str, Any]:

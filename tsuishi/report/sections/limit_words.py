@@ -1,4 +1,4 @@
-"""What a reader of fractions of limits has to know."""
+"""Notes for readers of fractions of limits."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from tsuishi.report.parts.wording import digits
 
 
 def notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits]) -> list[str]:
-    """What a reader of these fractions has to know; None is a fraction of a limit that was not measured."""
+    """The notes below these fractions; a fraction is None where its limit was not measured."""
     known = [value for value in values if value is not None]
     texts = {
         t(
@@ -17,7 +17,7 @@ def notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits])
             "(roofline model). Arithmetic and memory traffic: what a step has to compute and to move at least, over "
             "its time."
         ): True,
-        t("The best rates: {rates}.", rates="; ".join(sorted({_text(*one) for one in limits.items()}))): bool(limits),
+        t("The best rates: {rates}.", rates="; ".join(sorted({_text(*item) for item in limits.items()}))): bool(limits),
         t(
             "Above 1: done with fewer operations than counted (another algorithm, as Winograd's; work left out; "
             "constants folded), or from caches, or the limit itself was not reached when it was measured."

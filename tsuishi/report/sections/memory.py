@@ -29,12 +29,12 @@ _FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
 _FATES = {_FITTED: figures.PALETTE[2], OUT_OF_MEMORY: figures.PALETTE[1], _OTHER: "#9A9A9A"}
 
 Axes = dict[str, Any]
-# By everything but the batch size: by batch size, the case.
+# Case ids by batch size, of cases that differ in their batch size only.
 Line = dict[int, str]
 
 
 def memory(comparison: Comparison) -> View:
-    """The map of a suite with batch sizes; nothing where nothing ran out of memory, here or where it was published."""
+    """The map of a suite with batch sizes; empty where no case ran out of memory, here or at a source."""
     lines = _lines(comparison)
     rows = [row for axes, line in lines for row in _rows(comparison, axes, line)]
     if not any(row["smallest_out_of_memory"] or row["not_in_table"] for row in rows):
@@ -44,42 +44,42 @@ def memory(comparison: Comparison) -> View:
 
 
 def _lines(comparison: Comparison) -> list[tuple[Axes, Line]]:
-    """Every series of cases that differ in their batch size only, of two batch sizes or more."""
-    found: dict[str, tuple[Axes, Line]] = {}
+    """Every line of two batch sizes or more, with the axes that its cases share."""
+    by_axes: dict[str, tuple[Axes, Line]] = {}
     for case_id in comparison.case_ids:
         axes = comparison.axes[case_id]
         if BATCH_SIZE in axes:
             rest = {axis: value for axis, value in axes.items() if axis != BATCH_SIZE}
-            found.setdefault(str(rest), (rest, {}))[1][axes[BATCH_SIZE]] = case_id
-    return [(axes, line) for axes, line in found.values() if len(line) > 1]
+            by_axes.setdefault(str(rest), (rest, {}))[1][axes[BATCH_SIZE]] = case_id
+    return [(axes, line) for axes, line in by_axes.values() if len(line) > 1]
 
 
 def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, Any]]:
-    """With columns.py's columns of memory.csv, but for `not_in_table`, which is a list."""
+    """The rows of memory.csv for a line; `not_in_table` is still a list."""
     for environment in comparison.environments:
         statuses = {batch_size: comparison.status(case_id, environment) for batch_size, case_id in line.items()}
         fitted = [batch_size for batch_size, status in statuses.items() if OK in status.split(", ")]
-        without = [batch_size for batch_size, status in statuses.items() if OUT_OF_MEMORY in status]
-        found = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(without, default=None)}
-        yield {**axes, "series": environment, **found, "not_in_table": []}
+        too_large = [batch_size for batch_size, status in statuses.items() if OUT_OF_MEMORY in status]
+        sizes = {"largest_fitted": max(fitted, default=None), "smallest_out_of_memory": min(too_large, default=None)}
+        yield {**axes, "series": environment, **sizes, "not_in_table": []}
     for key, hardware in comparison.hardware.items():
-        numbers = [one for one in comparison.numbers if one.key == key and BATCH_SIZE in one.axes]
-        ran = {int(one.axes[BATCH_SIZE]) for one in numbers}
-        published = {size for size in ran if any(one.matches({**axes, BATCH_SIZE: size}) for one in numbers)}
+        numbers = [number for number in comparison.numbers if number.key == key and BATCH_SIZE in number.axes]
+        ran = {int(number.axes[BATCH_SIZE]) for number in numbers}
+        published = {size for size in ran if any(number.matches({**axes, BATCH_SIZE: size}) for number in numbers)}
         if published:
-            found = {"largest_fitted": max(published), "smallest_out_of_memory": None}
+            sizes = {"largest_fitted": max(published), "smallest_out_of_memory": None}
             series = published_name(hardware.title)
-            yield {**axes, "series": series, **found, "not_in_table": sorted(ran - published)}
+            yield {**axes, "series": series, **sizes, "not_in_table": sorted(ran - published)}
 
 
 def _table(comparison: Comparison, lines: list[tuple[Axes, Line]], rows: list[dict[str, Any]]) -> Table:
-    """Cases without batch size by series: the largest that fitted, and the smallest that did not."""
-    telling = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
+    """The largest batch size that fitted and the smallest that did not: a row per line, two columns per series."""
+    shown_axes = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     series = list(dict.fromkeys(row["series"] for row in rows))
     by_line = {(_key(row), row["series"]): row for row in rows}
     table = []
     for axes, _ in lines:
-        cells = [text_cell(case_text(axes, telling))]
+        cells = [text_cell(case_text(axes, shown_axes))]
         for name in series:
             row = by_line.get((_key(axes), name))
             missing = NOT_PLANNED if name in comparison.environments else NOT_PUBLISHED
@@ -96,11 +96,14 @@ def _key(row: Axes) -> frozenset[tuple[str, Any]]:
 
 
 def _cells(row: dict[str, Any]) -> list[Cell]:
-    fitted, without, blanks = row["largest_fitted"], row["smallest_out_of_memory"], row["not_in_table"]
+    fitted, too_large, not_in_table = row["largest_fitted"], row["smallest_out_of_memory"], row["not_in_table"]
     largest = _count(fitted) if fitted else status_cell(t("none"))
-    if without:
-        return [largest, _count(without)]
-    return [largest, status_cell(t("not in its table: {sizes}", sizes=_listed(blanks)) if blanks else NOTHING)]
+    if too_large:
+        return [largest, _count(too_large)]
+    return [
+        largest,
+        status_cell(t("not in its table: {sizes}", sizes=_listed(not_in_table)) if not_in_table else NOTHING),
+    ]
 
 
 def _count(batch_size: int) -> Cell:
@@ -112,8 +115,8 @@ def _listed(batch_sizes: list[int]) -> str:
 
 
 def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[Chart]:
-    """Every batch size of every line, in every environment; where something ran out of memory."""
-    telling = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
+    """A map of the batch sizes by environment, for the lines on which a case ran out of memory."""
+    shown_axes = {*differing(axes for axes, _ in lines), MODEL, DEVICES} - {BATCH_SIZE}
     rows: list[dict[str, Any]] = []
     for axes, line in lines:
         fates = [
@@ -122,7 +125,7 @@ def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[C
             for batch_size, case_id in line.items()
         ]
         if any(fate == OUT_OF_MEMORY for *_, fate in fates):
-            case = case_text(axes, telling)
+            case = case_text(axes, shown_axes)
             rows += [
                 {"environment": environment, "case": case, "batch_size": batch_size, "fate": status_text(fate)}
                 for environment, batch_size, fate in fates
@@ -141,7 +144,7 @@ def _fate(status: str) -> str:
 
 
 def _map(frame: pd.DataFrame) -> dict[str, Any]:
-    """A panel for each environment, one above the other; a symbol says what the colour says."""
+    """A panel for each environment, one below the other. Symbols repeat the colours for readers who see none."""
     fates = list(map(status_text, _FATES))
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
     cases = list(dict.fromkeys(frame["case"]))
