@@ -33,7 +33,6 @@ from tsuishi.base import files
 from tsuishi.base.files import read_json
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.base.statuses import is_finding
 from tsuishi.machine import history
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
@@ -44,6 +43,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
 FAULTS = ("lost", "repeated", "unreadable", "left over")

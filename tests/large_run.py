@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tsuishi.results.run_record import RunRecord
 
 from tests import synthetic_run
 from tests.words import TRIAL_COLUMNS, WORDS
@@ -21,6 +20,7 @@ from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord
+from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import select_suites

@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tsuishi.results.run_record import RunRecord
-
 from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import RECORDS, CaseRecord, TrialRecord
+from tsuishi.results.run_record import RunRecord
 from tsuishi.results.schema import csv_writer
 from tsuishi.specs.case import Case
 from tsuishi.specs.suite import known_suites, read_suite

@@ -26,11 +26,11 @@ from tsuishi.base.language import (
     speaking,
     t,
 )
-from tsuishi.base.statuses import STATUSES
 from tsuishi.report.output.catalogues import messages, update
 from tsuishi.report.output.interactive import live
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.source import read_sources
+from tsuishi.specs.statuses import STATUSES
 
 ROOT = Path(__file__).parents[2]
 PUBLISHED = ROOT / "reports" / "published"

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tsuishi.results.facts import Facts
 
 from tests.tiny_venv import PYTHON, tiny_rooms
 from tsuishi.base.errors import BuildError, UserError
@@ -17,6 +16,7 @@ from tsuishi.environments.entry import Ready
 from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
+from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import new_run
 from tsuishi.run.new_run import run_suite

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tsuishi.results.facts import Facts
 
 from tests.pinned import environment as pinned
 from tsuishi.base.checkout import Rooms
@@ -18,6 +17,7 @@ from tsuishi.environments.entry import framework_of
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.provenance import environment_record
 from tsuishi.environments.self_reports import SelfReport
+from tsuishi.results.facts import Facts
 from tsuishi.specs.debian import Deb
 from tsuishi.specs.environment import read_environment
 from tsuishi.specs.lock import Pin

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from tsuishi.results.facts import Facts
 
 from tests.bench import REAL
 from tsuishi.engines.interface import Built
 from tsuishi.environments.sbom import bill_of_materials
+from tsuishi.results.facts import Facts
 from tsuishi.specs.debian import Deb
 from tsuishi.specs.environment import Environment, read_environment
 

@@ -21,11 +21,11 @@ from tests.words import WORDS, case
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
-from tsuishi.base.statuses import RECORDED, STATUSES, is_finding
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory, known_runs, open_run
 from tsuishi.results.records import CaseRecord, MachineRecord, TrialRecord
 from tsuishi.results.schema import csv_value, csv_writer
+from tsuishi.specs.statuses import RECORDED, STATUSES, is_finding
 from tsuishi.specs.trial_id import TrialId
 
 CASE = case(suite="s", protocol="steady", devices=2, batch_size=16)

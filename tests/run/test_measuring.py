@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tsuishi.results.run_record import RunRecord
 
 from tests.bench import make_rooms
 from tsuishi.base.budget import Clock
@@ -21,6 +20,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume

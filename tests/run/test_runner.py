@@ -26,7 +26,6 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.base.statuses import is_finding
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
@@ -37,6 +36,7 @@ from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.run.runner import Runner, RunStopped
 from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
+from tsuishi.specs.statuses import is_finding
 
 SMALL = b"not really images"
 DATA_SET = DataSet("a small set", "small.tar.gz", (), len(SMALL), hashlib.sha256(SMALL).hexdigest())

@@ -13,11 +13,11 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tsuishi.results.facts import Phase
 
 from tsuishi.base.errors import EngineLost
 from tsuishi.base.processes import Ended
 from tsuishi.engines.subprocesses import ChildProcess
+from tsuishi.results.facts import Phase
 from tsuishi.stream.events import Event, PhaseBegin, PhaseEnd
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
 

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 import pandas as pd
 
-from tsuishi.base.statuses import OK
 from tsuishi.estimates.gpu_use import measured_on_gpus
-from tsuishi.results.frames import Results
+from tsuishi.results.frames import Results, ok_rows
 from tsuishi.specs.quantities import MEASURED
 
 # A larger relative change from the first third of a trial to its last third is a drift.
@@ -48,7 +47,7 @@ def step_drifts(results: Results) -> pd.Series:
 
 def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The rows of trials that count and whose status is ok."""
-    return rows[rows["trial"].isin(results.counting.index[results.counting["status"] == OK])]
+    return rows[rows["trial"].isin(ok_rows(results.counting).index)]
 
 
 def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int) -> pd.Series:

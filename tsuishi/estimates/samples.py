@@ -8,9 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from tsuishi.base.statuses import OK
 from tsuishi.estimates.gpu_use import gpu_quantities
-from tsuishi.results.frames import CASE_KEYS, Results, named_rows
+from tsuishi.results.frames import CASE_KEYS, Results, named_rows, ok_rows
 from tsuishi.results.reader import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.quantities import MEASURED, Quantity, Take
@@ -204,7 +203,7 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     names = ["run_id", "trial_id", *CASE_KEYS, "simulated", "synthetic"]
     gpu_use, metrics = gpu_quantities(results), _metrics_by_trial(results.metrics)
     phases = _blocks_by_trial(results.samples)
-    trials = results.counting[results.counting["status"] == OK]
+    trials = ok_rows(results.counting)
     described = {suite: Described(results.words, suite) for suite in sorted(set(trials["suite"]))}
     rows: list[tuple[Any, ...]] = []
     counts = []

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from tsuishi.base.statuses import is_finding
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
 if TYPE_CHECKING:

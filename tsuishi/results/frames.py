@@ -12,7 +12,6 @@ import pandas as pd
 
 from tsuishi.base.language import mark
 from tsuishi.base.printable import visible
-from tsuishi.base.statuses import MISSING, OK
 from tsuishi.results import schema
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
@@ -20,6 +19,7 @@ from tsuishi.results.reader import Read, contents
 from tsuishi.results.records import Axes, EnvironmentRecord, MachineRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
+from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What an estimate belongs to. `column` is the label of the environment: its name, or more where two have one name.
@@ -138,6 +138,11 @@ def _label_columns(trials: pd.DataFrame, environments: Mapping[str, EnvironmentR
     keys = zip(*(trials[name].tolist() for name in told_by), strict=True)
     trials["column"] = pd.Series([labels[key] for key in keys], index=trials.index, dtype="object")
     return trials
+
+
+def ok_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of trials, or of outcomes, whose status is ok."""
+    return frame[frame["status"] == OK]
 
 
 def named_rows(frame: pd.DataFrame) -> list[Any]:

@@ -8,10 +8,10 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
 
 from tsuishi.base import toml
-from tsuishi.base.statuses import RECORDED
 from tsuishi.results.facts import MOST, Facts, Phase, Record, Seconds
 from tsuishi.specs import axes
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.statuses import RECORDED
 from tsuishi.specs.trial_id import Name, TrialId
 
 # A finding is final; the others are run again, as a new attempt, by --resume.

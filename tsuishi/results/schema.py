@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import IO, Any, Literal
 
-from tsuishi.base.statuses import RECORDED
 from tsuishi.specs.axes import Axis
+from tsuishi.specs.statuses import RECORDED
 
 Type = Literal["string", "integer", "number", "boolean", "datetime"]
 

@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.budget import Clock
-from tsuishi.base.statuses import is_finding
 from tsuishi.machine.history import History
 from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name
 from tsuishi.plan.worth import with_more_time
@@ -15,6 +14,7 @@ from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.runner import Audience
 from tsuishi.specs.questions import Asked
+from tsuishi.specs.statuses import is_finding
 
 
 class Ledger:

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from tsuishi.base.processes import Ended
-from tsuishi.base.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
 from tsuishi.environments.provenance import other_versions
 from tsuishi.results.records import EnvironmentRecord
+from tsuishi.specs.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
 from tsuishi.stream.listener import Transcript, why_it_ended
 
 

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from tsuishi.base.printable import line
 from tsuishi.base.screen import LineColumn, Screen
-from tsuishi.base.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.base.units import duration
 from tsuishi.plan.trials import PlannedTrial
+from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 
 
 class RunProgress:

@@ -7,11 +7,11 @@ its next look, at 6, 12 and 24 trials. Then further questions follow. Time runs 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tsuishi.base.statuses import is_finding
 from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
 from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_ones
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
 # An expected duration may be exceeded by so much before a trial no longer fits.

@@ -13,7 +13,6 @@ from tsuishi.base import toml
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.settings import Settings
-from tsuishi.base.statuses import is_finding
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of
 from tsuishi.machine.busy import await_idle
@@ -25,6 +24,7 @@ from tsuishi.results.attempts import last_attempts, statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
 from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
+from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
 

@@ -7,13 +7,13 @@ from typing import Any
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_rows
-from tsuishi.base.statuses import OK, is_finding
 from tsuishi.plan.worth import LOOKS
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.source import Epochs, Source, epochs_of
+from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import Vocabulary
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from tsuishi.base import toml
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.processes import Process
-from tsuishi.base.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.results import trial_folders
@@ -22,6 +21,7 @@ from tsuishi.results.records import Axes, DataRecord, TimingSettings, TrialRecor
 from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, digests, energy, leave_empty, started_at
 from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen

@@ -24,9 +24,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, mod
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
-from tsuishi.base.statuses import OK, STATUSES
 from tsuishi.specs.axes import Values
 from tsuishi.specs.environment import framework_problem
+from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What may be said of a claim, from what its checks come to.

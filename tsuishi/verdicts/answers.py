@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tsuishi.base.statuses import MISSING, OK
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
 from tsuishi.estimates.samples import Block, Described, phase_estimates, work_estimates
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.specs.source import Epochs
+from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tsuishi.base.statuses import STATUSES
 from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check, Selection
+from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.fit_checks import parameters, residuals
 from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, is_logarithmic, mean, slopes

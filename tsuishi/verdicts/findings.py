@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import Term, case_terms
 from tsuishi.results.frames import dict_rows
 from tsuishi.specs.claims import Selection
 from tsuishi.specs.source import Epochs, Source
+from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import mark, t
-from tsuishi.base.statuses import OK, STATUSES
 from tsuishi.estimates.throughput import step_time
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
@@ -19,6 +18,7 @@ from tsuishi.report.parts.wording import (
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Epochs, Hardware, Number
+from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.verdicts.evidence import Evidence
 
 # What a fraction is a fraction of, by limits.Bound.

@@ -9,9 +9,9 @@ from typing import Any
 
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.language import in_language, mark, t
-from tsuishi.base.statuses import STATUSES
 from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.statuses import STATUSES
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 NOTHING = "—"

@@ -8,13 +8,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
-from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import Term, contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.ratio_words import ratio_text, short
 from tsuishi.report.parts.wording import Cell, Table, header, text_cell, words
-from tsuishi.results.frames import named_rows
+from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
@@ -94,7 +93,7 @@ def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
     """The name of the GPU or CPU that computed a case, by case id and environment."""
     trials = evidence.results.trials
     names = {}
-    for row in named_rows(trials.loc[trials["status"] == OK, ["case_id", "column", "device", "machine_record"]]):
+    for row in named_rows(ok_rows(trials)[["case_id", "column", "device", "machine_record"]]):
         machine = evidence.results.machines.get(row.machine_record)
         cpu = machine.cpu.model if machine and machine.cpu else ""
         names[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or t("an unknown CPU")

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
-from tsuishi.base.statuses import OK
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import FRAMEWORK, Bounds, Check, Claim
+from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
 from tsuishi.verdicts.judge import Judgement

@@ -8,7 +8,6 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.base.language import mark, prose, t
-from tsuishi.base.statuses import OK
 from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
@@ -23,7 +22,7 @@ from tsuishi.report.parts.wording import (
     status_cell,
     text_cell,
 )
-from tsuishi.results.frames import named_rows
+from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.verdicts.evidence import Evidence
@@ -57,7 +56,7 @@ def telemetry_section(evidence: Evidence) -> Section:
 def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
     """What telemetry and the order of blocks say against numbers; in counts of trials."""
     results = evidence.results
-    of_all = {"all": int((results.counting["status"] == OK).sum())}
+    of_all = {"all": len(ok_rows(results.counting))}
     throttled, clocks, steps = drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)
     if len(throttled):
         yield t(
@@ -160,7 +159,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
     """The longest ok trial of a suite over time."""
     results = evidence.results
     trials = results.counting
-    trials = trials[(trials["suite"] == suite) & (trials["status"] == OK)]
+    trials = ok_rows(trials[trials["suite"] == suite])
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
         phases = results.records[trial.run_id, trial.trial_id].phases or []
@@ -180,8 +179,8 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
     loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
     if not loads:
         trials = evidence.results.trials
-        several = (trials["suite"] == suite) & (trials["status"] == OK) & (trials[DEVICES].fillna(1) > 1)
-        return View((Text(t(_NO_LOAD), "note"),) if several.any() else ())
+        of_suite = ok_rows(trials[trials["suite"] == suite])
+        return View((Text(t(_NO_LOAD), "note"),) if (of_suite[DEVICES].fillna(1) > 1).any() else ())
     devices = sorted({device for means in loads.values() for device in means}, key=device_order)
     whats = [what for what in _LOADS if any(what == found for *_, found in loads)]
     table = []

@@ -6,7 +6,6 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.base.language import mark, t
-from tsuishi.base.statuses import OK, OUT_OF_MEMORY
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing, published_name
@@ -23,6 +22,7 @@ from tsuishi.report.parts.wording import (
     words,
 )
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL
+from tsuishi.specs.statuses import OK, OUT_OF_MEMORY
 
 _FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
 # The colours of the map's cells.

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import in_language, t
-from tsuishi.base.statuses import MISSING, OK
 from tsuishi.report.parts.blocks import (
     Block,
     Bullets,
@@ -19,6 +18,7 @@ from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.source import Source
+from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.verdicts.evidence import Evidence
 
 

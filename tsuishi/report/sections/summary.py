@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.base.statuses import STATUSES
 from tsuishi.report.parts.blocks import Bullets, Heading, Text, View
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import beside_published, descriptions, load
@@ -13,6 +12,7 @@ from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.results.frames import named_rows
 from tsuishi.results.records import EnvironmentRecord
+from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
 
 

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.base.statuses import OK
 from tsuishi.report.parts.wording import digits, status_text, unit_of
-from tsuishi.results.frames import named_rows
+from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.verdicts.evidence import Evidence
 
 # Medians within a fifth of each other are called the same: trials on a busy machine scatter by that much.
@@ -74,7 +73,7 @@ class Observations:
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         self._outcomes = outcomes
         # SciPy's trials ran on the CPU whatever the others did.
-        framework = trials[(trials["status"] == OK) & (trials["implementation"] == PLAIN["implementation"])]
+        framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
         self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in outcomes["case_id"])
@@ -119,8 +118,8 @@ class Observations:
         compared = [axis for axis in wanted if axis not in ("devices", "images")]
         reasons = {
             f"{status_text(row.status)}: {t(row.reason)}".removesuffix(": ").replace("Unsupported: ", "")
-            for row in named_rows(self._outcomes)
-            if row.status != OK and all(row.axes.get(axis) == wanted[axis] for axis in compared)
+            for row in named_rows(self._outcomes.drop(ok_rows(self._outcomes).index))
+            if all(row.axes.get(axis) == wanted[axis] for axis in compared)
         }
         return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
 
