@@ -11,8 +11,9 @@ from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.estimates import throughput
+from tsuishi.report.charts.course import telemetry_chart
 from tsuishi.report.charts.curves import MOST_CHARTS, curves
-from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart, telemetry_chart
+from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart
 from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweeps
 from tsuishi.report.output.vega import to_svg
 from tsuishi.report.parts.blocks import Chart

@@ -1,4 +1,4 @@
-"""Bars: one number of every case, environments below one another: shares of limits, energy, and the parts of a step."""
+"""Bars: a number of every case, by environment: shares of limits, energy, and the parts of a step."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text, header, words
 from tsuishi.specs.case import BATCH_SIZE
 
-# More cases than that are not read as bars. Of cases that differ only in their size, the best is drawn.
+# Nobody reads more bars than that. Where there are more cases, the best is drawn of those that differ only in size.
 _MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
 
@@ -26,26 +26,26 @@ _PARTS = {
 
 
 def limit_fractions(comparison: Comparison) -> View:
-    """What share of its device's limit each case reaches."""
+    """The share of its device's limit that each case reaches."""
     return _bars(comparison, "fraction_of_limit", largest=True)
 
 
 def energies(comparison: Comparison) -> View:
-    """What an image costs, where GPUs were measured."""
+    """The energy of an image, where the power of GPUs was measured."""
     return _bars(comparison, "energy_per_image_j", largest=False)
 
 
 def step_parts(comparison: Comparison) -> View:
-    """How long the parts of a step take that were timed alone, beside the whole step."""
-    timed = [one for one in comparison.ours() if one.case_id and "forward_s" in one.values]
-    steps = {str(one.case_id): float(one.axes.get(BATCH_SIZE, 0)) for one in timed}
+    """The times of those parts of a step that were timed alone, beside the whole step."""
+    timed = [known for known in comparison.ours() if known.case_id and "forward_s" in known.values]
+    steps = {str(known.case_id): float(known.axes.get(BATCH_SIZE, 0)) for known in timed}
     drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
     rows = [
-        {"case": comparison.name(one.case_id), "environment": one.series, "part": part, "seconds": seconds}
-        for one in timed
-        if one.case_id in drawn
+        {"case": comparison.name(known.case_id), "environment": known.series, "part": part, "seconds": seconds}
+        for known in timed
+        if known.case_id in drawn
         for part in _PARTS
-        if (seconds := one.values.get(part)) is not None
+        if (seconds := known.values.get(part)) is not None
     ]
     if not rows:
         return View()
@@ -61,13 +61,14 @@ def step_parts(comparison: Comparison) -> View:
 
 
 def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
-    """As the source did it, work may be left out, or more be in the clock: what is drawn is steady."""
+    """Bars of one quantity. Only the steady protocol has them: under literal, a source may time more or less work."""
     values: dict[str, dict[str, float]] = {}
-    for one in comparison.ours() if comparison.protocol == "steady" else ():
-        if one.case_id and quantity in one.values:
-            values.setdefault(one.case_id, {})[one.series] = one.values[quantity]
-    best = max if largest else min
-    drawn = _best_of_sizes(comparison, {case_id: best(found.values()) for case_id, found in values.items()}, largest)
+    for known in comparison.ours() if comparison.protocol == "steady" else ():
+        if known.case_id and quantity in known.values:
+            values.setdefault(known.case_id, {})[known.series] = known.values[quantity]
+    best_of = max if largest else min
+    best = {case_id: best_of(by_environment.values()) for case_id, by_environment in values.items()}
+    drawn = _best_of_sizes(comparison, best, largest)
     if not drawn:
         return View()
     shown = drawn[:_MOST_CASES]
@@ -84,18 +85,18 @@ def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
 
 
 def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool) -> list[str]:
-    """Of every series of cases that differ in size only, the best; all of them where they are few."""
+    """The best of every series of cases that differ only in size; all cases where they are few."""
     ordered = [case_id for case_id in comparison.case_ids if case_id in best]
     if len(ordered) <= _MOST_CASES:
         return ordered
-    found: dict[str, str] = {}
+    best_cases: dict[str, str] = {}
     for case_id in ordered:
         axes = comparison.axes[case_id].items()
         rest = case_text({axis: value for axis, value in axes if not words().axis(axis).is_size})
-        before = found.setdefault(rest, case_id)
+        before = best_cases.setdefault(rest, case_id)
         if best[case_id] > best[before] if largest else best[case_id] < best[before]:
-            found[rest] = case_id
-    return list(found.values())
+            best_cases[rest] = case_id
+    return list(best_cases.values())
 
 
 def _remarks(cases: int, drawn: int, shown: int, largest: bool) -> Iterator[str]:
@@ -124,7 +125,7 @@ def _bar_chart(frame: pd.DataFrame, cases: list[str], environments: list[str], q
 
 
 def _parts_chart(frame: pd.DataFrame, cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
-    """A panel for each environment, each on its own scale: parts are compared with their whole, not with each other."""
+    """A panel for each environment, on its own scale: parts are compared with their step, not across environments."""
     words = {part: t(text) for part, (text, _) in _PARTS.items()}
     colours = {"domain": list(words.values()), "range": [colour for _, colour in _PARTS.values()]}
     present = [name for name in environments if name in set(frame["environment"])]

@@ -1,4 +1,4 @@
-"""Curves: the charts of every sweep of a suite (sweeps.py), but not more than can be looked at."""
+"""Curves: the charts of every sweep of a suite (sweeps.py), up to a number that a reader can take in."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,19 +12,20 @@ from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
 
-# Of one suite and protocol: of every sweep the first, then of every sweep the second, and so on.
+# For a suite and protocol. Every sweep gets its first chart before any sweep gets its second.
 MOST_CHARTS = 4
 
 
 def curves(comparison: Comparison) -> View:
-    """A chart for every sweep, and every variant of it that has a line, with the published points overlaid."""
+    """The charts of every sweep, with the published points drawn over the lines."""
     every = sweeps.sweeps()
-    found = list(_found(comparison, every))
-    chosen = sorted(sorted(found, key=lambda one: one[1])[:MOST_CHARTS], key=lambda one: (every.index(one[0]), one[1]))
+    charts = list(_charts(comparison, every))
+    chosen = sorted(charts, key=lambda chart: chart[1])[:MOST_CHARTS]
+    chosen.sort(key=lambda chart: (every.index(chart[0]), chart[1]))
     hardware = sorted(hardware.title for hardware in comparison.hardware.values())
     drawn = []
     for number, (sweep, count, variants) in enumerate(chosen, start=1):
-        left_out = len(found) - number if number == MOST_CHARTS else 0
+        left_out = len(charts) - number if number == MOST_CHARTS else 0
         shared, points = sweeps.sweep_points(variants, sweep)
         name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
         caption = _caption(comparison, shared, points, left_out)
@@ -33,14 +34,14 @@ def curves(comparison: Comparison) -> View:
     return View(tuple(drawn))
 
 
-def _found(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
-    """Sweep, its number among those of its kind, and the lines of its chart."""
+def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
+    """Every chart: its sweep, its number among the charts of that sweep, and its lines."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     for sweep in every:
-        found = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
+        charts = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
         if sweep.published_first:
-            found = [variants for variants in found if any(map(_has_published, variants))] or found
-        for count, variants in enumerate(found, start=1):
+            charts = [variants for variants in charts if any(map(_has_published, variants))] or charts
+        for count, variants in enumerate(charts, start=1):
             yield sweep, count, variants
 
 
@@ -51,12 +52,12 @@ def _title(comparison: Comparison, sweep: Sweep) -> str:
 
 
 def _has_published(variant: Variant) -> bool:
-    """Whether there is more than a level of what was published."""
+    """Whether the variant has a published point that is not a level."""
     return any(point["published"] and not point["rule"] for point in variant.points)
 
 
 def _caption(comparison: Comparison, shared: dict[str, Any], points: pd.DataFrame, left_out: int) -> str:
-    """What all lines share, and what the marks mean: only those that are there."""
+    """The axes that all lines share, and the meanings of the marks that the chart has."""
     which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
     sentences = [t("{cases}.", cases=which)]
     if points["low"].notna().any():

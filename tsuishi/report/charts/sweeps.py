@@ -1,4 +1,4 @@
-"""Sweeps: what is drawn over one axis, chart by chart and line by line, as frames of points."""
+"""Sweeps: the charts over an axis, and the lines of each chart, as frames of points."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -14,13 +14,12 @@ from tsuishi.results.frames import dict_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.source import Number
 
-# More lines than that of one environment are not told apart; they go to several charts.
+# A reader cannot tell more lines apart: several charts share them. Variants are the lines of one environment.
 MOST_VARIANTS = 6
 _MOST_LINES = 12
 _FITTED_POINTS = 40
 
-
-# Of a suite and protocol all cases share them.
+# The axes that all cases of a suite and protocol share.
 _COMMON = (SUITE, PROTOCOL)
 
 
@@ -30,37 +29,37 @@ class Sweep(NamedTuple):
     title: str
     axis: str
     quantities: tuple[str, ...]
-    # Whether lines are those of the throughput model, and not from point to point.
+    # Whether the lines are the throughput model's; else they go from point to point.
     fitted: bool = False
-    # Whether it is of whole epochs, whose length belongs into the title.
+    # Whether it shows whole epochs: the title then gives their number of images.
     of_epochs: bool = False
-    # Whether charts without a published line are left out where others have one.
+    # Whether only charts with a published line are drawn, where there are any.
     published_first: bool = False
 
 
 def sweeps() -> list[Sweep]:
-    """What is drawn of a suite that has these quantities at two or more values of the axis.
+    """All sweeps. A suite has the chart of a sweep where it has its quantities at two or more values of its axis.
 
-    A size that a suite brings has the charts of all other sizes.
+    A suite's own size axis has every sweep that the common size axes have.
     """
-    known, found = words(), []
+    known, declared = words(), []
     own = [name for name, axis in known.axes.items() if name not in known.everywhere and axis.is_size]
     for name, quantity in known.quantities.items():
         if quantity.over:
-            together = (name, *(other for other, one in known.quantities.items() if one.drawn_with == name))
+            together = (name, *(other for other, entry in known.quantities.items() if entry.drawn_with == name))
             title, over = in_language(quantity.chart or quantity.label), known.axis(quantity.over)
             sweep = Sweep(title, over.name, together, quantity.fitted, quantity.of_epochs, quantity.published_first)
-            found.append(sweep)
+            declared.append(sweep)
             sizes = [axis for axis in own if over.is_size and axis != over.name]
-            found += [sweep._replace(axis=axis, fitted=False) for axis in sizes]
-    return found
+            declared += [sweep._replace(axis=axis, fitted=False) for axis in sizes]
+    return declared
 
 
 Axes = dict[str, Any]
 
 
 class Variant(NamedTuple):
-    """Lines of the same axes, one of each environment and each published hardware: points without series."""
+    """The lines with the same axes, for each environment and published hardware one; their points have no series."""
 
     axes: Axes
     points: list[dict[str, Any]]
@@ -69,10 +68,10 @@ class Variant(NamedTuple):
 def sweep_charts(
     cases: pd.DataFrame, axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
 ) -> list[list[Variant]]:
-    """The variants of a sweep, chart by chart; one in which no line of ours turns is left out.
+    """The variants of a sweep, chart by chart, without those whose measured lines have a single point.
 
-    cases: of one suite and protocol, as estimates.case_estimates. axes: by case id. titles: of published hardware, by
-    Number.key. Published epochs are drawn as steps too where lines are fitted.
+    cases: those of one suite and protocol, as from estimates.case_estimates. axes: by case id. titles: the titles of
+    published hardware by Number.key. Where lines are fitted, published epochs are drawn as steps too.
     """
     charts: dict[str, list[Variant]] = {}
     for variant in _variants(cases, axes, numbers, titles, sweep):
@@ -84,15 +83,18 @@ def sweep_charts(
 def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, pd.DataFrame]:
     """The points of a chart as a frame, and the axes that all its lines share.
 
-    Columns: series (what a line is called), owner (environment, or hardware), whose (the same, or its level), variant
-    (in words, empty where a chart has one), published, rule, mark, panel, x, y, low, high, residual. A rule is a level
-    without x: it is the same however many devices the others have, and is drawn with every variant that has all its
-    axes. mark: `fit` for the model's line, `point` for what lies about it (`residual`: how far off, in %), else both at
-    once. What several variants have in common is there once.
+    Columns: series (the name of a line), owner (environment or hardware), whose (the owner, with its level if it is
+    one), variant (in words; empty where the chart has a single variant), published, rule, mark, panel, x, y, low, high,
+    residual. A rule is a level: it has no x, since the number of devices does not change it; every variant that has all
+    of its axes shows it. mark: `fit` for a point of the model's line, `point` for a point that the model was fitted to
+    (`residual`: its distance from the line in %), empty for a point with a line through it. A point that several
+    variants share has one row.
     """
     first = variants[0].axes
-    shared = {axis: value for axis, value in first.items() if all(one.axes.get(axis) == value for one in variants)}
-    telling = {axis for one in variants for axis in one.axes} - set(shared)
+    shared = {
+        axis: value for axis, value in first.items() if all(variant.axes.get(axis) == value for variant in variants)
+    }
+    telling = {axis for variant in variants for axis in variant.axes} - set(shared)
     rows: dict[str, dict[str, Any]] = {}
     for variant in variants:
         for point in variant.points:
@@ -113,26 +115,27 @@ def _variants(
     shared: Axes = {}
     known = words()
     for case in dict_rows(cases[cases["quantity"].isin(sweep.quantities)]):
-        of = axes[case["case_id"]]
-        variant = {name: value for name, value in of.items() if name not in (*_COMMON, *known.level_axes, sweep.axis)}
-        if level := known.level(of):
+        case_axes = axes[case["case_id"]]
+        left_out = (*_COMMON, *known.level_axes, sweep.axis)
+        variant = {name: value for name, value in case_axes.items() if name not in left_out}
+        if level := known.level(case_axes):
             rules.append((variant, {**_point(case, None), "whose": f"{case['column']}, {level}", "rule": True}))
-        elif sweep.axis in of:
-            shared = {name: of[name] for name in _COMMON}
-            variants.setdefault(tuple(variant.items()), []).append(_point(case, of[sweep.axis]))
-    found = []
+        elif sweep.axis in case_axes:
+            shared = {name: case_axes[name] for name in _COMMON}
+            variants.setdefault(tuple(variant.items()), []).append(_point(case, case_axes[sweep.axis]))
+    drawn = []
     # Fewer devices first: the baseline is the solid line.
-    for key, points in sorted(variants.items(), key=lambda one: (dict(one[0]).get(DEVICES, 0), str(one[0]))):
+    for key, points in sorted(variants.items(), key=lambda item: (dict(item[0]).get(DEVICES, 0), str(item[0]))):
         given = {**shared, **dict(key)}
         points += [point for variant, point in rules if variant.items() <= given.items()]
         points += [point for number in numbers for point in _published_points(number, given, titles, sweep)]
         if _turns(points):
-            found.append(Variant(dict(key), points))
-    return found
+            drawn.append(Variant(dict(key), points))
+    return drawn
 
 
 def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
-    """A point of ours at x, with its spread where it has one."""
+    """A measured point at x, with its spread where it has one."""
     low, high = (case["low"], case["high"]) if case["spread_kind"] else (None, None)
     where = {"owner": case["column"], "whose": case["column"], "panel": label(case["quantity"])}
     return {**where, "published": False, "rule": False, "x": x, "y": case["estimate"], "low": low, "high": high}
@@ -159,33 +162,35 @@ def _published_points(number: Number, variant: Axes, titles: dict[str, str], swe
 
 
 def _turns(points: list[dict[str, Any]]) -> bool:
-    """Whether some line of ours has two points or more."""
+    """Whether some measured line has two points or more."""
     xs: dict[tuple[str, str], set[Any]] = {}
     for point in points:
         if not point["published"] and not point["rule"]:
             xs.setdefault((point["whose"], point["panel"]), set()).add(point["x"])
-    return any(len(found) > 1 for found in xs.values())
+    return any(len(xs_of_line) > 1 for xs_of_line in xs.values())
 
 
 def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
-    """The variants of a chart as they are, or where they are too many, by the first axis in which they differ."""
-    values = {axis: list(dict.fromkeys(str(one.axes.get(axis)) for one in variants)) for axis in words().line_axes}
-    differing = [axis for axis, found in values.items() if len(found) > 1]
-    lines = sum(len({point["whose"] for point in one.points if not point["published"]}) for one in variants)
+    """The variants of a chart; where they are too many, split by the first axis in which they differ."""
+    values = {
+        axis: list(dict.fromkeys(str(variant.axes.get(axis)) for variant in variants)) for axis in words().line_axes
+    }
+    differing = [axis for axis, several in values.items() if len(several) > 1]
+    lines = sum(len({point["whose"] for point in variant.points if not point["published"]}) for variant in variants)
     if (len(variants) <= MOST_VARIANTS and lines <= _MOST_LINES) or not differing:
         yield variants
         return
     for value in values[differing[0]]:
-        yield from _readable([one for one in variants if str(one.axes.get(differing[0])) == value])
+        yield from _readable([variant for variant in variants if str(variant.axes.get(differing[0])) == value])
 
 
 def _fitted(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The model's line for every series of three points or more, whose own points are then marked as such."""
+    """The model's line for every series of three points or more; marks the points of these series in the frame."""
     for _, points in frame[~frame["rule"]].groupby("series"):
         fit = throughput.fit(zip(points["x"], points["y"], strict=True)) if len(points) > 2 else None
         if fit:
             frame.loc[points.index, "mark"] = "point"
-            off = {one.batch_size: one.percent for one in fit.residuals}
+            off = {residual.batch_size: residual.percent for residual in fit.residuals}
             frame.loc[points.index, "residual"] = points["x"].map(off)
             ratio = (points["x"].max() / points["x"].min()) ** (1 / (_FITTED_POINTS - 1))
             xs = [points["x"].min() * ratio**step for step in range(_FITTED_POINTS)]

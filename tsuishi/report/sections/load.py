@@ -11,7 +11,7 @@ from tsuishi.base.language import mark, prose, t
 from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
-from tsuishi.report.charts import figures
+from tsuishi.report.charts import course, figures
 from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, View
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -163,7 +163,7 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
         phases = results.records[trial.run_id, trial.trial_id].phases or []
-        drawn = figures.telemetry_chart(results.telemetry_of(index), phases)
+        drawn = course.telemetry_chart(results.telemetry_of(index), phases)
         if drawn is not None:
             caption = t(
                 "The longest trial, {trial} of run {run}; bands are the workload's phases.",

@@ -21,7 +21,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
-    """The page; `begin` gets each section as soon as it is made, before the next one is."""
+    """The page; `begin` gets each section as soon as it is made, before the next section is made."""
     sections = []
     explanations = Explanations(evidence)
     questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements, explanations)
@@ -45,7 +45,7 @@ def _sections(
     every = comparisons(evidence)
     yield side_by_side.section(evidence, every, explanations)
     for suite in evidence.suites:
-        yield suite_section(explanations.of(suite), [one for one in every if one.suite == suite])
+        yield suite_section(explanations.of(suite), [comparison for comparison in every if comparison.suite == suite])
     yield fits.published_section(evidence)
     yield load.telemetry_section(evidence)
     yield Section("again", t("Run it again"), tuple(replication.views(evidence)))
@@ -57,12 +57,12 @@ def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
 
 
 def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
-    """The tables that are there before any section is, and are the largest: trials, and what was estimated of each."""
+    """The two largest tables, which exist before any section: the trials, and the estimates from each trial."""
     return {"trials": evidence.results.trials, "estimates": evidence.estimates}
 
 
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
-    """What the views show, and what they were made from; columns.py says what is in each."""
+    """The tables behind the views, and the inputs of the views; columns.py describes each table."""
     declared = declared_columns(evidence)
     rows: Rows = {name: [] for name in declared}
     for view in (view for section in sections for view in section.views):
@@ -74,8 +74,8 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.Dat
 
 
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """Every number of every source, of suites that did not run too."""
+    """Every number of every source, also of suites that did not run."""
     for number in (number for source in evidence.sources for number in source.flat()):
-        what = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
-        found = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}
-        yield {**{axis: number.axes.get(axis) for axis in evidence.words.axes}, **what, **found}
+        origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
+        amount = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}
+        yield {**{axis: number.axes.get(axis) for axis in evidence.words.axes}, **origin, **amount}

@@ -1,4 +1,4 @@
-"""Matchups: which cases are compared with which, by what, and what follows from it."""
+"""Matchups: the cases that are compared between environments, the quantity they are compared by, and the ratios."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,15 +9,16 @@ from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of
 from tsuishi.verdicts.evidence import Evidence
 
-# What cases are compared by, where no explanation says it: a case by all of the first of these of which it has any.
+# The quantities that cases are compared by, where no explanation names others. A case is compared by all quantities of
+# the first group of which it has any.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
 _RATES = ("FLOP/s", "B/s", "images/s")
 
 
 class Matchup:
-    """The cases of a suite and protocol that are compared by one quantity, in all its environments.
+    """The cases of a suite and protocol that are compared by one quantity, in all their environments.
 
-    `reference` is the first environment that has the quantity of any of them.
+    `reference` is the first environment in which any of these cases has the quantity.
     """
 
     def __init__(self, comparison: Comparison, quantity: str, case_ids: Sequence[str], terms: Terms) -> None:
@@ -31,21 +32,24 @@ class Matchup:
             }
             for case_id in case_ids
         }
-        had = {environment for found in self.terms.values() for environment in found}
-        self.reference = next(name for name in comparison.environments if name in had)
-        self.best = {case_id: certain_best(found, self.rate) for case_id, found in self.terms.items()}
+        measured = {environment for terms_of_case in self.terms.values() for environment in terms_of_case}
+        self.reference = next(name for name in comparison.environments if name in measured)
+        self.best = {case_id: certain_best(terms_of_case, self.rate) for case_id, terms_of_case in self.terms.items()}
 
     def ratio(self, case_id: str, environment: str) -> Contrast | None:
-        """The logarithm of its ratio to the reference; None where one of the two lacks it, and of the reference."""
-        found = self.terms[case_id]
-        if environment == self.reference or not {environment, self.reference} <= set(found):
+        """The logarithm of the environment's ratio to the reference.
+
+        None for the reference itself, and where one of the two lacks the quantity.
+        """
+        terms = self.terms[case_id]
+        if environment == self.reference or not {environment, self.reference} <= set(terms):
             return None
-        return ratio(found[environment], found[self.reference])
+        return ratio(terms[environment], terms[self.reference])
 
     def mean(self, environment: str) -> tuple[Contrast, int] | None:
-        """The logarithm of the mean ratio, and over how many cases; None where no case has both."""
+        """The logarithm of the mean ratio, and the number of its cases; None where no case has both environments."""
         both = {environment, self.reference}
-        pairs = [(one[environment], one[self.reference]) for one in self.terms.values() if both <= set(one)]
+        pairs = [(terms[environment], terms[self.reference]) for terms in self.terms.values() if both <= set(terms)]
         return (mean_ratio(pairs), len(pairs)) if pairs else None
 
     @property
@@ -54,7 +58,7 @@ class Matchup:
 
 
 def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
-    """Every suite and protocol, quantity by quantity."""
+    """The matchups of every suite and protocol, one for each quantity."""
     known: dict[str, set[str]] = {}
     for case_id, _, quantity in evidence.terms:
         known.setdefault(case_id, set()).add(quantity)
@@ -68,14 +72,14 @@ def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations
 def _cases_by_quantity(
     comparison: Comparison, known: Mapping[str, set[str]], groups: Sequence[tuple[str, ...]]
 ) -> dict[str, list[str]]:
-    """The cases to compare by each quantity. A case that has none is with those by which most are compared.
+    """The cases to compare by each quantity. A case without any quantity joins the group with the most cases.
 
     known: the quantities of every case that has any.
     """
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []
     for case_id in comparison.case_ids:
-        group = next((one for one in groups if known.get(case_id, set()) & {*one}), None)
+        group = next((names for names in groups if known.get(case_id, set()) & {*names}), None)
         (homeless if group is None else by_group[group]).append(case_id)
     most = max(by_group, key=lambda group: len(by_group[group]))
     by_group[most] += homeless

@@ -18,7 +18,7 @@ from tsuishi.report.sections import limit_words
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
-# Quantities that are read together, besides those that an explanation names; all others come last.
+# Groups of quantities that are read together; explanations name more groups. All other quantities come last.
 _TOGETHER = {
     mark("First and later runs"): ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
@@ -38,9 +38,9 @@ _OTHER = mark("Other measurements")
 
 
 def measured(comparison: Comparison, explanation: Explanation) -> View:
-    """A table for all quantities that are read together; where nothing was measured, what became of the cases."""
+    """A table for each group of quantities that are read together; where nothing was measured, the cases' statuses."""
     covered = explanation.covered(comparison)
-    # What each single GPU did is in the section on telemetry.
+    # The quantities of single GPUs are in the section on telemetry.
     every = comparison.quantities - comparison.evidence.words.of_one_gpu
     groups = {**explanation.read_together, **_TOGETHER}
     together = {title: [name for name in names if name in every] for title, names in groups.items()}
@@ -60,7 +60,7 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
-    """Cases by environments: every case, or those that have something. Without quantities: statuses."""
+    """Cases by environments: every case, or only those with a number. Without quantities, the cells are statuses."""
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
     pairs = {pair for numbers in numbers_of.values() for pair in numbers}
     hardware = comparison.evidence.hardware
@@ -87,7 +87,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
 
 
 def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
-    """What the marks under a table's numbers mean: only those that are there."""
+    """The meanings of the marks under a table's numbers; only of marks that the table has."""
     rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
     notes = []
     if "fraction_of_limit" in quantities:

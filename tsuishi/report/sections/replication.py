@@ -1,4 +1,4 @@
-"""Everything needed to do it again: what is not ok, environments, machines, deviations, sources, commands."""
+"""Everything a replication needs: problems, environments, machines, deviations, commands, published sources."""
 
 import shlex
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def views(evidence: Evidence) -> Iterator[View]:
-    """In the order in which they are read."""
+    """The views, in reading order."""
     yield _problems(evidence)
     environments, packages = descriptions.environment_table(evidence), descriptions.package_table(evidence)
     rows = {
@@ -38,7 +38,7 @@ def views(evidence: Evidence) -> Iterator[View]:
 
 
 def _problems(evidence: Evidence) -> View:
-    """Everything that is not ok: every attempt, and what is missing."""
+    """Every attempt that is not ok, and every planned trial that is missing."""
     trials, outcomes = evidence.results.trials, evidence.outcomes
     attempts = named_rows(trials[trials["status"] != OK])
     missing = named_rows(outcomes[outcomes["status"] == MISSING])
@@ -56,7 +56,7 @@ def _problems(evidence: Evidence) -> View:
 
 
 def _commands(evidence: Evidence) -> View:
-    """What runs everything again, and what ran one case: the first of every suite here, all in commands.csv."""
+    """The commands of whole runs, and of single cases: of each suite the first case; commands.csv has all."""
     runs = [descriptions.command_line(run.arguments) for run in evidence.results.runs.values()]
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
@@ -77,15 +77,18 @@ def _source(source: Source) -> Iterator[Block]:
     yield Heading(source.name, 4)
     parts = [f"\u201c{source.title}\u201d", source.author, source.date, source.address]
     yield Text(", ".join(part for part in parts if part))
-    described = [(one.title, in_language(one.description) if one.description else "") for one in source.hardware]
-    hardware = [": ".join(filter(None, texts)) for texts in described]
+    described = [
+        (hardware.title, in_language(hardware.description) if hardware.description else "")
+        for hardware in source.hardware
+    ]
+    hardware_texts = [": ".join(filter(None, texts)) for texts in described]
     software = [f"{name} {version}" for name, version in source.software.items()]
-    assumed = [t("assumed: {what}", what=in_language(what)) for what in source.assumed]
-    yield Bullets((*hardware, *software, *assumed, *map(in_language, source.notes)))
+    assumed = [t("assumed: {what}", what=in_language(assumption)) for assumption in source.assumed]
+    yield Bullets((*hardware_texts, *software, *assumed, *map(in_language, source.notes)))
 
 
 def _as_rows(table: Table, first: str, last: str) -> list[dict[str, Any]]:
-    """A table of environments side by side, a row per cell: what its row is about, environment and text."""
+    """A table of environments side by side as rows, one for each cell: the title of its row, environment, text."""
     labels = table.columns[1:]
     return [
         {first: row[0].text, "environment": label, last: cell.text}

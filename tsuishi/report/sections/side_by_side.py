@@ -1,4 +1,4 @@
-"""Environments side by side: every case in every environment, as a ratio to the first one, and the means of these."""
+"""Environments side by side: every case in every environment as a ratio to the reference, and the mean ratios."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -30,27 +30,32 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def section(evidence: Evidence, comparisons: Sequence[Comparison], explanations: Explanations) -> Section:
-    """The means over all cases first; then every suite whose cases take a time, case by case."""
+    """The means over all cases first; then the cases of every suite that has something to compare."""
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
-    found = list(matchups(evidence, comparisons, explanations))
+    compared = list(matchups(evidence, comparisons, explanations))
     # Where there are several suites, means come first and cases on demand.
-    views = (_view(one, folded=len(found) > 1) for one in found)
-    return Section("side-by-side", title, (_means(evidence, found), *views))
+    views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
+    return Section("side-by-side", title, (_means(evidence, compared), *views))
 
 
-def _means(evidence: Evidence, found: Sequence[Matchup]) -> View:
-    """One row per suite, protocol and quantity, and who is who."""
-    blocks: list[Block] = [Text(sentence) for sentence in _explained(evidence, found)]
+def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
+    """A row of mean ratios per suite, protocol and quantity; above it, the meaning of the numbers."""
+    blocks: list[Block] = [Text(sentence) for sentence in _explained(evidence, compared)]
     environments, table, rows = evidence.environments, [], []
-    for one in found:
-        means = {environment: one.mean(environment) for environment in one.others}
-        cells = [_mean_cell(one, environment, means.get(environment)) for environment in environments]
-        table.append([text_cell(_where(one)), text_cell(header(one.quantity), "label"), *cells])
+    for matchup in compared:
+        means = {environment: matchup.mean(environment) for environment in matchup.others}
+        cells = [_mean_cell(matchup, environment, means.get(environment)) for environment in environments]
+        table.append([text_cell(_where(matchup)), text_cell(header(matchup.quantity), "label"), *cells])
         rows += [
-            {**one.comparison.where, "quantity": one.quantity, "environment": environment, "reference": one.reference}
+            {
+                **matchup.comparison.where,
+                "quantity": matchup.quantity,
+                "environment": environment,
+                "reference": matchup.reference,
+            }
             | {"cases": mean[1], **_columns(mean[0])}
             for environment, mean in means.items()
             if mean
@@ -58,25 +63,25 @@ def _means(evidence: Evidence, found: Sequence[Matchup]) -> View:
     if table:
         columns = [t("suite"), t("quantity"), *environments]
         notes = [t("Geometric means over the cases that an environment and the reference both have."), _intervals()]
-        blocks += [*_chart(found, environments)]
+        blocks += [*_chart(compared, environments)]
         blocks.append(Table(columns, table, t("Times the reference, on average"), notes=notes))
     return View(tuple(blocks), {"side_by_side_means": rows})
 
 
-def _where(one: Matchup) -> str:
-    return t("{suite}, {protocol}", **one.comparison.where)
+def _where(matchup: Matchup) -> str:
+    return t("{suite}, {protocol}", **matchup.comparison.where)
 
 
-def _chart(found: Sequence[Matchup], environments: list[str]) -> Iterator[Chart]:
-    """How many times as fast as the reference, on average: to the right is faster, be it a time or a rate."""
+def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Chart]:
+    """The mean speed as a multiple of the reference's: right is faster, for times and for rates."""
     rows: list[dict[str, Any]] = []
-    for one in found:
-        for environment in one.others:
-            mean = one.mean(environment)
+    for matchup in compared:
+        for environment in matchup.others:
+            mean = matchup.mean(environment)
             if mean:
-                speed = mean[0] if one.rate else mean[0]._replace(value=-mean[0].value)
-                what = {"case": f"{_where(one)}: {header(one.quantity)}", "environment": environment}
-                rows.append({**what, **as_ratio(speed)._asdict()})
+                speed = mean[0] if matchup.rate else mean[0]._replace(value=-mean[0].value)
+                point = {"case": f"{_where(matchup)}: {header(matchup.quantity)}", "environment": environment}
+                rows.append({**point, **as_ratio(speed)._asdict()})
     if rows:
         frame = pd.DataFrame(rows)
         sentences = [t("Geometric means over the cases both have: to the right of 1 is faster than the reference.")]
@@ -115,8 +120,8 @@ def _speeds_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any
     return {**figures.data_of(frame), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
 
 
-def _explained(evidence: Evidence, found: Sequence[Matchup]) -> Iterator[str]:
-    """What the numbers are, and what is not among them."""
+def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]:
+    """The meaning of the numbers, the machines, and the suites that have nothing to compare."""
     yield t(
         "Every number is a ratio to the reference, the first environment that has the quantity: 2 is twice its time, "
         "or twice its rate. Cases are matched one by one; what one environment lacks is there, with the word for why."
@@ -127,7 +132,7 @@ def _explained(evidence: Evidence, found: Sequence[Matchup]) -> Iterator[str]:
         trials=FEWEST_TRIALS,
     )
     yield from machines(evidence)
-    without = [suite for suite in evidence.suites if suite not in {one.comparison.suite for one in found}]
+    without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
     if without:
         yield t(
             "Nothing to compare in time or rate, so only in their own sections: {suites}.", suites=", ".join(without)
@@ -135,33 +140,36 @@ def _explained(evidence: Evidence, found: Sequence[Matchup]) -> Iterator[str]:
 
 
 def machines(evidence: Evidence) -> list[str]:
-    """Which machine is which, where there are several; numbers as in the labels of environments (frames.py)."""
+    """The machines by number, where there are several; environments' labels use the same numbers (frames.py)."""
     names = [descriptions.machine_text(machine) for machine in evidence.machine_records.values()]
     texts = [t("Machine {number}: {machine}.", number=number, machine=name) for number, name in enumerate(names, 1)]
     return [prose(texts)] if len(names) > 1 else []
 
 
-def _mean_cell(one: Matchup, environment: str, mean: tuple[Contrast, int] | None) -> Cell:
-    if environment == one.reference:
+def _mean_cell(matchup: Matchup, environment: str, mean: tuple[Contrast, int] | None) -> Cell:
+    if environment == matchup.reference:
         return Cell(t("reference"), kind="absent")
     if mean is None:
         return status_cell(NOTHING)
     return ratio_cell(mean[0], (t("cases: {count}", count=mean[1]),))
 
 
-def _view(one: Matchup, folded: bool) -> View:
-    """A row per case: the reference's values, and the others' ratios to them."""
-    comparison = one.comparison
-    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(one.quantity))
-    columns = [t("case"), t("{environment}, the reference", environment=one.reference), *one.others]
+def _view(matchup: Matchup, folded: bool) -> View:
+    """A row per case: the reference's value, and every other environment's ratio to it."""
+    comparison = matchup.comparison
+    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(matchup.quantity))
+    columns = [t("case"), t("{environment}, the reference", environment=matchup.reference), *matchup.others]
     table = [
-        [text_cell(comparison.name(case_id)), *[_cell(one, case_id, name) for name in (one.reference, *one.others)]]
-        for case_id in one.case_ids
+        [
+            text_cell(comparison.name(case_id)),
+            *[_cell(matchup, case_id, name) for name in (matchup.reference, *matchup.others)],
+        ]
+        for case_id in matchup.case_ids
     ]
     notes = [t("Values: geometric means over trials (n)."), _intervals()]
     return View(
         (Table(columns, table, title, folded=folded, notes=notes),),
-        {"side_by_side": [row for case_id in one.case_ids for row in _rows(one, case_id)]},
+        {"side_by_side": [row for case_id in matchup.case_ids for row in _rows(matchup, case_id)]},
     )
 
 
@@ -169,40 +177,46 @@ def _intervals() -> str:
     return t("In brackets: 95 % intervals, from the scatter of trials, pooled over a suite's cases.")
 
 
-def _cell(one: Matchup, case_id: str, environment: str) -> Cell:
-    term = one.terms[case_id].get(environment)
+def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:
+    term = matchup.terms[case_id].get(environment)
     if term is None:
-        return one.comparison.cell(case_id, environment, one.quantity)
-    unit, value = unit_of(one.quantity), math.exp(term.mean)
-    notes = (t("n = {n}", n=term.trials), *one.comparison.marks(case_id, environment))
-    found = one.ratio(case_id, environment)
-    if found is None:
-        return Cell(digits(value, unit), value, notes, "number", best=one.best[case_id] == environment)
-    return ratio_cell(found, (_amount(value, unit), *notes), one.best[case_id] == environment)
+        return matchup.comparison.cell(case_id, environment, matchup.quantity)
+    unit, value = unit_of(matchup.quantity), math.exp(term.mean)
+    notes = (t("n = {n}", n=term.trials), *matchup.comparison.marks(case_id, environment))
+    contrast = matchup.ratio(case_id, environment)
+    if contrast is None:
+        return Cell(digits(value, unit), value, notes, "number", best=matchup.best[case_id] == environment)
+    return ratio_cell(contrast, (_amount(value, unit), *notes), matchup.best[case_id] == environment)
 
 
 def _amount(value: float, unit: str) -> str:
-    """A value and its unit, which takes the prefix that the value may end with: 210.0 GFLOP/s."""
+    """A value with its unit; a prefix at the end of the value joins the unit: 210.0 GFLOP/s."""
     text = digits(value, unit)
     return f"{text}{unit}" if text[-1].isalpha() else f"{text}\u00a0{unit}"
 
 
-def _columns(found: Contrast | None) -> dict[str, Any]:
-    return dict(zip(("ratio", "ratio_low", "ratio_high"), as_ratio(found) if found else (None,) * 3, strict=True))
+def _columns(contrast: Contrast | None) -> dict[str, Any]:
+    return dict(zip(("ratio", "ratio_low", "ratio_high"), as_ratio(contrast) if contrast else (None,) * 3, strict=True))
 
 
-def _rows(one: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
-    """Of side_by_side.csv: a row for every environment, whatever became of the case in it."""
-    comparison = one.comparison
+def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
+    """Rows of side_by_side.csv: one for every environment, whatever the status of the case there."""
+    comparison = matchup.comparison
     axes = {axis: comparison.axes[case_id].get(axis) for axis in comparison.evidence.words.axes}
-    base = {"case_id": case_id, **axes, "quantity": one.quantity, "unit": unit_of(one.quantity)}
+    base = {"case_id": case_id, **axes, "quantity": matchup.quantity, "unit": unit_of(matchup.quantity)}
     for environment in comparison.environments:
-        term = one.terms[case_id].get(environment)
+        term = matchup.terms[case_id].get(environment)
         values = {
             "geometric_mean": math.exp(term.mean) if term else None,
             "trials": term.trials if term else None,
-            "best": one.best[case_id] == environment,
+            "best": matchup.best[case_id] == environment,
             "simulated": comparison.simulated(case_id, environment) if term else None,
         }
         status = {"environment": environment, "status": comparison.status(case_id, environment)}
-        yield {**base, **status, **values, "reference": one.reference, **_columns(one.ratio(case_id, environment))}
+        yield {
+            **base,
+            **status,
+            **values,
+            "reference": matchup.reference,
+            **_columns(matchup.ratio(case_id, environment)),
+        }

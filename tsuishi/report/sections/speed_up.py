@@ -26,51 +26,53 @@ _TITLES = {
     "strong": mark("Strong scaling: the same global batch"),
     "weak": mark("Weak scaling: the same batch per device"),
 }
-# More lines are not told apart: they are in the table only.
+# A reader cannot tell more lines apart: a chart with more is left out, and the table alone shows them.
 _MOST_LINES = 12
 
 
 def scalings(comparison: Comparison) -> View:
-    """What several devices bring, ours and what was published."""
-    found = _scalings(comparison)
-    telling = {*differing(one.axes for one in found), STRATEGY} - {DEVICES, BATCH_SIZE}
-    rows = [{**one.axes, **one._asdict(), **comparison.where, "efficiency": one.efficiency} for one in found]
-    drawn = list(_chart(comparison, found, telling))
-    blocks: tuple[Block, ...] = (*drawn, *_tables(found, telling, folded=bool(drawn)))
+    """Speed-up and efficiency of several devices, measured and published."""
+    results = _scalings(comparison)
+    telling = {*differing(result.axes for result in results), STRATEGY} - {DEVICES, BATCH_SIZE}
+    rows = [
+        {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency} for result in results
+    ]
+    drawn = list(_chart(comparison, results, telling))
+    blocks: tuple[Block, ...] = (*drawn, *_tables(results, telling, folded=bool(drawn)))
     return View(blocks, {"scaling": [{key: value for key, value in row.items() if key != "axes"} for row in rows]})
 
 
 def _scalings(comparison: Comparison) -> list[Scaling]:
     measured = [
-        scaling.SpeedPoint(one.series, one.axes, speed, one.simulated)
-        for one in comparison.ours()
-        # Where devices may get the same images, work that is done twice is no speed.
-        if (speed := one.values.get("distinct_images_per_s", one.values.get("throughput_images_per_s")))
+        scaling.SpeedPoint(known.series, known.axes, speed, known.simulated)
+        for known in comparison.ours()
+        # Devices may get the same images: an image that is done twice counts once.
+        if (speed := known.values.get("distinct_images_per_s", known.values.get("throughput_images_per_s")))
     ]
     published = [
-        scaling.SpeedPoint(one.series, one.axes, one.epochs.images / one.values["median_epoch_s"], False)
-        for one in comparison.theirs()
-        if one.epochs and "median_epoch_s" in one.values
+        scaling.SpeedPoint(known.series, known.axes, known.epochs.images / known.values["median_epoch_s"], False)
+        for known in comparison.theirs()
+        if known.epochs and "median_epoch_s" in known.values
     ]
     ours = list(scaling.scalings(measured))
     return [*ours, *scaling.scalings(published)] if ours else []
 
 
-def _tables(found: list[Scaling], telling: set[str], folded: bool) -> Iterator[Table]:
+def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator[Table]:
     counted = (words().axis(axis).called for axis in (DEVICES, BATCH_SIZE))
     columns = ["", t("case"), *counted, t("on one device"), t("speed-up"), t("efficiency")]
     notes = [t("Against 1 device with strategy none, all other axes equal, distinct images/s.")]
     notes.append(t("Efficiency: speed-up ÷ devices."))
     for kind, title in _TITLES.items():
         rows = []
-        for one in (one for one in found if one.kind == kind):
-            counts = one.axes[DEVICES], one.axes[BATCH_SIZE], one.baseline_batch_size
-            marks = (t("simulated"),) if one.simulated else ()
-            name = [text_cell(one.series), text_cell(case_text(dict(one.axes), telling))]
-            efficiency = Cell(digits(one.efficiency), one.efficiency, marks, "number")
-            rows.append([*name, *map(text_cell, counts), number_cell(one.speedup), efficiency])
+        for result in (result for result in results if result.kind == kind):
+            counts = result.axes[DEVICES], result.axes[BATCH_SIZE], result.baseline_batch_size
+            marks = (t("simulated"),) if result.simulated else ()
+            name = [text_cell(result.series), text_cell(case_text(dict(result.axes), telling))]
+            efficiency = Cell(digits(result.efficiency), result.efficiency, marks, "number")
+            rows.append([*name, *map(text_cell, counts), number_cell(result.speedup), efficiency])
         if rows:
-            simulated = any(one.simulated for one in found if one.kind == kind)
+            simulated = any(result.simulated for result in results if result.kind == kind)
             yield Table(columns, rows, t(title), folded=folded, notes=[*notes, _simulated()] if simulated else notes)
 
 
@@ -78,28 +80,32 @@ def _simulated() -> str:
     return t("Simulated devices share what one device has: how they scale says nothing about GPUs.")
 
 
-def _chart(comparison: Comparison, found: list[Scaling], telling: set[str]) -> Iterator[Chart]:
-    """Efficiency against the batch size, a panel for each kind; a chart for each network."""
-    for number, model in enumerate(dict.fromkeys(one.axes.get(MODEL) for one in found), start=1):
-        of_model = [one for one in found if one.axes.get(MODEL) == model]
+def _chart(comparison: Comparison, results: list[Scaling], telling: set[str]) -> Iterator[Chart]:
+    """Efficiency against the batch size: a chart for each network, with a panel for each kind of scaling."""
+    for number, model in enumerate(dict.fromkeys(result.axes.get(MODEL) for result in results), start=1):
+        of_model = [result for result in results if result.axes.get(MODEL) == model]
         yield from _chart_of(comparison, of_model, telling, number)
 
 
-def _chart_of(comparison: Comparison, found: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
+def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
     rows: list[dict[str, Any]] = []
-    for one in found:
-        case = case_text(dict(one.axes), {*telling, DEVICES})
-        base = {"kind": t(_TITLES[one.kind]), "series": one.series, "published": one.series not in _ours(comparison)}
-        rows.append({**base, "case": case, "batch_size": one.axes[BATCH_SIZE], "efficiency": one.efficiency})
+    for result in results:
+        case = case_text(dict(result.axes), {*telling, DEVICES})
+        base = {
+            "kind": t(_TITLES[result.kind]),
+            "series": result.series,
+            "published": result.series not in _ours(comparison),
+        }
+        rows.append({**base, "case": case, "batch_size": result.axes[BATCH_SIZE], "efficiency": result.efficiency})
     frame = pd.DataFrame(rows)
     if frame.empty or frame["batch_size"].nunique() < 2 or len(frame.groupby(["series", "case"])) > _MOST_LINES:
         return
-    shared = [comparison.protocol, *{str(one.axes[MODEL]) for one in found if MODEL in one.axes}]
+    shared = [comparison.protocol, *{str(result.axes[MODEL]) for result in results if MODEL in result.axes}]
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),
         t("Grey and dashed: published, on other hardware.") if frame["published"].any() else "",
-        _simulated() if any(one.simulated for one in found) else "",
+        _simulated() if any(result.simulated for result in results) else "",
     ]
     name = f"{comparison.suite}-{comparison.protocol}-efficiency-{number}"
     yield figures.block(_efficiency_chart(frame, _ours(comparison)), t("Efficiency of scaling"), name, prose(sentences))
@@ -110,7 +116,7 @@ def _ours(comparison: Comparison) -> list[str]:
 
 
 def _efficiency_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any]:
-    """Colour says whose it is, shape which case."""
+    """Efficiency against the batch size: a series has its colour, a case its shape."""
     names, cases = list(dict.fromkeys(frame["series"])), list(dict.fromkeys(frame["case"]))
     below = {"title": None, "orient": "bottom", "labelLimit": 0}
     plain = {**below, "symbolFillColor": "currentColor", "symbolStrokeColor": "currentColor", "columns": 1}

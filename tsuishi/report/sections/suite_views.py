@@ -1,4 +1,4 @@
-"""The section of a suite: under each protocol the same views in reading order, then what explains them."""
+"""The section of a suite: under each protocol the same views in reading order, then their explanation."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,7 +18,7 @@ _PROTOCOLS = {
     "literal": mark("As the source did it, with its pitfalls."),
     "steady": mark("Warm, synchronised, repeated."),
 }
-# What follows the tables of a protocol, in reading order; a view that has nothing to show is empty.
+# The views after the tables of a protocol, in reading order; a view that has nothing to show is empty.
 _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
     step_parts,
     memory,
@@ -46,7 +46,7 @@ def _protocol(explanation: Explanation, comparison: Comparison) -> Iterator[View
 
 
 def opening(comparison: Comparison) -> View:
-    """Which protocol, what all cases have in common, and which machine is which."""
+    """The protocol, the axes that all cases share, and the machines."""
     heading = Heading(t("Protocol: {protocol}", protocol=comparison.protocol))
     notes = [t("All cases: {axes}.", axes=comparison.common)] if comparison.common else []
     notes += machines(comparison.evidence)
@@ -54,7 +54,7 @@ def opening(comparison: Comparison) -> View:
 
 
 def _explained(explanation: Explanation) -> View:
-    """What a suite's cases together say, by environment; nothing where its workload has no such explanation."""
+    """The explanation drawn from all cases of a suite, by environment; empty where its workload has none."""
     paragraphs = explanation.paragraphs()
     if not paragraphs:
         return View()

@@ -1,4 +1,4 @@
-"""The summary: what ran on what, the verdicts, what a reader has to know, and what became of what was planned."""
+"""The summary: the runs, the verdicts, the warnings, and the outcomes of all planned trials."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -17,13 +17,13 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def title(evidence: Evidence) -> str:
-    """What the page is about: the machines."""
+    """The title of the page: the machines."""
     machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     return in_words(machines) or t("A machine that was not recorded")
 
 
 def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[View]:
-    """In the order in which they are read."""
+    """The views, in reading order."""
     yield View((Text(_headline(evidence), "lead"), Text(verdicts.headline, "lead"), _facts(evidence)))
     yield from questions.views()
     warnings = tuple(_warnings(evidence))
@@ -36,7 +36,7 @@ def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Itera
 
 
 def _headline(evidence: Evidence) -> str:
-    """One sentence: what was measured in what."""
+    """One sentence: the suites that were measured, and the environments."""
     if not evidence.suites:
         return t("Nothing ran.")
     return t(
@@ -47,7 +47,7 @@ def _headline(evidence: Evidence) -> str:
 
 
 def _facts(evidence: Evidence) -> Table:
-    """One row per run: when, with what, how much."""
+    """One row per run: its date, settings, number of trials, and the version of tsuishi."""
     rows, outcomes = [], evidence.outcomes
     for run_id, run in evidence.results.runs.items():
         commit = (run.git.commit if run.git else None) or ""
@@ -62,21 +62,24 @@ def _facts(evidence: Evidence) -> Table:
 
 
 def _ran(evidence: Evidence) -> Table:
-    """Environments by suites: counts by status; below them the environments that were left out, and why."""
+    """Environments by suites: trials by status; below them, the environments that were left out, with the reasons."""
     outcomes, rows, suites = evidence.outcomes, [], evidence.suites
     for environment in evidence.environments:
-        mine = outcomes[outcomes["column"] == environment]
-        counts = [_counts(mine.loc[mine["suite"] == suite, "status"]) or t(NOT_PLANNED) for suite in suites]
+        in_environment = outcomes[outcomes["column"] == environment]
+        counts = [
+            _counts(in_environment.loc[in_environment["suite"] == suite, "status"]) or t(NOT_PLANNED)
+            for suite in suites
+        ]
         rows.append([text_cell(environment), *map(text_cell, counts)])
     runs = evidence.results.runs.values()
-    left_out = {(one.environment, one.reason) for run in runs for one in run.left_out}
+    left_out = {(record.environment, record.reason) for run in runs for record in run.left_out}
     for name, reason in sorted(left_out):
         rows.append([text_cell(name), *[Cell(t("left out: {reason}", reason=reason), kind="status") for _ in suites]])
     return Table([t("environment"), *suites], rows)
 
 
 def _warnings(evidence: Evidence) -> Iterator[str]:
-    """What a reader must know before believing a number."""
+    """Warnings that a reader needs before the numbers."""
     trials = evidence.results.trials
     simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
     if simulated:
@@ -109,7 +112,7 @@ def _events(trial: Any, kind: str) -> dict[str, Any]:
 
 
 def _environment_warnings(environments: Iterable[EnvironmentRecord]) -> Iterator[str]:
-    """Each thing to know about what was built on, with the environments it is true of."""
+    """Warnings about the bases of environments, each with the names of its environments."""
     unpinned: dict[str, set[str]] = {}
     changed: dict[tuple[str, str], set[str]] = {}
     for record in environments:
@@ -128,7 +131,7 @@ def _environment_warnings(environments: Iterable[EnvironmentRecord]) -> Iterator
 
 
 def _counts(statuses: Iterable[str]) -> str:
-    """How many there are of each status: "3 ok, 1 failed"."""
+    """The number of trials of each status: "3 ok, 1 failed"."""
     counted = Counter(statuses)
     return ", ".join(
         t("{count} {what}", count=counted[status], what=status_text(status)) for status in STATUSES if counted[status]
