@@ -8,11 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.compared import evidence_of, page_of
 from tests.reports import make_report
-from tests.synthetic_run import TF, SyntheticRun, add_record, conv2d_case, write_example
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, write_example
 from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.report.parts import columns
+from tsuishi.report.parts.comparison import comparisons
+from tsuishi.specs.case import Case
 from tsuishi.verdicts.evidence import Evidence
 
 PARSED: dict[str, Callable[[str], object]] = {
@@ -88,3 +91,23 @@ def test_what_a_row_lacks_is_empty() -> None:
     assert frame.to_dict("records") == [
         {"machine_record": None, "device": "cpu", "quantity": None, "precision": None, "value": 1.5}
     ]
+
+
+def test_a_run_whose_axes_nothing_here_describes_is_reported_by_their_names(tmp_path: Path) -> None:
+    """As it comes from a checkout with suites of its own."""
+    run = SyntheticRun(tmp_path / "run")
+    for size in (7, 9):
+        axes = {"suite": "foreign", "protocol": "steady", "colour": "red", "window_size": size}
+        run.add(Case(tuple(axes.items())), TORCH, [("slide", place, 1, 0, size / 10) for place in range(4)])
+    evidence = evidence_of(run)
+    (comparison,) = comparisons(evidence)
+    assert [comparison.name(case_id) for case_id in comparison.case_ids] == ["window size 7", "window size 9"]
+    assert comparison.common == "colour red"
+    rows = page_of(evidence).tables["cases"]
+    assert [*zip(rows["colour"], rows["window_size"], rows["quantity"], rows["estimate"], strict=True)] == [
+        ("red", 7, "slide_s", 0.7),
+        ("red", 9, "slide_s", 0.9),
+    ]
+    head, *trials = (run.directory.path / "trials.csv").read_text(encoding="utf-8").splitlines()
+    assert head.endswith(",search,colour,window_size")
+    assert {line.rpartition(",red,")[2] for line in trials} == {"7", "9"}
