@@ -81,7 +81,7 @@ class RunProgress:
         if status == UNSUPPORTED:
             self._unsupported.setdefault(trial.environment, {})[trial.case.id] = reason
         elif status != OK or not self._console.is_terminal:
-            colour = STATUSES[status].colour
+            colour = STATUSES[status].colour if status in STATUSES else "default"
             tail = f" {duration_s:.1f} s: {reason}" if reason else f" {duration_s:.1f} s"
             parts = line(self._description), " ", (line(status), colour), line(tail)
             self._console.print(Text.assemble(*parts))
