@@ -12,13 +12,14 @@ from tsuishi.environments.jobs import jobs
 from tsuishi.machine import disk
 from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
+from tsuishi.plan.candidates import candidates
 from tsuishi.plan.choice import UsableEnvironments, choose
 from tsuishi.plan.outline import Outline, environments_in, outline
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked, candidates
+from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import select_suites
 

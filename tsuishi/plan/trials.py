@@ -10,10 +10,11 @@ from tsuishi.base.checkout import Rooms
 from tsuishi.machine.accelerators import accelerator_for, misfit
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
+from tsuishi.plan.candidates import Possible
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator, Environment
-from tsuishi.specs.questions import MatrixCell, Possible
+from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.suite import Suite, select_suites
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import Vocabulary

@@ -11,9 +11,10 @@ from tests.pinned import environment as pinned
 from tests.words import WORDS
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.errors import UserError
+from tsuishi.plan.candidates import Possible, candidates
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Possible, Question, candidates
+from tsuishi.specs.questions import Question
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import read_suite, select_suites
 
