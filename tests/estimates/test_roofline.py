@@ -19,7 +19,7 @@ from tests.synthetic_run import (
 from tests.words import WORDS
 from tsuishi.estimates import roofline as limits
 from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
-from tsuishi.estimates.samples import Block, work_estimates
+from tsuishi.estimates.timed_blocks import Block, work_estimates
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 

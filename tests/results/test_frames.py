@@ -21,7 +21,8 @@ from tests.synthetic_run import (
 from tests.words import TRIAL_COLUMNS, WORDS
 from tsuishi.base import printable
 from tsuishi.base.errors import UserError
-from tsuishi.estimates.samples import Block, Described, case_estimates, phase_estimates, trial_estimates
+from tsuishi.estimates.samples import case_estimates, trial_estimates
+from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates
 from tsuishi.results.frames import outcomes, read_runs
 from tsuishi.specs.source import Epochs
 

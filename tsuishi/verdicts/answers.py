@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
-from tsuishi.estimates.samples import Block, Described, phase_estimates, work_estimates
+from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.specs.source import Epochs
