@@ -37,8 +37,8 @@ class EngineLost(Exception):
 def unknown(kind: str, given: str, known: Iterable[str]) -> UserError:
     """The error for a name that does not exist. It lists the known names, and suggests the nearest.
 
-    >>> str(unknown("suite", "conv3d", ["conv2d", "scaling"]))
-    "unknown suite 'conv3d'; did you mean 'conv2d'? known: conv2d, scaling"
+    >>> str(unknown("engine", "dockr", ["docker", "host", "venv"]))
+    "unknown engine 'dockr'; did you mean 'docker'? known: docker, host, venv"
     """
     names = sorted(known)
     near = difflib.get_close_matches(given, names, n=1)

@@ -32,7 +32,7 @@ def _lengths_are_numbers(settings: dict[str, Value]) -> dict[str, Value]:
 
 
 # How a workload times a case, by the names of specs/suite.py; a report compares these lengths with those of a source.
-TimingSettings = Annotated[dict[str, Value], AfterValidator(_lengths_are_numbers)]
+Lengths = Annotated[dict[str, Value], AfterValidator(_lengths_are_numbers)]
 
 
 class BaseRecord(Record):
@@ -218,7 +218,7 @@ class TrialRecord(Record, extra="ignore"):
     events_missing: Count | None = None
     phases: list[Phase] | None = None
     reported: Facts | None = None
-    settings: TimingSettings | None = None
+    settings: Lengths | None = None
     timeout_s: Value = None
     data: DataRecord | None = None
     tables: dict[str, str] | None = None

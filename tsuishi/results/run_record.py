@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field, field_serializer, model_validator
 
 from tsuishi.results.facts import MOST, Record
-from tsuishi.results.records import Axes, DataRecord, Hash, Number, Ordinal, TimingSettings, Value
+from tsuishi.results.records import Axes, DataRecord, Hash, Lengths, Number, Ordinal, Value
 from tsuishi.specs.case import case_id as case_id_of
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.questions import Asked
@@ -24,7 +24,7 @@ class PlanEntry(Record):
     accelerator: Accelerator | None = None
     repetition: Ordinal
     workload: str | None = None
-    settings: TimingSettings | None = None
+    settings: Lengths | None = None
     timeout_s: Value = None
     expected_s: Value = None
     guess_s: Value = None

@@ -1,6 +1,5 @@
 """Cases become trials here: the order of a run's trials, their attempts, and the tables that gather them."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
 from tsuishi.results import trial_folders
-from tsuishi.results.attempts import last_attempts, statuses
+from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
 from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
@@ -88,8 +87,8 @@ class Runner:
             else psutil.virtual_memory().total * _MEMORY_FOR_TRIALS
         )
 
-    def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> Counter[str]:
-        """Run trials, and return how many trials of the plan have which status.
+    def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> None:
+        """Run trials.
 
         trials: those to run; without it, every trial of the plan that has no finding yet. Each is asked for when the
         trial before it is committed. The tables are gathered whatever happens. Raises KeyboardInterrupt after the
@@ -111,7 +110,6 @@ class Runner:
                 self._gather()
             raise
         self._gather()
-        return statuses(self._run, [trial.id for trial in planned])
 
     def _attempt(self, trial: PlannedTrial, trial_id: TrialId) -> None:
         bench = Bench(

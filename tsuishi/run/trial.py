@@ -17,7 +17,7 @@ from tsuishi.environments.entry import ENTRY, Ready, start_workload
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts
-from tsuishi.results.records import Axes, DataRecord, TimingSettings, TrialRecord
+from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, digests, energy, leave_empty, started_at
 from tsuishi.specs.environment import Accelerator
@@ -53,7 +53,7 @@ class TrialOrder(BaseModel):
     accelerator: Accelerator
     gpus: tuple[Gpu, ...]
     workload: str
-    settings: TimingSettings
+    settings: Lengths
     timeout_s: float
     data: DataRecord | None
     memory_bytes: int
