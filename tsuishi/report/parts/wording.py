@@ -9,6 +9,8 @@ from typing import Any
 
 from tsuishi.base.checkout import Rooms
 from tsuishi.base.language import in_language, mark, t
+from tsuishi.estimates.intervals import Contrast
+from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import STATUSES
@@ -143,3 +145,21 @@ def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> st
         if name in axes and name not in (SUITE, PROTOCOL) and (wanted is None or name in wanted)
     ]
     return ", ".join(filter(None, texts))
+
+
+def ratio_cell(logarithm: Contrast, notes: tuple[str, ...], best: bool = False) -> Cell:
+    """A ratio, given by its logarithm, with its interval."""
+    ratio = as_ratio(logarithm)
+    return Cell(ratio_text(ratio), ratio.value, notes, "number", best=best)
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """A ratio with its interval, where it has one: 1.23 [1.10, 1.37]."""
+    if ratio.low is None or ratio.high is None:
+        return short(ratio.value)
+    return f"{short(ratio.value)} [{short(ratio.low)}, {short(ratio.high)}]"
+
+
+def short(ratio: float) -> str:
+    """A ratio with three digits, or all of those before the point."""
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.3g}"

@@ -11,8 +11,7 @@ from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import Term, contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
-from tsuishi.report.parts.ratio_words import ratio_text, short
-from tsuishi.report.parts.wording import Cell, Table, header, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, header, ratio_text, short, text_cell, words
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence

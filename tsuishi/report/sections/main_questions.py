@@ -9,8 +9,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.ratio_words import short
-from tsuishi.report.parts.wording import Table, case_text, label, status_text, text_cell
+from tsuishi.report.parts.wording import Table, case_text, label, short, status_text, text_cell
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked

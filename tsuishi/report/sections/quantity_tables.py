@@ -1,20 +1,22 @@
 """Measurements: every quantity of every case by environment, with the published numbers at the right."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 
 from tsuishi.base.language import mark, t
+from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import (
     NOT_PUBLISHED,
     Table,
+    digits,
     header,
     number_cell,
     status_cell,
     text_cell,
 )
-from tsuishi.report.sections import limit_words
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
@@ -91,7 +93,7 @@ def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
     rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
     notes = []
     if "fraction_of_limit" in quantities:
-        notes += limit_words.notes(comparison.fractions, comparison.evidence.limits)
+        notes += limit_notes(comparison.fractions, comparison.evidence.limits)
     if (rows["n"] > 1).any():
         notes.append(t("n: trials. Their median, and below it the smallest and the largest."))
     if (rows["spread_kind"] == "blocks").any():
@@ -120,3 +122,37 @@ def _derived(epochs: Epochs | None) -> str:
         images=images,
         epochs=epochs.count,
     )
+
+
+def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits]) -> list[str]:
+    """The notes below these fractions; a fraction is None where its limit was not measured."""
+    known = [value for value in values if value is not None]
+    texts = {
+        t(
+            "Fraction of the limit: the least time that a step's arithmetic or its memory traffic takes, whichever is "
+            "longer, at the best rates of a matrix product and of a copy on the same machine, over the time it took "
+            "(roofline model). Arithmetic and memory traffic: what a step has to compute and to move at least, over "
+            "its time."
+        ): True,
+        t("The best rates: {rates}.", rates="; ".join(sorted({_rates_text(*item) for item in limits.items()}))): bool(
+            limits
+        ),
+        t(
+            "Above 1: done with fewer operations than counted (another algorithm, as Winograd's; work left out; "
+            "constants folded), or from caches, or the limit itself was not reached when it was measured."
+        ): max(known, default=0) > 1,
+        t(
+            "Not measured: these runs have no limit of that machine, device and precision. Add a suite that measures "
+            "operations matmul and memory_copy."
+        ): len(known) < len(values),
+    }
+    return [text for text, holds in texts.items() if holds]
+
+
+def _rates_text(device: Device, limits: DeviceLimits) -> str:
+    rates = [
+        t("{rate} in {precision}", rate=f"{digits(rate, 'FLOP/s')}FLOP/s", precision=precision)
+        for precision, rate in sorted(limits.flops_per_s.items())
+    ]
+    rates += [f"{digits(limits.bytes_per_s, 'B/s')}B/s" if limits.bytes_per_s else t("memory not measured")]
+    return f"{device.name}: {', '.join(rates)}"

@@ -13,13 +13,13 @@ from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.ratio_words import ratio_cell
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
     Table,
     digits,
     header,
+    ratio_cell,
     status_cell,
     text_cell,
     unit_of,

@@ -1,14 +1,14 @@
 """What a reader of fractions of limits is told."""
 
 from tsuishi.estimates.roofline import Device, DeviceLimits
-from tsuishi.report.sections import limit_words
+from tsuishi.report.sections.quantity_tables import limit_notes
 
 
 def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
-    about, *others = limit_words.notes([0.5], {})
+    about, *others = limit_notes([0.5], {})
     assert about.startswith("Fraction of the limit: the least time")
     assert others == []
-    assert [note.split(":")[0] for note in limit_words.notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
+    assert [note.split(":")[0] for note in limit_notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
 
 
 def test_notes_say_what_the_limits_are() -> None:
@@ -16,7 +16,7 @@ def test_notes_say_what_the_limits_are() -> None:
         Device("m", "A"): DeviceLimits({"fp32": 2e11, "bf16": 1.5e13}, 3e12),
         Device("n", "B"): DeviceLimits({}, None),
     }
-    assert limit_words.notes([0.5], found)[1] == (
+    assert limit_notes([0.5], found)[1] == (
         "The best rates: A: 15.00\u00a0TFLOP/s in bf16, 200.0\u00a0GFLOP/s in fp32, 3.000\u00a0TB/s; "
         "B: memory not measured."
     )
