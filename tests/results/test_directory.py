@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -22,7 +23,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_json, write_json
 from tsuishi.results import schema, trial_folders
-from tsuishi.results.directory import RunDirectory, known_runs, open_run
+from tsuishi.results.directory import RunDirectory, known_runs, new_run_id, open_run
 from tsuishi.results.records import CaseRecord, MachineRecord, TrialRecord
 from tsuishi.results.schema import csv_value, csv_writer
 from tsuishi.specs.statuses import RECORDED, STATUSES, is_finding
@@ -77,6 +78,15 @@ def test_a_run_is_never_made_over_another(run: RunDirectory) -> None:
         RunDirectory.create(run.path, run_record(run.id))
     assert str(caught.value) == f"{run.path} exists; results are never overwritten: give another name"
     assert tables(run) == before
+
+
+def test_runs_that_begin_in_one_second_are_numbered_in_their_order(tmp_path: Path) -> None:
+    now = time.gmtime(0)
+    for _ in range(3):
+        run_id = new_run_id(tmp_path, now, "quick")
+        RunDirectory.create(tmp_path / run_id, run_record(run_id))
+    first = "19700101-000000-quick"
+    assert list(known_runs(tmp_path)) == [first, f"{first}-2", f"{first}-3"]
 
 
 def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cache
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -175,9 +176,11 @@ def known_runs(results: Path) -> dict[str, Path]:
     return {path.name: path for path in folders if os.path.lexists(path / "run.json")}
 
 
-def new_run_id(now: time.struct_time, name: str) -> str:
-    """The id of a run that begins now; ids are in the order of time."""
-    return f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name}"
+def new_run_id(results: Path, now: time.struct_time, name: str) -> str:
+    """The id of a run that begins now; ids are in the order of time. Runs of one second and name are numbered."""
+    first = f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name}"
+    ids = chain([first], (f"{first}-{number}" for number in count(2)))
+    return next(run_id for run_id in ids if not os.path.lexists(results / run_id))
 
 
 def sealed(content: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def _create(
     session: Session, name: str, plan: Plan, outlined: Outline, checked: Mapping[str, Mapping[str, float]]
 ) -> RunDirectory:
     now, choice = time.gmtime(), session.choice
-    run_id = new_run_id(now, name or choice.profile)
+    run_id = new_run_id(session.settings.results, now, name or choice.profile)
     everything = session.clock.within_s is None
     return RunDirectory.create(
         session.settings.results / run_id,
