@@ -26,7 +26,7 @@ from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tests.bench import REAL, make_rooms
+from tests.bench import REAL, make_checkout
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base import files
@@ -126,7 +126,7 @@ class Run(Scenario):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.rooms = make_rooms(root, "ok", "unsupported", "out_of_memory")
+        self.checkout = make_checkout(root, "ok", "unsupported", "out_of_memory")
         # Here: what it imports, every process forked from this one has.
         with redirect_stdout(io.StringIO()):
             self.act(self.template)
@@ -139,7 +139,7 @@ class Run(Scenario):
     def act(self, folder: Path) -> None:
         """A new run, or the one that is there resumed."""
         settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
-        session = Session(settings, Choice(environments=("host",)), Screen(), self.rooms)
+        session = Session(settings, Choice(environments=("host",)), Screen(), self.checkout)
         if directory.known_runs(folder / "results"):
             resume(session)
         else:

@@ -34,7 +34,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import psutil
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.run.test_runner import session
 from tests.synthetic_run import (
     TF,
@@ -46,7 +46,7 @@ from tests.synthetic_run import (
 )
 from tests.words import WORDS
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.commands import listing
 from tsuishi.environments.entry import Ready
@@ -147,7 +147,7 @@ def main() -> int:
 
 def prepared(folder: Path) -> Session:
     """A checkout of its own and a session in it, whose environment is ready."""
-    make_rooms(folder / "checkout", "ok", "unsupported")
+    make_checkout(folder / "checkout", "ok", "unsupported")
     work = session(folder / "checkout")
     work.screen.console.quiet = True
     return work
@@ -283,12 +283,12 @@ def _enter(entry: str, work: Session, run: Path, out: Path) -> str:
     if entry == "list":
         return listing.run_row(run)[-1]
     if entry == "report":
-        published, drawings = work.rooms.published, NoDrawings()
-        make_report([RunDirectory(run)], published, WORDS, Rooms().templates, out, drawings)  # type: ignore[arg-type]
+        published, drawings = work.checkout.published, NoDrawings()
+        make_report([RunDirectory(run)], published, WORDS, Checkout().templates, out, drawings)  # type: ignore[arg-type]
         return ""
     settings = work.settings.model_copy(update={"results": run.parent})
     Measuring._measure = only_read  # type: ignore[assignment]  # in this process, which is the mutation's own
-    resume(InReady(settings, work.choice, work.screen, work.rooms, work.data_set), run.name)
+    resume(InReady(settings, work.choice, work.screen, work.checkout, work.data_set), run.name)
     return ""
 
 

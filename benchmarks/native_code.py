@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
 from tsuishi.specs.environment import read_environment
 
@@ -72,7 +72,7 @@ def code_in_wheel(wheel: Path) -> dict[str, Counter[Code]]:
 def main() -> None:
     cache = Cache(read_settings({}, os.environ, {}).cache)
     for name in sys.argv[1:]:
-        environment = read_environment(Rooms().images / f"{name}.toml")
+        environment = read_environment(Checkout().images / f"{name}.toml")
         print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.compute_capabilities)} by its spec")
         for pin in environment.pins:
             wheel = cache.find(pin.sha256, environment.python)

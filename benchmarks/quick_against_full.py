@@ -20,8 +20,8 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench import link_rooms
-from tsuishi.base.checkout import Rooms
+from tests.bench import link_checkout
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
@@ -102,9 +102,9 @@ class Row(NamedTuple):
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        rooms = make_rooms(Path(folder))
+        checkout = make_checkout(Path(folder))
         rows = [
-            compared(subject, run(rooms, subject, "quick"), run(rooms, subject, "full"))
+            compared(subject, run(checkout, subject, "quick"), run(checkout, subject, "full"))
             for _ in range(ROUNDS)
             for subject in SUBJECTS
         ]
@@ -117,21 +117,21 @@ def main() -> None:
         screen.say(f"{what}: median {statistics.median(errors):.2f} %, worst {max(errors):.2f} %")
 
 
-def make_rooms(root: Path) -> Rooms:
+def make_checkout(root: Path) -> Checkout:
     """A checkout under `root` with the real workloads and environments, and a suite for each subject."""
-    rooms = link_rooms(root)
+    checkout = link_checkout(root)
     for subject in SUBJECTS:
         text = SUITE.format(**subject._asdict(), epochs=EPOCHS, early=MOST_EARLY_EPOCHS)
-        (rooms.suites / f"{subject.suite}.toml").write_text(text, encoding="utf-8")
-    return rooms
+        (checkout.suites / f"{subject.suite}.toml").write_text(text, encoding="utf-8")
+    return checkout
 
 
-def run(rooms: Rooms, subject: Subject, profile: Profile) -> Trial:
+def run(checkout: Checkout, subject: Subject, profile: Profile) -> Trial:
     """One trial, run as `invoke run-suite` does."""
     choice = Choice(environments=(subject.environment,), suites=(subject.suite,), profile=profile)
-    settings = Settings(engine="venv", results=rooms.root / "results")
+    settings = Settings(engine="venv", results=checkout.root / "results")
     name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
-    directory = run_suite(Session(settings, choice, Screen(), rooms), name)
+    directory = run_suite(Session(settings, choice, Screen(), checkout), name)
     ((path, trial),) = directory.finished()
     if trial.status != "ok":
         raise SystemExit(f"{path.name}: {trial.status}: {trial.reason}")

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.engines.docker import recipe
@@ -139,14 +139,14 @@ def image_content(client: "DockerClient", image_id: str) -> dict[str, Entry]:
 def build(client: "DockerClient", environment: Environment, settings: Settings, number: int) -> tuple["Image", float]:
     """The image, built from an empty cache of artefacts and no layer of an earlier build, and the seconds it took."""
     begin = time.monotonic()
-    rooms = Rooms()
+    checkout = Checkout()
     bases = Bases(Connection(), settings.cache, settings.mirrors)
     base = bases.ensure(environment, print, lambda size: None).image
     settings.cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=settings.cache, prefix=".two-builds-") as folder:
-        fetcher = Builder(settings.model_copy(update={"cache": Path(folder)}), rooms).fetcher(lambda line: None)
+        fetcher = Builder(settings.model_copy(update={"cache": Path(folder)}), checkout).fetcher(lambda line: None)
         wheels, debs = fetcher.fetch(environment), fetcher.fetch_debs(environment)
-        template = rooms.dockerfile.read_text(encoding="utf-8")
+        template = checkout.dockerfile.read_text(encoding="utf-8")
         tag = f"tsuishi-two-builds/{environment.name}:{number}"
         with (
             recipe.context(template, environment, str(base.id), wheels, debs, Path(folder)) as tar,
@@ -184,7 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", required=True, help="the environment")
     name = parser.parse_args().env
-    known = known_environments(Rooms().images)
+    known = known_environments(Checkout().images)
     if name not in known:
         raise SystemExit(str(unknown("environment", name, known)))
     environment = read_environment(known[name])

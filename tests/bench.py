@@ -5,11 +5,11 @@ import shutil
 from pathlib import Path
 
 from tests.words import describe
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.specs.environment import COMPATIBILITY
 
 HERE = Path(__file__).parent
-REAL = Rooms()
+REAL = Checkout()
 
 
 def _behaviours() -> list[str]:
@@ -23,7 +23,7 @@ def _behaviours() -> list[str]:
 BEHAVIOURS = _behaviours()
 
 
-def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
+def make_checkout(root: Path, *behaviours: str, profile: str = "") -> Checkout:
     """A checkout under `root` with one suite, `bench`, whose cases are the behaviours named."""
     workloads = root / "suites" / "workloads"
     shutil.copytree(REAL.workloads, workloads, ignore=shutil.ignore_patterns("__pycache__"))
@@ -48,7 +48,7 @@ def make_rooms(root: Path, *behaviours: str, profile: str = "") -> Rooms:
     (root / "templates").symlink_to(REAL.templates)
     (root / "reports").mkdir()
     (root / "reports" / "published").mkdir()
-    return Rooms(root)
+    return Checkout(root)
 
 
 def least_environment(python: str, base: str, more: str) -> str:
@@ -63,10 +63,10 @@ def least_environment(python: str, base: str, more: str) -> str:
         """
 
 
-def link_rooms(root: Path) -> Rooms:
+def link_checkout(root: Path) -> Checkout:
     """A checkout under `root` with the real workloads, environments and templates, and no suite yet."""
     describe(root / "suites")
     (root / "suites" / "workloads").symlink_to(REAL.workloads)
     for name in ("images", "templates"):
         (root / name).symlink_to(REAL.root / name)
-    return Rooms(root)
+    return Checkout(root)

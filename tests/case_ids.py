@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import PROFILES, select_suites
@@ -23,7 +23,7 @@ def shipped() -> dict[str, list[Case]]:
     """The cases, in their order, by suite/profile/accelerator."""
     return {
         f"{suite.name}/{profile}/{accelerator}": [case for case, _ in suite.cases(profile, accelerator)]
-        for suite in select_suites(Rooms().suites, ())
+        for suite in select_suites(Checkout().suites, ())
         for profile in PROFILES
         for accelerator in _ACCELERATORS
     }

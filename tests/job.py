@@ -8,11 +8,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.results import directory
 from tsuishi.specs.environment import select_environments
 
-REAL = Rooms()
+REAL = Checkout()
 PINNED = select_environments(REAL.images, (), "cpu")
 TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.plan.trials import trial_slug
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
@@ -27,7 +27,7 @@ FIRST_RUN_S = {1: 2.4, 2: 1.6, 3: 0.9, 4: 0.45, 8: 0.5}
 LATER_RUN_S = {1: 0.36, 2: 0.20, 3: 0.12, 4: 0.0004, 8: 0.0005}
 
 # The workload of each suite of this checkout.
-WORKLOADS = {name: read_suite(path, WORDS).workload for name, path in known_suites(Rooms().suites).items()}
+WORKLOADS = {name: read_suite(path, WORDS).workload for name, path in known_suites(Checkout().suites).items()}
 
 _CONV2D = {
     "suite": "conv2d", "strategy": "towers", "images": 840, "height": 100, "width": 100, "channels": 1,

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
 from tsuishi.specs.vocabulary import vocabulary
 
-ROOMS = Rooms()
+ROOMS = Checkout()
 LIBRARY = ROOMS.root / "tsuishi"
 EXPLANATIONS = LIBRARY / "report" / "explanations"
 ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")

@@ -7,10 +7,10 @@ import tarfile
 import zipfile
 from pathlib import Path
 
-from tests.bench import least_environment, make_rooms
+from tests.bench import least_environment, make_checkout
 from tests.conftest import missing
 from tests.engine.conftest import add_to_cache
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
 
@@ -51,14 +51,14 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
 """
 
 
-def tiny_rooms(root: Path, odd: str = "") -> tuple[Rooms, Settings]:
+def tiny_checkout(root: Path, odd: str = "") -> tuple[Checkout, Settings]:
     """The checkout, and settings whose cache holds all of it.
 
     `odd`: also a source distribution, whose build runs these statements; `site` is where packages are installed.
     """
-    rooms = make_rooms(root, "ok")
-    (rooms.workloads / "experiments" / "probe.py").write_text(PROBE)
-    (rooms.workloads / "experiments" / "behave.py").write_text(BEHAVE)
+    checkout = make_checkout(root, "ok")
+    (checkout.workloads / "experiments" / "probe.py").write_text(PROBE)
+    (checkout.workloads / "experiments" / "behave.py").write_text(BEHAVE)
     cache = root / "cache"
     artefacts = [_pip(), _tiny(root), *([_odd(root, odd)] if odd else [])]
     lock = ""
@@ -66,12 +66,12 @@ def tiny_rooms(root: Path, odd: str = "") -> tuple[Rooms, Settings]:
         add_to_cache(cache, file)
         name, version = file.name.removesuffix(".tar.gz").split("-")[:2]
         lock += f"{name}=={version} --hash=sha256:{sha256_of(file)}\n"
-    (rooms.images / "tiny.lock").write_text(lock)
+    (checkout.images / "tiny.lock").write_text(lock)
     promises = f'promises = {{ python = "{PYTHON}", tiny = "1.0" }}'
     specification = least_environment(PYTHON, f"docker.io/library/python:{PYTHON}", promises)
-    (rooms.images / "tiny.toml").write_text(specification)
+    (checkout.images / "tiny.toml").write_text(specification)
     pythons = (str(Path(sys.base_prefix) / "bin"),)
-    return rooms, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=pythons)
+    return checkout, Settings(cache=cache, results=root / "results", engine="venv", offline=True, pythons=pythons)
 
 
 def _pip() -> Path:

@@ -4,12 +4,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.results import schema
 from tsuishi.specs.case import Case
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, vocabulary
 
-WORDS = vocabulary(Rooms().suites)
+WORDS = vocabulary(Checkout().suites)
 # Of runs whose cases have the axes of suites/axes.toml only.
 TRIAL_COLUMNS = [column.name for column in schema.of_trials(WORDS.of([]).axes)]
 
@@ -18,7 +18,7 @@ def describe(suites: Path) -> None:
     """Put what this checkout describes into the suites of another, which is there or not."""
     suites.mkdir(parents=True, exist_ok=True)
     for name in (AXES_FILE, QUANTITIES_FILE):
-        shutil.copy(Rooms().suites / name, suites)
+        shutil.copy(Checkout().suites / name, suites)
 
 
 def case(**axes: Any) -> Case:

@@ -25,7 +25,7 @@ from tests.artifacts.servers import (
     tiny_site,
 )
 from tests.artifacts.test_fetcher import Host
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.pinned import CONTENT, SHA256, WHEEL, environment, pin
 from tests.run.test_runner import SMALL, session, wait_for
 from tsuishi.artifacts import datasets
@@ -34,7 +34,7 @@ from tsuishi.artifacts.certificates import trusted_certificates
 from tsuishi.artifacts.datasets import DataSet
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources, pip_options
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import read_settings
 from tsuishi.commands.build import fetch_data
@@ -215,7 +215,7 @@ def test_the_settings_reach_indexes_urls_and_data(
         {},
     )
     said: list[str] = []
-    fetcher = Builder(settings, Rooms()).fetcher(said.append)
+    fetcher = Builder(settings, Checkout()).fetcher(said.append)
     (path,) = fetcher.fetch(environment((pin(),), urls={"tiny": (f"https://packages.example/files/{WHEEL}",)}))
     content = path.read_bytes()
     data_set = DataSet("the data", WHEEL, (), len(content), hashlib.sha256(content).hexdigest())
@@ -400,7 +400,7 @@ def test_credentials_are_in_nothing_that_is_said_logged_or_kept(
 
 
 def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_takes_neither(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok")
+    make_checkout(tmp_path, "ok")
     secret = f"https://ada:{TOKEN}@packages.example"
     urls, bases = {"https://a.example": secret}, {"docker.io": "registry.lan"}
     run = run_suite(session(tmp_path, mirrors={**urls, **bases}, indexes=(secret,), find_links=(secret,)))
@@ -414,7 +414,7 @@ def test_a_run_records_mirrors_of_base_images_but_no_credentials_and_resuming_ta
 
 
 def test_offline_the_data_set_is_the_one_in_the_cache_or_refused(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok")
+    make_checkout(tmp_path, "ok")
     work = session(tmp_path, offline=True, data_urls=("http://127.0.0.1:9/",))
     with pytest.raises(UserError) as caught:
         fetch_data(work)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.conftest import missing
 from tests.run.test_runner import runner_process, samples_written, session, trials, wait_for
 from tsuishi.base import exclusion
@@ -130,8 +130,8 @@ def test_a_lock_in_a_folder_from_elsewhere_is_neither_waited_for_nor_followed(tm
 
 @pytest.mark.long
 def test_two_runs_with_two_caches_at_once_would_disturb_each_other_and_are_refused(tmp_path: Path) -> None:
-    make_rooms(tmp_path / "one", "sleeps")
-    make_rooms(tmp_path / "other", "ok")
+    make_checkout(tmp_path / "one", "sleeps")
+    make_checkout(tmp_path / "other", "ok")
     child = runner_process(tmp_path / "one")
     try:
         wait_for(lambda: samples_written(tmp_path / "one"))
@@ -151,7 +151,7 @@ def test_a_run_resumed_twice_at_once_from_two_caches_is_resumed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     """On two machines that share the folder, say: nothing but the run itself keeps them apart."""
-    make_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 1.0")
+    make_checkout(tmp_path, "ok", "sleeps", profile="timeout_s = 1.0")
     run = run_suite(session(tmp_path))
     both = []
     for machine in ("one", "other"):

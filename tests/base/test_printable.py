@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.run.test_progress import lines, planned, screen
 from tests.synthetic_run import TF, SyntheticRun, add_record, conv2d_case
 from tsuishi.base import printable
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.run.progress import running
 
@@ -95,7 +95,7 @@ def test_warnings_logs_and_tracebacks_of_a_task_are_visible(tmp_path: Path) -> N
         "import logging, warnings\nfrom invoke import task\n\n@task\ndef build(ctx):\n"
         f"    warnings.warn({EVIL!r})\n    logging.warning({EVIL!r})\n    raise ValueError({EVIL!r})\n"
     )
-    command, environ = [sys.executable, "-m", "invoke", "build"], {**os.environ, "PYTHONPATH": str(Rooms().root)}
+    command, environ = [sys.executable, "-m", "invoke", "build"], {**os.environ, "PYTHONPATH": str(Checkout().root)}
     done = subprocess.run(command, cwd=tmp_path, env=environ, capture_output=True, check=False)
     told = done.stderr.decode()
     assert told.count("⟨U+001B⟩]0;owned") == 3
@@ -110,7 +110,12 @@ def on_a_terminal(folder: Path, *arguments: str) -> str:
         "INVOKE_TSUISHI_CACHE": str(folder / "cache"), "TERM": "xterm-256color", "COLUMNS": "400",
     }  # fmt: skip
     with subprocess.Popen(
-        [sys.executable, "-m", "invoke", *arguments], cwd=Rooms().root, env=environ, stdin=its, stdout=its, stderr=its
+        [sys.executable, "-m", "invoke", *arguments],
+        cwd=Checkout().root,
+        env=environ,
+        stdin=its,
+        stdout=its,
+        stderr=its,
     ):
         os.close(its)
         printed = b""

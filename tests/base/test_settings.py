@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
@@ -222,7 +222,7 @@ def test_paths_of_the_file_and_of_variables_begin_at_the_root_and_those_of_flags
         {"cache": "cache", "ca_bundle": "site.pem", "pythons": ["pythons", "/opt/3.6"], "host_python": "python3"},
         {"INVOKE_TSUISHI_DATA": "data", "INVOKE_TSUISHI_FIND_LINKS": "wheels,https://a.example/wheels,~/w"},
         {},
-        Rooms(tmp_path),
+        Checkout(tmp_path),
     )
     assert settings.cache == tmp_path / "cache"
     assert settings.ca_bundle == tmp_path / "site.pem"
@@ -230,10 +230,12 @@ def test_paths_of_the_file_and_of_variables_begin_at_the_root_and_those_of_flags
     assert settings.pythons == (str(tmp_path / "pythons"), "/opt/3.6")
     assert settings.find_links == (str(tmp_path / "wheels"), "https://a.example/wheels", "~/w")
     assert settings.host_python == "python3"
-    typed = read_settings({"data": "there"}, {}, {"data": "here", "host_python": "bin/python"}, Rooms(tmp_path))
+    typed = read_settings({"data": "there"}, {}, {"data": "here", "host_python": "bin/python"}, Checkout(tmp_path))
     assert typed.data == tmp_path / "suites" / "here"
     assert typed.host_python == "bin/python"
-    assert read_settings({"host_python": "bin/python"}, {}, {}, Rooms(tmp_path)).host_python == f"{tmp_path}/bin/python"
+    assert (
+        read_settings({"host_python": "bin/python"}, {}, {}, Checkout(tmp_path)).host_python == f"{tmp_path}/bin/python"
+    )
 
 
 @pytest.mark.parametrize(
@@ -249,9 +251,9 @@ def test_what_a_user_is_shown_can_be_used_in_the_folder_where_it_is_shown(
     root = tmp_path / "checkout"
     (root / "suites" / "workloads").mkdir(parents=True)
     monkeypatch.chdir(root / folder)
-    settings = read_settings({}, {}, {}, Rooms(root))
+    settings = read_settings({}, {}, {}, Checkout(root))
     assert (str(settings.results), str(settings.reports)) == (results, reports)
-    assert str(read_settings({"results": "../runs"}, {}, {}, Rooms(root)).results) == elsewhere
-    assert str(read_settings({}, {"INVOKE_TSUISHI_RESULTS": "/runs"}, {}, Rooms(root)).results) == "/runs"
+    assert str(read_settings({"results": "../runs"}, {}, {}, Checkout(root)).results) == elsewhere
+    assert str(read_settings({}, {"INVOKE_TSUISHI_RESULTS": "/runs"}, {}, Checkout(root)).results) == "/runs"
     monkeypatch.chdir(tmp_path)
-    assert read_settings({}, {}, {}, Rooms(root)).results == root / "results"
+    assert read_settings({}, {}, {}, Checkout(root)).results == root / "results"

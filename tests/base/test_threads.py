@@ -14,7 +14,7 @@ import pytest
 
 from tests.pinned import environment
 from tsuishi.base import threads
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.processes import Process
 from tsuishi.engines.interface import Built, Launch
 from tsuishi.engines.subprocesses import ProcessStarter
@@ -145,9 +145,9 @@ def test_what_is_begun_too_late_is_ended_at_once() -> None:
 
 
 def test_a_question_asked_too_late_leaves_nothing_running(tmp_path: Path) -> None:
-    rooms = Rooms(tmp_path)
-    rooms.workloads.mkdir(parents=True)
-    (rooms.workloads / "run.py").write_text("import time; time.sleep(30)")
+    checkout = Checkout(tmp_path)
+    checkout.workloads.mkdir(parents=True)
+    (checkout.workloads / "run.py").write_text("import time; time.sleep(30)")
     starter = Noting()
 
     def work(index: int) -> None:
@@ -155,7 +155,7 @@ def test_a_question_asked_too_late_leaves_nothing_running(tmp_path: Path) -> Non
             raise ZeroDivisionError("a bug")
         wait_until_halted()
         built = Built(environment(()), "host", "", "", "", (sys.executable,))
-        ask(starter, built, rooms, "sleeps", {}, timeout_s=20)
+        ask(starter, built, checkout, "sleeps", {}, timeout_s=20)
 
     with pytest.raises(ZeroDivisionError, match="a bug"):
         threads.each([1, 0], work, jobs=2)

@@ -12,7 +12,7 @@ from tests.conftest import missing
 from tests.hostile_run import hostile_run
 from tests.reports import make_report
 from tests.synthetic_run import write_example
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page, Request
@@ -36,16 +36,16 @@ def browser() -> Iterator["Browser"]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of the example run."""
     root = tmp_path_factory.mktemp("report")
-    rooms = Rooms()
-    return make_report([write_example(root / "example")], rooms.published, rooms.templates, root / "out")
+    checkout = Checkout()
+    return make_report([write_example(root / "example")], checkout.published, checkout.templates, root / "out")
 
 
 @pytest.fixture(scope="session")
 def hostile_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The report of a run of hostile names."""
     root = tmp_path_factory.mktemp("hostile_report")
-    rooms = Rooms()
-    return make_report([hostile_run(root / "run").finish()], rooms.published, rooms.templates, root / "out")
+    checkout = Checkout()
+    return make_report([hostile_run(root / "run").finish()], checkout.published, checkout.templates, root / "out")
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.report.charts.figures import specification
 from tsuishi.report.output.typesetting import as_html
 from tsuishi.report.output.vega import runtime, to_svg
@@ -109,6 +109,6 @@ def write_page(out: Path, names: tuple[str, ...], kept_in: Path | None = None) -
     drawings = {chart.name: to_svg(chart.specification, chart.name, kept_in) for chart in section.charts}
     page: Any = SimpleNamespace(title=names[0], sections=[section])
     index = out / "index.html"
-    text = as_html(page, drawings, Rooms().templates, runtime(kept_in))
+    text = as_html(page, drawings, Checkout().templates, runtime(kept_in))
     index.write_text(text, encoding="utf-8", newline="\n")
     return index

@@ -10,18 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import BEHAVIOURS, least_environment, make_rooms
+from tests.bench import BEHAVIOURS, least_environment, make_checkout
 from tests.conftest import missing
 from tests.reports import keep_drawings
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.commands.command_line import MAIN_JOB
 
-REAL = Rooms()
+REAL = Checkout()
 
 
 def checkout(root: Path, *behaviours: str, profile: str = "") -> Path:
     """A copy of this checkout whose only suite is the bench and whose only environment is `host`."""
-    make_rooms(root, *behaviours, profile=profile)
+    make_checkout(root, *behaviours, profile=profile)
     for name in ("tasks.py", "invoke.yaml"):
         shutil.copy(REAL.root / name, root)
     # With its bytecode, but for files that somebody is writing.

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.conftest import missing, shared_folder
 from tests.engine import podman as podman_service
 from tests.job import JOB, REAL, invoke
 from tsuishi.artifacts.cache import Cache
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings, mirrored, read_settings
 from tsuishi.environments.builder import Builder
@@ -60,18 +60,18 @@ def done(tmp_path_factory: pytest.TempPathFactory, settings: Settings, environme
     return folder, result.stdout
 
 
-def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "") -> Rooms:
+def tiny_checkout(root: Path, *behaviours: str, profile: str = "", extra: str = "") -> Checkout:
     """The bench with an environment `tiny`: Python 3.11, pip and typing-extensions as the shipped locks have them."""
-    rooms = make_rooms(root, *behaviours, profile=profile)
+    checkout = make_checkout(root, *behaviours, profile=profile)
     pins = read_environment(REAL.images / "torch2-cpu.toml").pins
     wanted = [pin for pin in pins if pin.name in ("pip", "typing-extensions")]
     base = read_environment(REAL.images / "torch2-cpu.toml").base
     assert base is not None
-    (rooms.images / "tiny.lock").write_text(
+    (checkout.images / "tiny.lock").write_text(
         "".join(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256[0]}\n" for pin in wanted), encoding="utf-8"
     )
     version = next(pin.version for pin in wanted if pin.name == "typing-extensions")
-    (rooms.images / "tiny.toml").write_text(
+    (checkout.images / "tiny.toml").write_text(
         f"""
         title = "as little as possible"
         framework = "any"
@@ -84,7 +84,7 @@ def tiny_rooms(root: Path, *behaviours: str, profile: str = "", extra: str = "")
         """,
         encoding="utf-8",
     )
-    return rooms
+    return checkout
 
 
 def linked_cache(cache: Path, folder: Path) -> Path:

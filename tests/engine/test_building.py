@@ -19,10 +19,10 @@ from rich.console import Console
 from tests.artifacts.servers import Site, served
 from tests.conftest import missing
 from tests.engine import local_bases, registries
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import tiny_checkout
 from tests.job import invoke
 from tests.run.test_runner import wait_for
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -59,9 +59,9 @@ def engine(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iter
 @pytest.fixture(scope="module")
 def wheels(settings: Settings, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheels of the tiny environment, in place of an index."""
-    rooms = tiny_rooms(tmp_path_factory.mktemp("rooms"))
+    checkout = tiny_checkout(tmp_path_factory.mktemp("checkout"))
     folder = tmp_path_factory.mktemp("wheels")
-    for wheel in Builder(settings, rooms).fetcher(print).fetch(tiny(rooms)):
+    for wheel in Builder(settings, checkout).fetcher(print).fetch(tiny(checkout)):
         shutil.copy(wheel, folder)
     return folder
 
@@ -92,21 +92,21 @@ def stand_in(settings: Settings) -> str:
     return settings.mirrors["docker.io/library/python:3.11.13-slim-bookworm"]
 
 
-def tiny(rooms: Rooms, name: str = "tiny") -> Environment:
-    return read_environment(rooms.images / f"{name}.toml")
+def tiny(checkout: Checkout, name: str = "tiny") -> Environment:
+    return read_environment(checkout.images / f"{name}.toml")
 
 
-def another(rooms: Rooms, name: str, change: Callable[[str], str] = str) -> Environment:
+def another(checkout: Checkout, name: str, change: Callable[[str], str] = str) -> Environment:
     """The tiny environment under another name."""
-    (rooms.images / f"{name}.toml").write_text(change((rooms.images / "tiny.toml").read_text()))
-    shutil.copy(rooms.images / "tiny.lock", rooms.images / f"{name}.lock")
-    return tiny(rooms, name)
+    (checkout.images / f"{name}.toml").write_text(change((checkout.images / "tiny.toml").read_text()))
+    shutil.copy(checkout.images / "tiny.lock", checkout.images / f"{name}.lock")
+    return tiny(checkout, name)
 
 
-def session(rooms: Rooms, settings: Settings, *names: str) -> tuple[Session, io.StringIO]:
+def session(checkout: Checkout, settings: Settings, *names: str) -> tuple[Session, io.StringIO]:
     said = io.StringIO()
     screen = Screen(Console(file=said, highlight=False, soft_wrap=True))
-    return Session(settings, Choice(environments=names or ("tiny",)), screen, rooms), said
+    return Session(settings, Choice(environments=names or ("tiny",)), screen, checkout), said
 
 
 def offline(settings: Settings) -> Settings:
@@ -122,13 +122,13 @@ def left_behind(engine: "docker.DockerClient") -> list[str]:
 def test_what_one_environment_fails_of_keeps_none_of_the_others_back(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    second = another(rooms, "second")
-    wrong = another(rooms, "wrong", lambda text: text.replace('python = "3.11",', 'python = "3.11.99",'))
-    stuck = another(rooms, "stuck", lambda text: text.replace('"docker.io/library/python:', '"localhost:1/python:'))
-    work, said = session(rooms, given)
+    checkout = tiny_checkout(tmp_path)
+    second = another(checkout, "second")
+    wrong = another(checkout, "wrong", lambda text: text.replace('python = "3.11",', 'python = "3.11.99",'))
+    stuck = another(checkout, "stuck", lambda text: text.replace('"docker.io/library/python:', '"localhost:1/python:'))
+    work, said = session(checkout, given)
     with pytest.raises(UserError, match=r"^2 environments could not be built: wrong, stuck; see above$"):
-        work.build([wrong, tiny(rooms), stuck, second])
+        work.build([wrong, tiny(checkout), stuck, second])
     lines = said.getvalue().splitlines()
     assert re.search(r"^wrong: failed after .+; the others go on$", said.getvalue(), re.MULTILINE)
     assert [line[: line.index(":")] for line in lines[-2:]] == ["wrong", "stuck"]
@@ -141,8 +141,8 @@ def test_what_one_environment_fails_of_keeps_none_of_the_others_back(
     assert left_behind(engine) == []
     parts = re.search(r"2 built in (.+); their times add up to (.+)", said.getvalue())
     assert parts is not None
-    work, said = session(rooms, given)
-    assert set(work.build([tiny(rooms), second])) == {"tiny", "second"}
+    work, said = session(checkout, given)
+    assert set(work.build([tiny(checkout), second])) == {"tiny", "second"}
     assert said.getvalue().splitlines() == [
         "tiny: built already, nothing to do",
         "second: built already, nothing to do",
@@ -153,21 +153,21 @@ def test_a_wheel_whose_name_is_a_program_is_refused_before_anything_is_built(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient", wheels: Path
 ) -> None:
     """The right bytes and the right hash of pip, under a name that an index chose."""
-    rooms = tiny_rooms(tmp_path)
+    checkout = tiny_checkout(tmp_path)
     site = Site(projects=("pip", "typing-extensions"))
     for wheel in wheels.iterdir():
         odd = wheel.name.replace("-py3", "-1$(echo${IFS}a${IFS}program${IFS}ran>&2)-py3")
         name = odd if wheel.name.startswith("pip-") else wheel.name
         site.files[name] = wheel.read_bytes()
         site.stated[name] = hashlib.sha256(site.files[name]).hexdigest()
-    version = next(pin.version for pin in tiny(rooms).pins if pin.name == "pip")
+    version = next(pin.version for pin in tiny(checkout).pins if pin.name == "pip")
     with served(site):
         changes = {"find_links": (), "indexes": (site.index,)}
-        work, said = session(rooms, Settings(**{**given.model_dump(), **changes}))
+        work, said = session(checkout, Settings(**{**given.model_dump(), **changes}))
         with pytest.raises(
             UserError, match=rf"is no name of a wheel or an sdist of pip {re.escape(version)}; "
         ) as caught:
-            work.build([tiny(rooms)])
+            work.build([tiny(checkout)])
     assert "\n" not in str(caught.value)
     assert "a program ran" not in f"{said.getvalue()}{caught.value}"
     assert not any(request.startswith("/files/pip") for request in site.requests)
@@ -178,34 +178,34 @@ def test_a_wheel_whose_name_is_a_program_is_refused_before_anything_is_built(
 def test_an_interrupt_ends_all_builds_and_leaves_nothing(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    another(rooms, "second")
+    checkout = tiny_checkout(tmp_path)
+    another(checkout, "second")
     (tmp_path / "templates").unlink()
-    shutil.copytree(Rooms().templates, tmp_path / "templates")
-    template = rooms.dockerfile.read_text()
-    rooms.dockerfile.write_text(template.replace("FROM base AS build\n", "FROM base AS build\nRUN sleep 600\n"))
-    child = building(rooms, given, "tiny", "second")
+    shutil.copytree(Checkout().templates, tmp_path / "templates")
+    template = checkout.dockerfile.read_text()
+    checkout.dockerfile.write_text(template.replace("FROM base AS build\n", "FROM base AS build\nRUN sleep 600\n"))
+    child = building(checkout, given, "tiny", "second")
     wait_for(lambda: len(engine.containers.list(ignore_removed=True)) == 2, 60)
     child.send_signal(signal.SIGINT)
     assert child.wait(timeout=60) == 130
     assert left_behind(engine) == []
     assert not list(given.cache.glob(".context-*"))
-    rooms.dockerfile.write_text(template)
-    work, said = session(rooms, given)
-    assert set(work.build([tiny(rooms), tiny(rooms, "second")])) == {"tiny", "second"}, said.getvalue()
+    checkout.dockerfile.write_text(template)
+    work, said = session(checkout, given)
+    assert set(work.build([tiny(checkout), tiny(checkout, "second")])) == {"tiny", "second"}, said.getvalue()
 
 
 def test_with_a_cache_that_was_fetched_a_build_needs_no_network(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    work, said = session(rooms, given)
+    checkout = tiny_checkout(tmp_path)
+    work, said = session(checkout, given)
     fetch(work)
     assert re.search(r"^tiny +2 +2 MB +1\d\d MB +2 MB", said.getvalue(), re.MULTILINE)
     base = engine.images.get(stand_in(given))
     engine.images.remove(stand_in(given))
-    work, said = session(rooms, offline(given))
-    ready = work.build([tiny(rooms)])["tiny"]
+    work, said = session(checkout, offline(given))
+    ready = work.build([tiny(checkout)])["tiny"]
     assert f"tiny: loading {stand_in(given)} from the cache" in said.getvalue()
     assert ready.record.content()["base"]["image_id"] == base.id
     assert engine.images.get(stand_in(given)).id == base.id
@@ -215,18 +215,18 @@ def test_with_a_cache_that_was_fetched_a_build_needs_no_network(
 def test_without_a_network_everything_that_is_missing_is_named_at_once(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    second = another(rooms, "second")
-    work, _ = session(rooms, given)
+    checkout = tiny_checkout(tmp_path)
+    second = another(checkout, "second")
+    work, _ = session(checkout, given)
     fetch(work)
-    pip, other = (f"{pin.name}=={pin.version}" for pin in tiny(rooms).pins)
-    shutil.rmtree(given.cache / "artifacts" / tiny(rooms).pins[0].sha256[0])
+    pip, other = (f"{pin.name}=={pin.version}" for pin in tiny(checkout).pins)
+    shutil.rmtree(given.cache / "artifacts" / tiny(checkout).pins[0].sha256[0])
     for tar in (given.cache / "bases").glob("*.tar"):
         tar.unlink()
     engine.images.remove(stand_in(given))
-    work, said = session(rooms, offline(given))
+    work, said = session(checkout, offline(given))
     with pytest.raises(UserError) as caught:
-        work.build([tiny(rooms), second])
+        work.build([tiny(checkout), second])
     base = "base image docker.io/library/python:3.11.13-slim-bookworm"
     assert str(caught.value) == (
         f"offline, and not in the cache are, of tiny: {pip}, {base}; of second: {pip}, {base}: fill it with "
@@ -239,8 +239,8 @@ def test_without_a_network_everything_that_is_missing_is_named_at_once(
 def test_a_base_that_was_damaged_on_its_way_is_not_built_on(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    work, _ = session(rooms, given)
+    checkout = tiny_checkout(tmp_path)
+    work, _ = session(checkout, given)
     fetch(work)
     (tar,) = (given.cache / "bases").glob("*.tar")
     content = bytearray(tar.read_bytes())
@@ -249,9 +249,9 @@ def test_a_base_that_was_damaged_on_its_way_is_not_built_on(
     content[layer.offset_data + layer.size // 2] ^= 1
     tar.write_bytes(content)
     engine.images.remove(stand_in(given))
-    work, _ = session(rooms, offline(given))
+    work, _ = session(checkout, offline(given))
     with pytest.raises(UserError, match=rf"^{tar} is damaged \(.+\): remove it, and get it again with `invoke fetch`$"):
-        work.build([tiny(rooms)])
+        work.build([tiny(checkout)])
 
 
 @pytest.fixture
@@ -271,12 +271,12 @@ def test_a_base_is_pulled_by_its_digest_from_the_first_registry_that_has_it(
     for name in (f"{registry}/copy/python:3.11", stand_in(given)):
         engine.images.remove(name)
     assert engine.images.list() == []
-    rooms = tiny_rooms(tmp_path)
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path)
+    spec = checkout.images / "tiny.toml"
     copies = f'["{registry}/none/python:3.11", "{registry}/copy/python:3.11"]'
     base = f'base = {{ reference = "127.0.0.1:1/python:3.11", digest = "{digest}", copies = {copies} }}'
     spec.write_text(re.sub(r"base = .*", base, spec.read_text()))
-    work, said = session(rooms, given)
+    work, said = session(checkout, given)
     fetch(work)
     assert f"tiny: cannot pull 127.0.0.1:1/python@{digest}: " in said.getvalue()
     assert f"tiny: cannot pull {registry}/none/python@{digest}: " in said.getvalue()
@@ -284,8 +284,8 @@ def test_a_base_is_pulled_by_its_digest_from_the_first_registry_that_has_it(
     # Elsewhere: nothing in the engine, no registry, and no name but the digest to know it by.
     engine.images.remove(f"{registry}/copy/python@{digest}", force=True)
     assert engine.images.list() == []
-    work, said = session(rooms, offline(given))
-    ready = work.build([tiny(rooms)])["tiny"]
+    work, said = session(checkout, offline(given))
+    ready = work.build([tiny(checkout)])["tiny"]
     assert ready.record.content()["base"] == {
         "reference": "127.0.0.1:1/python:3.11",
         "used": f"127.0.0.1:1/python@{digest}",
@@ -304,8 +304,8 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
     wait_for(lambda: "digest" in engine.images.push(copy, "3.11"), 30)
     digest = engine.images.get(f"{copy}:3.11").attrs["RepoDigests"][0].partition("@")[2]
     engine.images.remove(f"{copy}:3.11")
-    rooms = tiny_rooms(tmp_path)
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path)
+    spec = checkout.images / "tiny.toml"
     mapped = Settings(**{**given.model_dump(), "mirrors": {"registry.invalid": f"{registry}/copy"}})
 
     def base(digest: str) -> None:
@@ -313,9 +313,9 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
         spec.write_text(re.sub(r"base = .*", table, spec.read_text()))
 
     base(digest)
-    work, said = session(rooms, mapped)
+    work, said = session(checkout, mapped)
     fetch(work)
-    ready = work.build([tiny(rooms)])["tiny"]
+    ready = work.build([tiny(checkout)])["tiny"]
     assert f"tiny: pulling {copy}@{digest}" in said.getvalue()
     assert f"pulling {copy}:3.11" not in said.getvalue()
     assert ready.record.content()["base"]["used"] == f"{copy}@{digest}"
@@ -326,13 +326,13 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
     assert kept.stem == digest.removeprefix("sha256:")
     # Another digest than the mirror has.
     base("sha256:" + "0" * 64)
-    work, said = session(rooms, mapped)
-    ready = work.build([tiny(rooms)])["tiny"]
+    work, said = session(checkout, mapped)
+    ready = work.build([tiny(checkout)])["tiny"]
     assert f"tiny: cannot pull {copy}@sha256:{'0' * 64}: " in said.getvalue()
     assert f"tiny: pulling {copy}:3.11" in said.getvalue()
     assert ready.record.content()["base"]["used"] == f"{copy}:3.11"
-    work, said = session(rooms, mapped)
-    work.build([tiny(rooms)])
+    work, said = session(checkout, mapped)
+    work.build([tiny(checkout)])
     assert said.getvalue() == "tiny: built already, nothing to do\n"
     engine.images.remove(f"{copy}:3.11")
 
@@ -340,12 +340,12 @@ def test_a_mirror_is_asked_for_the_digest_before_its_tag_stands_in(
 def test_an_image_of_this_machine_that_stands_in_is_used_without_asking_a_registry(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path)
+    spec = checkout.images / "tiny.toml"
     spec.write_text(re.sub(r"(base = .*) }", rf'\1, digest = "sha256:{"0" * 64}" }}', spec.read_text()))
-    work, said = session(rooms, given)
+    work, said = session(checkout, given)
     fetch(work)
-    ready = work.build([tiny(rooms)])["tiny"]
+    ready = work.build([tiny(checkout)])["tiny"]
     assert "pull" not in said.getvalue()
     assert ready.record.content()["base"]["used"] == stand_in(given)
 
@@ -353,33 +353,33 @@ def test_an_image_of_this_machine_that_stands_in_is_used_without_asking_a_regist
 def test_where_no_registry_has_the_base_each_is_named_with_its_reason(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path)
+    spec = checkout.images / "tiny.toml"
     digest = "sha256:" + "0" * 64
     base = f'base = {{ reference = "127.0.0.1:1/a:1", digest = "{digest}", copies = ["127.0.0.1:2/b:1"] }}'
     spec.write_text(re.sub(r"base = .*", base, spec.read_text()))
-    work, _ = session(rooms, given)
+    work, _ = session(checkout, given)
     said = rf"^tiny: cannot pull 127.0.0.1:1/a@{digest}: .*refused; nor 127.0.0.1:2/b@{digest}: .*refused; where "
     with pytest.raises(UserError, match=said):
-        work.build([tiny(rooms)])
+        work.build([tiny(checkout)])
 
 
 def test_images_shows_what_there_is_and_whether_it_is_what_the_specs_say(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    work, _ = session(rooms, given)
-    work.build([tiny(rooms), another(rooms, "second"), another(rooms, "gone")])
+    checkout = tiny_checkout(tmp_path)
+    work, _ = session(checkout, given)
+    work.build([tiny(checkout), another(checkout, "second"), another(checkout, "gone")])
     for name in ("gone.toml", "gone.lock"):
-        (rooms.images / name).unlink()
-    version = next(pin.version for pin in tiny(rooms).pins if pin.name == "typing-extensions")
+        (checkout.images / name).unlink()
+    version = next(pin.version for pin in tiny(checkout).pins if pin.name == "typing-extensions")
     for file in ("second.toml", "second.lock"):
-        path = rooms.images / file
+        path = checkout.images / file
         path.write_text(path.read_text().replace(version, "9.9"))
-    work, said = session(rooms, given)
+    work, said = session(checkout, given)
     inventory.show(work.builder, work.screen)
     rows = {tuple(re.split(r" {2,}", line.strip())) for line in said.getvalue().splitlines()}
-    lock = tiny(rooms).lock_sha256[:12]
+    lock = tiny(checkout).lock_sha256[:12]
     size = next(row[3] for row in rows if row[0] == "tiny")
     assert re.fullmatch(r"1\d\d MB", size)
     older = f"typing-extensions is {version}, promised 9.9; package typing-extensions is {version}, locked 9.9"
@@ -394,16 +394,16 @@ def test_images_shows_what_there_is_and_whether_it_is_what_the_specs_say(
 def test_clean_removes_what_tsuishi_made_and_nothing_else(
     tmp_path: Path, given: Settings, engine: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    work, _ = session(rooms, given)
-    ready = work.build([tiny(rooms), another(rooms, "busy")])
+    checkout = tiny_checkout(tmp_path)
+    work, _ = session(checkout, given)
+    ready = work.build([tiny(checkout), another(checkout, "busy")])
     ours = {name: one.record.content()["image"]["tag"] for name, one in ready.items()}
     dockerfile = f"FROM {ours['tiny']}\nENV THEIRS=1\n".encode()
     engine.images.build(fileobj=io.BytesIO(dockerfile), tag="theirs/on-ours:1", rm=True)
     engine.images.get(stand_in(given)).tag("tsuishi/theirs", "1")
     engine.images.get(stand_in(given)).tag("nobody/tsuishi", "1")
     running = engine.containers.run(ours["busy"], ["sleep", "600"], detach=True, name="theirs")
-    work, said = session(rooms, given)
+    work, said = session(checkout, given)
     inventory.remove(work.builder, work.screen)
     lines = said.getvalue().splitlines()
     assert f"removed {ours['tiny']}" in lines
@@ -414,7 +414,7 @@ def test_clean_removes_what_tsuishi_made_and_nothing_else(
         *(ours["busy"], "theirs/on-ours:1", "tsuishi/theirs:1", "nobody/tsuishi:1", stand_in(given))
     }
     running.remove(force=True)
-    work, said = session(rooms, given)
+    work, said = session(checkout, given)
     inventory.remove(work.builder, work.screen)
     assert said.getvalue().splitlines() == [f"removed {ours['busy']}"]
     assert not (given.cache / "environments").exists()
@@ -437,18 +437,18 @@ def test_the_tasks_do_all_this_by_their_names(tmp_path: Path, given: Settings, e
     assert refused.stderr.startswith("error: tf1.13-cu100: not known yet: ")
 
 
-def building(rooms: Rooms, settings: Settings, *names: str) -> "subprocess.Popen[str]":
+def building(checkout: Checkout, settings: Settings, *names: str) -> "subprocess.Popen[str]":
     """A process of its own that builds, to be interrupted."""
     code = f"""
 import sys
 from pathlib import Path
 from tests.engine.test_building import session, tiny
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import Settings
-rooms = Rooms(Path({str(rooms.root)!r}))
-work, _ = session(rooms, Settings(**{settings.model_dump(mode="json")!r}))
+checkout = Checkout(Path({str(checkout.root)!r}))
+work, _ = session(checkout, Settings(**{settings.model_dump(mode="json")!r}))
 try:
-    work.build([tiny(rooms, name) for name in {names!r}])
+    work.build([tiny(checkout, name) for name in {names!r}])
 except KeyboardInterrupt:
     sys.exit(130)
 """

@@ -12,7 +12,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import tiny_checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker.base_images import Bases
@@ -84,7 +84,7 @@ def saved(*names: str) -> bytes:
 
 def on(folder: Path, reference: str, digest: str = "") -> Environment:
     """An environment on that base."""
-    tiny = read_environment(tiny_rooms(folder).images / "tiny.toml")
+    tiny = read_environment(tiny_checkout(folder).images / "tiny.toml")
     return tiny.model_copy(update={"base": BaseImage(reference=reference, digest=digest)})
 
 

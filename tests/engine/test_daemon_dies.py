@@ -10,7 +10,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.engine import local_bases
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import tiny_checkout
 from tests.engine.test_docker import session
 from tests.run.test_runner import samples_written, trials, wait_for
 from tsuishi.base.settings import Settings
@@ -38,7 +38,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyP
 
 
 def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, settings: Settings, daemon: Path) -> None:
-    rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 15.0")
+    checkout = tiny_checkout(tmp_path, "ok", "sleeps", profile="timeout_s = 15.0")
 
     def kill_the_daemon() -> None:
         wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
@@ -48,14 +48,14 @@ def test_a_daemon_that_dies_is_one_line_and_resume_goes_on(tmp_path: Path, setti
     killer.start()
     told = r"docker stopped answering: .*; start it again, then go on with `invoke run-suite --resume "
     with pytest.raises(RunStopped, match=told):
-        run_suite(session(rooms, settings))
+        run_suite(session(checkout, settings))
     killer.join()
     run = directory.open_run(tmp_path / "results")
     before = {name: trial["status"] for name, trial in trials(run).items()}
     assert before["sleeps"] == "failed"
     assert trials(run)["sleeps"]["reason"].startswith("docker stopped answering: ")
     local_bases.engine(daemon, f"{daemon}/docker.sock")
-    work = session(rooms, settings)
+    work = session(checkout, settings)
     resume(work)
     after = trials(run)
     assert after["ok"]["status"] == "ok"

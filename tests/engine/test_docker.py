@@ -16,7 +16,7 @@ import docker
 import psutil
 import pytest
 
-from tests.engine.conftest import linked_cache, tiny_rooms
+from tests.engine.conftest import linked_cache, tiny_checkout
 from tests.job import REAL
 from tests.run.test_runner import (
     DATA_SET,
@@ -26,7 +26,7 @@ from tests.run.test_runner import (
     trials,
     wait_for,
 )
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Screen
@@ -68,9 +68,9 @@ def client(engine: str, settings: Settings) -> Iterator["docker.DockerClient"]:
     connection.close()
 
 
-def session(rooms: Rooms, settings: Settings, **changes: Any) -> Session:
-    given = Settings(**{**settings.model_dump(), "results": rooms.root / "results", **changes})
-    return Session(given, Choice(environments=("tiny",)), Screen(), rooms)
+def session(checkout: Checkout, settings: Settings, **changes: Any) -> Session:
+    given = Settings(**{**settings.model_dump(), "results": checkout.root / "results", **changes})
+    return Session(given, Choice(environments=("tiny",)), Screen(), checkout)
 
 
 def containers(client: "docker.DockerClient", root: Path) -> list[tuple["Container", str]]:
@@ -86,7 +86,7 @@ def metrics(run: directory.RunDirectory, trial: dict[str, Any]) -> dict[str, flo
 
 
 def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: Path, settings: Settings) -> None:
-    run = run_suite(session(tiny_rooms(tmp_path, "escapes"), settings))
+    run = run_suite(session(tiny_checkout(tmp_path, "escapes"), settings))
     trial = trials(run)["escapes"]
     assert trial["status"] == "ok", trial["reason"]
     measured = metrics(run, trial)
@@ -100,12 +100,12 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
 def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_told(
     tmp_path: Path, settings: Settings
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "tells_what_was_asked")
+    checkout = tiny_checkout(tmp_path, "tells_what_was_asked")
     file = tmp_path / "of-ada" / "mine.tgz"
     file.parent.mkdir()
     file.write_bytes(SMALL)
     given = Settings(**{**settings.model_dump(), "results": tmp_path / "results", "data": file})
-    run = run_suite(Session(given, Choice(environments=("tiny",)), Screen(), rooms, DATA_SET))
+    run = run_suite(Session(given, Choice(environments=("tiny",)), Screen(), checkout, DATA_SET))
     trial = trials(run)["tells_what_was_asked"]
     assert trial["status"] == "ok", trial["reason"]
     assert metrics(run, trial)["data_bytes"] == len(SMALL)
@@ -141,8 +141,8 @@ def test_a_health_check_of_an_image_does_not_run_beside_a_trial(
 def test_inspect_shows_the_hardening(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient", engine: str
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "sleeps", profile="timeout_s = 30.0")
-    child = runner_process(rooms, settings)
+    checkout = tiny_checkout(tmp_path, "sleeps", profile="timeout_s = 30.0")
+    child = runner_process(checkout, settings)
     try:
         wait_for(lambda: samples_written(tmp_path))
         ((container, _),) = containers(client, tmp_path)
@@ -166,8 +166,8 @@ def test_inspect_shows_the_hardening(
 
 
 def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "takes_memory", "ok")
-    run = run_suite(session(rooms, settings, memory_gib=0.25))
+    checkout = tiny_checkout(tmp_path, "takes_memory", "ok")
+    run = run_suite(session(checkout, settings, memory_gib=0.25))
     trial = trials(run)["takes_memory"]
     assert trial["status"] == "out_of_memory"
     assert trial["reason"] == "the kernel ended it at its memory limit of 0.2 GiB"
@@ -177,14 +177,14 @@ def test_a_trial_over_its_memory_limit_is_out_of_memory(tmp_path: Path, settings
 
 def test_a_workload_silent_for_longer_than_the_api_timeout_is_heard_out(tmp_path: Path, settings: Settings) -> None:
     """The workload says nothing for 8 s."""
-    rooms = tiny_rooms(tmp_path, "silent_for_long")
-    session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
-    run = run_suite(session(rooms, settings, engine_timeout_s=5.0))
+    checkout = tiny_checkout(tmp_path, "silent_for_long")
+    session(checkout, settings).build([read_environment(checkout.images / "tiny.toml")])
+    run = run_suite(session(checkout, settings, engine_timeout_s=5.0))
     assert trials(run)["silent_for_long"]["status"] == "ok"
 
 
 def test_noise_on_both_streams_spoils_nothing(tmp_path: Path, settings: Settings) -> None:
-    run = run_suite(session(tiny_rooms(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings))
+    run = run_suite(session(tiny_checkout(tmp_path, "garbage", "half_an_event", "binary", "dies"), settings))
     found = trials(run)
     assert {name: trial["status"] for name, trial in found.items()} == {
         "garbage": "ok",
@@ -206,7 +206,7 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
         return given(limits, mounts) | ({"devices": ["/dev/nvidia999"]} if limits.memory_bytes else {})
 
     monkeypatch.setattr("tsuishi.engines.docker.containers.hardening", with_a_device)
-    run = run_suite(session(tiny_rooms(tmp_path, "ok"), settings))
+    run = run_suite(session(tiny_checkout(tmp_path, "ok"), settings))
     trial = trials(run)["ok"]
     assert trial["status"] == "failed"
     assert trial["reason"].startswith("the engine refused: ")
@@ -217,15 +217,15 @@ def test_a_container_that_cannot_start_is_a_row_and_does_not_stay(
 def test_a_killed_runner_leaves_a_container_that_resume_ends(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "ok", "sleeps", profile="timeout_s = 5.0")
-    child = runner_process(rooms, settings)
+    checkout = tiny_checkout(tmp_path, "ok", "sleeps", profile="timeout_s = 5.0")
+    child = runner_process(checkout, settings)
     wait_for(lambda: samples_written(tmp_path) and containers(client, tmp_path))
     wait_for(lambda: any("-d11-" in path.parent.name for path in samples_written(tmp_path)))
     os.kill(child.pid, signal.SIGKILL)
     child.wait()
     ((orphan, status),) = containers(client, tmp_path)
     assert status == "running"
-    run = resume(session(rooms, settings))
+    run = resume(session(checkout, settings))
     assert orphan.id not in [container.id for container in client.containers.list(all=True, ignore_removed=True)]
     assert {name: trial["status"] for name, trial in trials(run).items()} == {"ok": "ok", "sleeps": "timeout"}
     assert trials(run)["sleeps"]["attempt"] == 2
@@ -234,9 +234,9 @@ def test_a_killed_runner_leaves_a_container_that_resume_ends(
 def test_an_image_says_what_it_is(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient", engine: str
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
-    work = session(rooms, settings)
-    environment = read_environment(rooms.images / "tiny.toml")
+    checkout = tiny_checkout(tmp_path, "ok")
+    work = session(checkout, settings)
+    environment = read_environment(checkout.images / "tiny.toml")
     ready = work.build([environment])["tiny"]
     labels = client.images.get(ready.built.realised_id).labels
     assert labels["org.opencontainers.image.title"] == "tsuishi tiny: as little as possible"
@@ -257,26 +257,26 @@ def test_an_image_says_what_it_is(
 
 
 def test_building_again_does_nothing(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
-    environment = read_environment(rooms.images / "tiny.toml")
-    first = session(rooms, settings).build([environment])["tiny"]
+    checkout = tiny_checkout(tmp_path, "ok")
+    environment = read_environment(checkout.images / "tiny.toml")
+    first = session(checkout, settings).build([environment])["tiny"]
     lines: list[str] = []
-    builder = Builder(settings, rooms)
+    builder = Builder(settings, checkout)
     again = builder.ensure(environment, builder.fetcher(lines.append), lines.append)
     assert again.built.realised_id == first.built.realised_id
     assert lines == []
 
 
 def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
+    checkout = tiny_checkout(tmp_path, "ok")
     show = "import socket; print('interfaces', [name for _, name in socket.if_nameindex()])"
     look = f'RUN python3.11 -c "{show}  # {time.time_ns()}"\n'  # a line that was seen before is not run
     template = tmp_path / "Dockerfile.j2"
-    template.write_text(rooms.dockerfile.read_text().replace("FROM base AS build\n", f"FROM base AS build\n{look}"))
+    template.write_text(checkout.dockerfile.read_text().replace("FROM base AS build\n", f"FROM base AS build\n{look}"))
     engine = DockerEngine(template, settings.mirrors, tmp_path / "temporary")
-    environment = read_environment(rooms.images / "tiny.toml")
+    environment = read_environment(checkout.images / "tiny.toml")
     said: list[str] = []
-    fetcher = Builder(settings, rooms).fetcher(said.append)
+    fetcher = Builder(settings, checkout).fetcher(said.append)
     artefacts = Artefacts(fetcher.fetch(environment), ())
     built = engine.maker.build(environment, artefacts, said.append, fetcher.progress)
     engine.maker.discard(built)
@@ -284,11 +284,11 @@ def test_a_build_has_no_network(tmp_path: Path, settings: Settings) -> None:
 
 
 def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path, "ok")
+    spec = checkout.images / "tiny.toml"
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     environment = read_environment(spec)
-    builder = Builder(settings, rooms)
+    builder = Builder(settings, checkout)
     with pytest.raises(
         BuildError, match=r"tiny does not report what it promises: python is 3\.11\.\d+, promised 3\.11\.99"
     ):
@@ -297,9 +297,9 @@ def test_a_broken_promise_fails_the_build_and_leaves_no_image(tmp_path: Path, se
 
 
 def test_a_base_nobody_has_is_one_line_with_the_remedy(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
-    environment = read_environment(rooms.images / "tiny.toml")
-    engine = DockerEngine(rooms.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
+    checkout = tiny_checkout(tmp_path, "ok")
+    environment = read_environment(checkout.images / "tiny.toml")
+    engine = DockerEngine(checkout.dockerfile, {environment.base.reference: "localhost:1/none:1"}, tmp_path)  # type: ignore[union-attr]
     with pytest.raises(BuildError, match=r"cannot pull localhost:1/none:1: .* name a copy of it in tsuishi.mirrors"):
         engine.maker.build(environment, Artefacts((), ()), lambda line: None, lambda size: None)
 
@@ -310,10 +310,10 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
     subprocess.run(["apt-get", "download", "hostname"], cwd=tmp_path, check=True, capture_output=True)
     (deb,) = tmp_path.glob("hostname_*.deb")
     extra = f'[apt]\npackages = ["hostname"]\n[apt.repositories.debian]\nuris = ["{tmp_path.as_uri()}"]'
-    rooms = tiny_rooms(tmp_path / "checkout", "ok", extra=extra)
+    checkout = tiny_checkout(tmp_path / "checkout", "ok", extra=extra)
     locked = f"hostname={deb.name.split('_')[1]} --hash=sha256:{sha256_of(deb)} --from=debian/{deb.name}\n"
-    (rooms.images / "tiny.apt.lock").write_text(locked, encoding="utf-8")
-    ready = session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])["tiny"]
+    (checkout.images / "tiny.apt.lock").write_text(locked, encoding="utf-8")
+    ready = session(checkout, settings).build([read_environment(checkout.images / "tiny.toml")])["tiny"]
     said = client.containers.run(
         ready.built.realised_id,
         ["hostname", "--version"],
@@ -331,22 +331,22 @@ def test_a_daemon_on_another_machine_is_refused(settings: Settings, monkeypatch:
     with pytest.raises(
         UserError, match=r"DOCKER_HOST=tcp://192\.0\.2\.1:2375 is another machine, and telemetry would watch this one"
     ):
-        Builder(settings, Rooms()).engines.docker.availability()
+        Builder(settings, Checkout()).engines.docker.availability()
 
 
-def runner_process(rooms: Rooms, settings: Settings, first: str = "") -> "subprocess.Popen[str]":
+def runner_process(checkout: Checkout, settings: Settings, first: str = "") -> "subprocess.Popen[str]":
     """A runner of its own in the tiny environment, to be killed."""
     code = f"""
 {first}
 import sys
 from pathlib import Path
 from tests.engine.test_docker import session
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.base.settings import Settings
 try:
-    work = session(Rooms(Path({str(rooms.root)!r})), Settings(**{settings.model_dump(mode="json")!r}))
+    work = session(Checkout(Path({str(checkout.root)!r})), Settings(**{settings.model_dump(mode="json")!r}))
     run_suite(work)
 except KeyboardInterrupt:
     sys.exit(130)
@@ -359,9 +359,9 @@ import sys
 from pathlib import Path
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import read_environment
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import Settings
-engine = Builder(Settings(**{settings!r}), Rooms(Path({root!r}))).engines.docker
+engine = Builder(Settings(**{settings!r}), Checkout(Path({root!r}))).engines.docker
 with engine.base_container(read_environment(Path({root!r}) / "images" / "tiny.toml"), print) as container:
     print("container", container.id, flush=True)
     sys.stdin.read()
@@ -371,8 +371,8 @@ with engine.base_container(read_environment(Path({root!r}) / "images" / "tiny.to
 def test_a_container_that_a_killed_lock_left_ends_with_the_next(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path)
-    engine = Builder(settings, rooms).engines.docker
+    checkout = tiny_checkout(tmp_path)
+    engine = Builder(settings, checkout).engines.docker
     code = LOCK.format(settings=settings.model_dump(mode="json"), root=str(tmp_path))
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -381,7 +381,7 @@ def test_a_container_that_a_killed_lock_left_ends_with_the_next(
         left = next(line.split()[1] for line in child.stdout if line.startswith("container "))
         child.kill()
     assert client.containers.get(left).status == "running"
-    with engine.base_container(read_environment(rooms.images / "tiny.toml"), print) as container:
+    with engine.base_container(read_environment(checkout.images / "tiny.toml"), print) as container:
         assert left not in ids(client)
         assert container.id in ids(client)
     assert container.id not in ids(client)
@@ -411,10 +411,10 @@ def test_what_a_killed_runner_left_burning_is_gone_before_a_run_of_another_cache
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
     """And it stays as long as its runner lives: builds go on beside it."""
-    rooms, other = tiny_rooms(tmp_path / "one", "burns"), tiny_rooms(tmp_path / "other", "ok")
+    checkout, other = tiny_checkout(tmp_path / "one", "burns"), tiny_checkout(tmp_path / "other", "ok")
     elsewhere = linked_cache(settings.cache, tmp_path / "cache")
-    session(rooms, settings).build([read_environment(rooms.images / "tiny.toml")])
-    child = runner_process(rooms, settings)
+    session(checkout, settings).build([read_environment(checkout.images / "tiny.toml")])
+    child = runner_process(checkout, settings)
     container = burning(tmp_path / "one", client)
     Builder(settings, other).engines.sweep()
     assert container.id in ids(client)
@@ -435,12 +435,14 @@ def test_what_a_killed_runner_left_burning_is_gone_before_a_run_of_another_cache
 def test_what_a_killed_runner_left_burning_ends_by_itself(
     tmp_path: Path, settings: Settings, client: "docker.DockerClient"
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "burns", profile="timeout_s = 3.0")
-    child = runner_process(rooms, settings, "from tsuishi.engines.docker import containers; containers.GRACE_S = 1.0")
+    checkout = tiny_checkout(tmp_path, "burns", profile="timeout_s = 3.0")
+    child = runner_process(
+        checkout, settings, "from tsuishi.engines.docker import containers; containers.GRACE_S = 1.0"
+    )
     container = burning(tmp_path, client)
     child.kill()
     child.wait()
     assert container.status == "running"
     assert container.wait(timeout=60)["StatusCode"] == 128 + signal.SIGKILL
-    Builder(settings, rooms).engines.sweep()
+    Builder(settings, checkout).engines.sweep()
     assert container.id not in ids(client)

@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.engine import local_bases
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import tiny_checkout
 from tests.engine.test_docker import session
 from tests.environments.test_exchange import damaged, end_of, entry, export, import_archives
 from tests.run.test_runner import trials
@@ -50,7 +50,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def exported(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tuple[Path, RunDirectory]:
     """The tiny environment as an archive, and a run in it."""
     root = tmp_path_factory.mktemp("here")
-    work = session(tiny_rooms(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
+    work = session(tiny_checkout(root, "ok", extra=f'redistribution = "{OTHERS}"'), settings)
     run = run_suite(work)
     (path,) = export(work, root / "exports")
     return path, run
@@ -85,7 +85,7 @@ def test_an_imported_environment_is_the_same_environment(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, run = exported
-    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    work = session(tiny_checkout(tmp_path, "ok"), bare(tmp_path, settings))
     import_archives(work, [path])
     before = environment_of(run)
     assert f"tiny: imported as {before['image']['tag']}, image {before['realised_id']}\n" in capsys.readouterr().out
@@ -98,9 +98,9 @@ def test_an_imported_environment_is_the_same_environment(
 def test_an_export_says_where_it_is_and_what_may_be_passed_on_and_the_next_is_the_same(
     tmp_path: Path, settings: Settings, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
-    work = session(rooms, settings)
-    ready = work.build([read_environment(rooms.images / "tiny.toml")])["tiny"]
+    checkout = tiny_checkout(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
+    work = session(checkout, settings)
+    ready = work.build([read_environment(checkout.images / "tiny.toml")])["tiny"]
     (path,) = export(work, tmp_path / "exports")
     assert path == tmp_path / "exports" / f"tiny-{ready.built.spec_id}.oci.tar"
     said = capsys.readouterr().out
@@ -118,7 +118,7 @@ def test_an_image_that_had_the_name_makes_room(
     elsewhere: "docker.DockerClient",
 ) -> None:
     path, run = exported
-    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    work = session(tiny_checkout(tmp_path, "ok"), bare(tmp_path, settings))
     import_archives(work, [path])
     tag = environment_of(run)["image"]["tag"]
     container = elsewhere.containers.create(tag)
@@ -137,11 +137,11 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, run = exported
-    rooms = tiny_rooms(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path, "ok", extra=f'redistribution = "{OTHERS}"')
+    spec = checkout.images / "tiny.toml"
     asked = spec.read_text()
     spec.write_text(asked.replace('python = "3.11",', 'python = "3",'))
-    work = session(rooms, bare(tmp_path, settings))
+    work = session(checkout, bare(tmp_path, settings))
     import_archives(work, [path])
     assert (
         "tiny: not what this checkout asks for (different: images/tiny.toml): `invoke build` would make another. "
@@ -149,7 +149,7 @@ def test_a_checkout_that_asks_for_another_environment_says_what_differs_and_what
     ) in capsys.readouterr().out
     assert work.builder.find(read_environment(spec)) is None
     spec.write_text(asked)
-    again = run_suite(session(rooms, bare(tmp_path, settings)))
+    again = run_suite(session(checkout, bare(tmp_path, settings)))
     assert environment_of(again)["realised_id"] == environment_of(run)["realised_id"]
 
 
@@ -162,9 +162,9 @@ def test_the_command_to_paste_is_quoted(
 ) -> None:
     path = tmp_path / "a $(touch b).tar"
     shutil.copy(exported[0], path)
-    rooms = tiny_rooms(tmp_path / "checkout", "ok")
-    (rooms.images / "tiny.toml").unlink()
-    import_archives(session(rooms, bare(tmp_path, settings)), [path])
+    checkout = tiny_checkout(tmp_path / "checkout", "ok")
+    (checkout.images / "tiny.toml").unlink()
+    import_archives(session(checkout, bare(tmp_path, settings)), [path])
     assert f"tar xf '{path}' --strip-components 1 tsuishi/images/tiny.toml\n" in capsys.readouterr().out
 
 
@@ -176,7 +176,7 @@ def test_an_image_of_another_id_than_the_archive_has_does_not_stay(
 ) -> None:
     path, run = exported
     image, tag = intake.read_archive(path), environment_of(run)["image"]["tag"]
-    engine = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines.docker
+    engine = session(tiny_checkout(tmp_path, "ok"), bare(tmp_path, settings)).builder.engines.docker
 
     def load() -> None:
         with path.open("rb") as file:
@@ -237,7 +237,7 @@ def test_a_second_manifest_that_the_engine_would_read_is_refused(
         elsewhere.images.load(file)
     assert elsewhere.images.get(FOREIGN)
     without_images(elsewhere)
-    work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
+    work = session(tiny_checkout(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
     with pytest.raises(UserError) as caught:
         import_archives(work, [hostile])
     assert str(caught.value) == (
@@ -255,7 +255,7 @@ def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
     path = tmp_path / exported[0].name
     shutil.copy(exported[0], path)
     without_images(elsewhere)
-    work = session(tiny_rooms(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
+    work = session(tiny_checkout(tmp_path / "checkout", "ok"), bare(tmp_path, settings))
     image = intake.read_archive(path)
     last = image.layers[-1]
     engine = work.builder.engines.docker
@@ -275,13 +275,13 @@ def test_an_archive_that_changes_once_it_was_checked_brings_nothing(
 
 
 def test_what_is_not_built_or_no_image_is_not_exported(tmp_path: Path, settings: Settings) -> None:
-    rooms = tiny_rooms(tmp_path, "ok")
-    spec = rooms.images / "tiny.toml"
+    checkout = tiny_checkout(tmp_path, "ok")
+    spec = checkout.images / "tiny.toml"
     spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3.11.99",'))
     with pytest.raises(UserError) as caught:
-        export(session(rooms, settings), tmp_path / "exports")
+        export(session(checkout, settings), tmp_path / "exports")
     assert str(caught.value) == ("tiny is not built as it is asked for now: build it first: invoke build --env tiny")
-    host = replace(session(rooms, settings), choice=Choice(environments=("host",)))
+    host = replace(session(checkout, settings), choice=Choice(environments=("host",)))
     with pytest.raises(UserError) as caught:
         export(host, tmp_path / "exports")
     assert str(caught.value) == "host is an interpreter of this machine, and no image: it cannot be exported"
@@ -297,7 +297,7 @@ def test_podman_imports_what_docker_exported(
 ) -> None:
     path, run = exported
     monkeypatch.setenv("DOCKER_HOST", podman)
-    work = session(tiny_rooms(tmp_path, "ok"), bare(tmp_path, settings))
+    work = session(tiny_checkout(tmp_path, "ok"), bare(tmp_path, settings))
     import_archives(work, [path])
     again = run_suite(work)
     assert trials(again)["ok"]["status"] == "ok"

@@ -17,7 +17,7 @@ from docker.models.images import Image
 
 from benchmarks.two_builds import build, compare, image_content
 from tests.bench import least_environment
-from tests.engine.conftest import tiny_rooms
+from tests.engine.conftest import tiny_checkout
 from tests.job import REAL
 from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
@@ -115,8 +115,8 @@ def from_debs(
     client: "docker.DockerClient", settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[list[Image], Ready]]:
     """An environment as torch1.1-cu100 is, on a base without any Python: twice from empty caches, and ready."""
-    rooms = tiny_rooms(tmp_path_factory.mktemp("debs"), "ok")
-    debs = rooms.root / "pool"
+    checkout = tiny_checkout(tmp_path_factory.mktemp("debs"), "ok")
+    debs = checkout.root / "pool"
     debs.mkdir()
     subprocess.run(["apt-get", "download", "-qq", *PYTHON_DEBS], cwd=debs, check=True, capture_output=True)
     library(debs, "cuda-license-10-0")
@@ -124,9 +124,9 @@ def from_debs(
     with made(
         client, settings, "bare", "RUN rm -r /usr/local/bin/python* /usr/local/lib/*python* && ldconfig\n"
     ) as given:
-        lock = (rooms.images / "tiny.lock").read_text()
+        lock = (checkout.images / "tiny.lock").read_text()
         apt = [apt_line(deb) for deb in sorted(debs.glob("*.deb"))]
-        (rooms.images / "debs.apt.lock").write_text("".join(apt), encoding="utf-8")
+        (checkout.images / "debs.apt.lock").write_text("".join(apt), encoding="utf-8")
         extra = f"""
         promises = {{ python = "3.11" }}
         [cuda]
@@ -138,9 +138,11 @@ def from_debs(
         [apt.repositories.pool]
         uris = ["{debs.as_uri()}"]
         """
-        environment = small(rooms.images, "debs", lock, python="3.11", base="docker.io/library/test:bare", extra=extra)
+        environment = small(
+            checkout.images, "debs", lock, python="3.11", base="docker.io/library/test:bare", extra=extra
+        )
         images = [build(client, environment, given, number)[0] for number in (1, 2)]
-        builder = Builder(given, rooms)
+        builder = Builder(given, checkout)
         ready = builder.ensure(environment, builder.fetcher(print), print)
         yield images, ready
         builder.engines.docker.maker.discard(ready.built)
@@ -263,8 +265,8 @@ def of_the_base(
     client: "docker.DockerClient", settings: Settings, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[Ready, Builder]]:
     """An environment as tf1.15-ngc is: its base has the packages, a program in front of every command, and all GPUs."""
-    rooms = tiny_rooms(tmp_path_factory.mktemp("base"), "ok")
-    wheels = Builder(settings, rooms).fetcher(print).fetch(read_environment(rooms.images / "tiny.toml"))
+    checkout = tiny_checkout(tmp_path_factory.mktemp("base"), "ok")
+    wheels = Builder(settings, checkout).fetcher(print).fetch(read_environment(checkout.images / "tiny.toml"))
     pip = next(wheel for wheel in wheels if wheel.name.startswith("pip-"))
     (extensions,) = (wheel for wheel in wheels if wheel != pip)
     recipe = f"""
@@ -284,8 +286,10 @@ def of_the_base(
         python = "3.11"
         typing-extensions = "{extensions.name.split("-")[1]}"
         """
-        environment = small(rooms.images, "ngc", "", python="3.11", base="docker.io/library/test:has-all", extra=extra)
-        builder = Builder(given, rooms)
+        environment = small(
+            checkout.images, "ngc", "", python="3.11", base="docker.io/library/test:has-all", extra=extra
+        )
+        builder = Builder(given, checkout)
         ready = builder.ensure(environment, builder.fetcher(print), print)
         yield ready, builder
         builder.engines.docker.maker.discard(ready.built)

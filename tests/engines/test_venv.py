@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.tiny_venv import PYTHON, tiny_rooms
+from tests.tiny_venv import PYTHON, tiny_checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Screen
 from tsuishi.engines.interface import Kept
@@ -33,18 +33,18 @@ class Made:
 
     def __init__(self, root: Path, odd: str = "") -> None:
         root.mkdir(exist_ok=True)
-        self.rooms, self.settings = tiny_rooms(root, odd)
+        self.checkout, self.settings = tiny_checkout(root, odd)
         self.said: list[str] = []
 
     @property
     def environment(self) -> Environment:
-        return read_environment(self.rooms.images / "tiny.toml")
+        return read_environment(self.checkout.images / "tiny.toml")
 
     def builder(self) -> Builder:
-        return Builder(self.settings, self.rooms)
+        return Builder(self.settings, self.checkout)
 
     def session(self) -> Session:
-        return Session(self.settings, Choice(environments=("tiny",)), Screen(), self.rooms)
+        return Session(self.settings, Choice(environments=("tiny",)), Screen(), self.checkout)
 
     def find(self) -> Ready | None:
         return self.builder().find(self.environment)

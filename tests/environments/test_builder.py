@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.pinned import environment as pinned
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Built
@@ -83,7 +83,7 @@ def test_what_a_workload_is_told_to_import() -> None:
 
 
 def builder(tmp_path: Path, **settings: Any) -> Builder:
-    return Builder(Settings(cache=tmp_path / "cache", **settings), Rooms())
+    return Builder(Settings(cache=tmp_path / "cache", **settings), Checkout())
 
 
 def test_an_engine_that_is_of_no_use_is_refused_with_its_remedy(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_rec
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     work = builder(tmp_path, host_python=given)
-    environment = read_environment(Rooms().images / "host.toml")
+    environment = read_environment(Checkout().images / "host.toml")
     built = work.engines.chosen_for(environment).find(environment)
     assert built is not None
     assert built.python == (str(tmp_path / "venv" / "bin" / "python"),)
@@ -128,7 +128,7 @@ def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) ->
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
     work = builder(tmp_path, host_python=str(tmp_path / "venv" / "bin" / "python"))
     with pytest.raises(BuildError) as caught:
-        work.ensure(read_environment(Rooms().images / "host.toml"), work.fetcher(print), print)
+        work.ensure(read_environment(Checkout().images / "host.toml"), work.fetcher(print), print)
     assert str(caught.value).startswith("host was built but cannot be entered: ")
     assert "torch" in str(caught.value)
 

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from tests.machine.test_compatibility import Machine
 from tests.run.test_sampler import NoGpus
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments import doctor
@@ -19,7 +19,7 @@ def examined(tmp_path: Path, nvml: Nvml) -> dict[str, str]:
     """The line about each environment, by name, without its state's padding."""
     out = io.StringIO()
     screen = Screen(Console(file=out, width=1000, highlight=False))
-    builder = Builder(Settings(cache=tmp_path, engine="venv"), Rooms())
+    builder = Builder(Settings(cache=tmp_path, engine="venv"), Checkout())
     doctor.examine(builder, nvml, screen)
     lines = [" ".join(line.split()) for line in out.getvalue().splitlines()]
     return {line.split()[2].rstrip(":"): line for line in lines if line.split()[1] == "environment"}

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.run.test_runner import Nobody, session
 from tests.synthetic_run import run_record
 from tests.words import case
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.processes import Process
 from tsuishi.engines.interface import Built, Launch
 from tsuishi.environments import possible
@@ -62,7 +62,7 @@ class Bench:
     """A checkout whose only suite is picky, its host environment, and how often something was started in it."""
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        make_rooms(root, "ok")
+        make_checkout(root, "ok")
         (root / "suites" / "bench.toml").unlink()
         (root / "suites" / "picky.toml").write_text(SUITE)
         (root / "suites" / "workloads" / "experiments" / "picky.py").write_text(WORKLOAD)
@@ -82,7 +82,7 @@ class Bench:
     def unsupported(self, *questions: Question, machine: str = "this") -> dict[str, str]:
         work = self.work
         return possible.unsupported(
-            self.ready["host"], work.rooms, work.settings.cache, machine, "cpu", (), questions, self.said.append
+            self.ready["host"], work.checkout, work.settings.cache, machine, "cpu", (), questions, self.said.append
         )
 
     def planned(self, asked: bool) -> list[PlannedTrial]:
@@ -95,7 +95,7 @@ class Bench:
         directory = RunDirectory.create(
             work.settings.results / name, run_record(name, plan=[plan_entry(trial).content() for trial in planned])
         )
-        Runner(directory, self.ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+        Runner(directory, self.ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
         return directory
 
     def kept(self) -> list[Path]:
@@ -136,7 +136,7 @@ def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
 def test_another_machine_and_other_workloads_are_asked_anew(bench: Bench) -> None:
     bench.unsupported(question(3))
     bench.unsupported(question(3), machine="another")
-    workload = bench.work.rooms.workloads / "experiments" / "picky.py"
+    workload = bench.work.checkout.workloads / "experiments" / "picky.py"
     workload.write_text(workload.read_text().replace("there are two", "there is less"))
     assert bench.unsupported(question(3)) == {question(3)[1].id: "Unsupported: 3 devices: there is less"}
     assert len(bench.started) == len(bench.kept()) == 3
@@ -166,7 +166,7 @@ def test_a_damaged_answer_is_asked_for_again(bench: Bench, damage: str) -> None:
 
 
 def test_an_environment_that_cannot_answer_gives_no_reasons_and_a_line_says_so(bench: Bench) -> None:
-    workload = bench.work.rooms.workloads / "experiments" / "picky.py"
+    workload = bench.work.checkout.workloads / "experiments" / "picky.py"
     workload.write_text("import a_module_that_is_not_there\n")
     assert bench.unsupported(question(3), question(2)) == {}
     assert bench.said == [
@@ -199,7 +199,7 @@ def test_a_row_that_was_answered_is_that_of_the_trial_and_says_that_nothing_was_
         assert bool(trial.asked) == (trial.status == "unsupported")
         if trial.asked:
             assert (trial.duration_s, trial.exit_code, trial.startup_s) == (0.0, None, None)
-            assert (trial.reason or "?") in answer_to(trial.asked, bench.work.rooms)
+            assert (trial.reason or "?") in answer_to(trial.asked, bench.work.checkout)
             for table in ("samples", "metrics", "telemetry"):
                 assert len((path / f"{table}.csv").read_text().splitlines()) == 1
             assert gzip.decompress((path / "log.txt.gz").read_bytes()) == b""
@@ -210,11 +210,11 @@ def rows_of(run: RunDirectory) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def answer_to(command: list[str], rooms: Rooms) -> str:
+def answer_to(command: list[str], checkout: Checkout) -> str:
     """What the recorded question is answered when it is asked again by hand."""
     python, script, argument = command
     assert (python, script) == ("python", "suites/workloads/run.py")
-    done = subprocess.run([sys.executable, str(rooms.root / script), argument], capture_output=True, check=True)
+    done = subprocess.run([sys.executable, str(checkout.root / script), argument], capture_output=True, check=True)
     return done.stdout.decode()
 
 

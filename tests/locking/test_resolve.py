@@ -21,7 +21,7 @@ from tests.commands.test_tasks import checkout, invoke
 from tsuishi.artifacts.cache import Cache
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.debs import _lines
@@ -153,7 +153,7 @@ digest = ""  # not known yet: unpinned
         self, *indexes: str, find_links: tuple[str, ...] = (), mirrors: dict[str, str] | None = None
     ) -> NewLock:
         cache = self.folder / "cache"
-        engine = DockerEngine(Rooms().dockerfile, {}, cache)
+        engine = DockerEngine(Checkout().dockerfile, {}, cache)
         sources = Sources(indexes, find_links)
         locker = Locker(sources, Cache(cache), Network(connect_s=2), mirrors or {}, engine, self.said.append)
         return locker.resolve(self.spec)

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.machine.test_gpus import MIB, V100, fake
 from tests.run.test_runner import session
 from tests.synthetic_run import run_record
@@ -145,15 +145,15 @@ def test_a_display_and_windows_are_said(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rooms = make_rooms(tmp_path, "ok")
+    checkout = make_checkout(tmp_path, "ok")
     work = session(tmp_path, busy_gpu="refuse")
-    environment = read_environment(rooms.images / "host.toml")
+    environment = read_environment(checkout.images / "host.toml")
     ready = work.build([environment])
     planned = [replace(trial, accelerator="cuda") for trial in plan_trials(measurable(work, [environment], {}), 0)]
     nvml = with_gpus(monkeypatch, {"processes": [process(1)]})
     run = RunDirectory.create(tmp_path / "results" / "r", run_record("r"))
     with running(Screen(), planned, len(planned)) as audience, pytest.raises(RunStopped) as caught:
-        Runner(run, ready, work.settings, rooms, nvml, audience, None).run(planned)
+        Runner(run, ready, work.settings, checkout, nvml, audience, None).run(planned)
     assert str(caught.value) == (
         f"{BY_INIT}: free it, choose others with --gpus, or give --busy-gpu use, then go on with "
         "`invoke run-suite --resume r`; what was measured is kept"
@@ -162,7 +162,7 @@ def test_a_gpu_taken_during_a_run_stops_it_before_the_next_trial(
 
 
 def test_a_resumed_run_keeps_to_the_gpus_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_rooms(tmp_path, "ok")
+    make_checkout(tmp_path, "ok")
     with_gpus(monkeypatch, {}, {})
     run = run_suite(session(tmp_path, gpus="device=1"))
     assert run.run().arguments["gpus"] == "device=1"

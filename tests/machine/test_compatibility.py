@@ -7,13 +7,13 @@ import pytest
 from packaging.version import Version
 
 from tests.run.test_sampler import NoGpus
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.accelerators import gpu_refusal
 from tsuishi.machine.compatibility import read_table, refusal, runs_natively
 from tsuishi.specs.environment import Cuda, Environment, known_environments, read_environment
 
-IMAGES = Rooms().images
+IMAGES = Checkout().images
 TABLE = read_table(IMAGES)
 KNOWN = {name: read_environment(path) for name, path in known_environments(IMAGES).items()}
 WITH_GPU_CODE = [one for one in KNOWN.values() if one.cuda]

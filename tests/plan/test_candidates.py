@@ -9,7 +9,7 @@ import pytest
 
 from tests.pinned import environment as pinned
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.plan.candidates import Possible, candidates
 from tsuishi.specs.case import Case
@@ -93,7 +93,7 @@ def test_a_question_that_cannot_be_answered_is_refused(fields: dict[str, Any], m
 
 
 def test_a_mistake_in_a_suite_file_names_file_and_key(tmp_path: Path) -> None:
-    text = (Rooms().suites / "channels_first.toml").read_text(encoding="utf-8")
+    text = (Checkout().suites / "channels_first.toml").read_text(encoding="utf-8")
     path = tmp_path / "channels_first.toml"
     path.write_text(text.replace('layout = "channels_first" }', 'lay_out = "channels_first" }', 1), encoding="utf-8")
     with pytest.raises(UserError, match=r"channels_first\.toml: key 'questions\[0\]\.of'.*unknown axis 'lay_out'"):
@@ -101,7 +101,7 @@ def test_a_mistake_in_a_suite_file_names_file_and_key(tmp_path: Path) -> None:
 
 
 def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) -> list[str]:
-    suites = select_suites(Rooms().suites, ())
+    suites = select_suites(Checkout().suites, ())
     here = [
         Possible(
             environment(*one).model_copy(update={"accelerators": (accelerator,)}),
@@ -111,7 +111,7 @@ def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) ->
         )
         for one in environments
     ]
-    sources = read_sources(Rooms().published, WORDS)
+    sources = read_sources(Checkout().published, WORDS)
     return [one.id for one in candidates({one.name: one.questions for one in suites}, sources, here, gpus)]
 
 

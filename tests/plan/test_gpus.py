@@ -60,7 +60,7 @@ def test_a_run_is_not_resumed_on_a_gpu_it_could_not_have_begun_on(tmp_path: Path
 def test_every_gpu_that_a_forced_trial_gets_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checked: list[Any] = []
 
-    def note(ready: Any, rooms: Any, accelerator: Any, gpus: Any, say: Any) -> dict[str, Any]:
+    def note(ready: Any, checkout: Any, accelerator: Any, gpus: Any, say: Any) -> dict[str, Any]:
         checked.append(gpus)
         return {}
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from benchmarks.quick_against_full import SUBJECTS, Trial, compared, make_rooms, predicted_s
+from benchmarks.quick_against_full import SUBJECTS, Trial, compared, make_checkout, predicted_s
 from tsuishi.specs.suite import select_suites
 
 
@@ -18,8 +18,8 @@ def test_a_pair_of_trials_is_compared_with_what_the_full_one_took() -> None:
 
 
 def test_every_subject_has_a_suite_of_one_case_that_differs_between_profiles_in_length_only(tmp_path: Path) -> None:
-    rooms = make_rooms(tmp_path)
-    suites = select_suites(rooms.suites, ())
+    checkout = make_checkout(tmp_path)
+    suites = select_suites(checkout.suites, ())
     assert sorted(suite.name for suite in suites) == sorted(subject.suite for subject in SUBJECTS)
     for suite in suites:
         early, full = ([case for case, _ in suite.cases(profile, "cpu")] for profile in ("quick", "full"))

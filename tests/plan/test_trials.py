@@ -17,7 +17,7 @@ from tests.run.test_sampler import NoGpus
 from tests.sessions import seeing
 from tests.synthetic_run import run_record
 from tests.words import WORDS, case, describe
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -68,41 +68,43 @@ def environment(name: str = "env", **more: Any) -> Environment:
     return pinned(()).model_copy(update={"name": name, "accelerators": ("cpu", "cuda"), "cuda": cuda, **more})
 
 
-def again(rooms: Rooms, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+def again(
+    checkout: Checkout, trials: Sequence[PlannedTrial], nvml: Nvml | None = None, **choice: Any
+) -> list[PlannedTrial]:
     """These trials, as a plan that is read back from a run.json."""
     recorded = run_record("run", plan=[plan_entry(trial).content() for trial in trials])
-    session = Session(Settings(cache=rooms.root), Choice(**choice), Screen(), rooms, data_set=None)
-    here = seeing(session, nvml=nvml or NoGpus(), history=history(rooms))
+    session = Session(Settings(cache=checkout.root), Choice(**choice), Screen(), checkout, data_set=None)
+    here = seeing(session, nvml=nvml or NoGpus(), history=history(checkout))
     environments = {name: environment(name) for name in ("a", "b")}
     path = Path("run")
     return planned_again(here, path, recorded, environments)
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> Rooms:
+def checkout(tmp_path: Path) -> Checkout:
     (tmp_path / "images").mkdir()
     describe(tmp_path / "suites")
     (tmp_path / "suites" / "bench.toml").write_text(SUITE)
-    (tmp_path / "templates").symlink_to(Rooms().templates)
-    (tmp_path / "images" / COMPATIBILITY).symlink_to(Rooms().images / COMPATIBILITY)
-    return Rooms(tmp_path)
+    (tmp_path / "templates").symlink_to(Checkout().templates)
+    (tmp_path / "images" / COMPATIBILITY).symlink_to(Checkout().images / COMPATIBILITY)
+    return Checkout(tmp_path)
 
 
-def planned(rooms: Rooms, *names: str, nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
+def planned(checkout: Checkout, *names: str, nvml: Nvml | None = None, **choice: Any) -> list[PlannedTrial]:
     environments = [environment(name) for name in names or ("a", "b")]
     asked = Choice(**choice)
-    return plan_trials(matrix(asked, rooms, environments, nvml or NoGpus(), history(rooms)), asked.seed)
+    return plan_trials(matrix(asked, checkout, environments, nvml or NoGpus(), history(checkout)), asked.seed)
 
 
-def history(rooms: Rooms, slowness: float = 1.0) -> History:
+def history(checkout: Checkout, slowness: float = 1.0) -> History:
     """Nothing measured yet, on a machine that is taken to need so many times what specs guess."""
-    found = History(rooms.root / "cache", "machine-1")
+    found = History(checkout.root / "cache", "machine-1")
     found.slowness = slowness / CAUTION
     return found
 
 
-def test_every_case_is_planned_in_every_environment_and_repetition_once(rooms: Rooms) -> None:
-    trials = planned(rooms)
+def test_every_case_is_planned_in_every_environment_and_repetition_once(checkout: Checkout) -> None:
+    trials = planned(checkout)
     assert len(trials) == 4 * 2 * 2
     assert len({trial.id for trial in trials}) == len(trials)
     counts = Counter((trial.environment, trial.repetition) for trial in trials)
@@ -110,8 +112,8 @@ def test_every_case_is_planned_in_every_environment_and_repetition_once(rooms: R
     assert {trial.timeout_s for trial in trials} == {60.0}
 
 
-def test_repetitions_follow_one_another_and_mix_environments_within(rooms: Rooms) -> None:
-    trials = planned(rooms, repetitions=3)
+def test_repetitions_follow_one_another_and_mix_environments_within(checkout: Checkout) -> None:
+    trials = planned(checkout, repetitions=3)
     assert [trial.repetition for trial in trials] == [1] * 8 + [2] * 8 + [3] * 8
     changes = sum(a.environment != b.environment for a, b in pairwise(trials))
     assert changes > 5, "environments one after the other would be 1 change a repetition"
@@ -120,49 +122,55 @@ def test_repetitions_follow_one_another_and_mix_environments_within(rooms: Rooms
     assert sorted(first) == sorted(second)
 
 
-def test_the_seed_decides_the_order_and_nothing_else(rooms: Rooms) -> None:
-    order = [trial.id for trial in planned(rooms, seed=1)]
-    assert [trial.id for trial in planned(rooms, seed=1)] == order
-    assert [trial.id for trial in planned(rooms, seed=2)] != order
-    assert sorted(trial.id for trial in planned(rooms, seed=2)) == sorted(order)
+def test_the_seed_decides_the_order_and_nothing_else(checkout: Checkout) -> None:
+    order = [trial.id for trial in planned(checkout, seed=1)]
+    assert [trial.id for trial in planned(checkout, seed=1)] == order
+    assert [trial.id for trial in planned(checkout, seed=2)] != order
+    assert sorted(trial.id for trial in planned(checkout, seed=2)) == sorted(order)
 
 
-def test_what_a_user_asked_for_beats_what_the_suite_says(rooms: Rooms) -> None:
-    trials = planned(rooms, "a", repetitions=1, timeout_s=7.0)
+def test_what_a_user_asked_for_beats_what_the_suite_says(checkout: Checkout) -> None:
+    trials = planned(checkout, "a", repetitions=1, timeout_s=7.0)
     assert [trial.timeout_s for trial in trials] == [7.0] * 4
 
 
-def test_a_plan_read_back_from_run_json_is_the_same(rooms: Rooms) -> None:
-    trials = planned(rooms)
-    assert again(rooms, trials) == trials
+def test_a_plan_read_back_from_run_json_is_the_same(checkout: Checkout) -> None:
+    trials = planned(checkout)
+    assert again(checkout, trials) == trials
 
 
-def test_what_trials_took_here_beats_the_suites_guess(rooms: Rooms) -> None:
-    one, two, *_ = planned(rooms, "a")
+def test_what_trials_took_here_beats_the_suites_guess(checkout: Checkout) -> None:
+    one, two, *_ = planned(checkout, "a")
     # start-up 5 s, 4 s, and 8 images of 0.5 s
     assert (one.expected_s, one.guess_s) == (13.0, 13.0)
-    here = history(rooms)
+    here = history(checkout)
     for took_s in (10.0, 30.0, 20.0):
         here.learn(history_name(one, None), took_s)
     here.learn(history_name(replace(two, settings={**two.settings, "epochs": 1}), None), 1.0)
     here.learn(history_name(replace(two, id=replace(two.id, environment="b")), None), 1.0)
     here.learn(history_name(two, {"file": "x", "sha256": "a"}), 1.0)
     here.keep()
-    again = history(rooms)
-    trials = matrix(Choice(), rooms, [environment("a")], NoGpus(), again).first.values()
+    again = history(checkout)
+    trials = matrix(Choice(), checkout, [environment("a")], NoGpus(), again).first.values()
     expected = {trial.case.id: trial.expected_s for trial in trials}
     assert expected == {case: 20.0 if case == one.case.id else 13.0 for case in expected}
     data = {"file": "x", "sha256": "a"}
-    on_data = matrix(Choice(), rooms, [environment("a")], NoGpus(), again, data).first.values()
+    on_data = matrix(Choice(), checkout, [environment("a")], NoGpus(), again, data).first.values()
     expected = {trial.case.id: trial.expected_s for trial in on_data}
     assert expected == {case: 1.0 if case == two.case.id else 13.0 for case in expected}
 
 
-def test_what_an_environment_cannot_run_costs_nothing_and_has_one_row(rooms: Rooms) -> None:
-    case = planned(rooms, "a")[0].case
+def test_what_an_environment_cannot_run_costs_nothing_and_has_one_row(checkout: Checkout) -> None:
+    case = planned(checkout, "a")[0].case
     refused = {"a": {case.id: "Unsupported: no such thing"}}
     full = matrix(
-        Choice(repetitions=3), rooms, [environment("a"), environment("b")], NoGpus(), history(rooms), None, refused
+        Choice(repetitions=3),
+        checkout,
+        [environment("a"), environment("b")],
+        NoGpus(),
+        history(checkout),
+        None,
+        refused,
     )
     (row,) = [trial for trial in plan_trials(full, 0) if trial.unsupported]
     assert (row.case, row.environment, row.expected_s) == (case, "a", 0.0)
@@ -180,14 +188,14 @@ def test_an_environment_for_both_computes_on_the_gpu_where_it_can() -> None:
     assert accelerator_for(environment(accelerators=("cpu",)), Gpus("7.0"), "auto") == "cpu"
 
 
-def test_a_run_nobody_named_environments_for_follows_the_machine(rooms: Rooms) -> None:
+def test_a_run_nobody_named_environments_for_follows_the_machine(checkout: Checkout) -> None:
     for name, default in (("mine", '["cpu"]'), ("yours", '["cuda"]'), ("both", '["cpu", "cuda"]'), ("none", "[]")):
-        (rooms.images / f"{name}.toml").write_text(
+        (checkout.images / f"{name}.toml").write_text(
             f'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = {default}\n', encoding="utf-8"
         )
 
     def chosen(nvml: Nvml, accelerator: str = "auto") -> list[str]:
-        made = choose(builder(rooms, engine="host"), rooms, Choice(accelerator=accelerator), nvml)
+        made = choose(builder(checkout, engine="host"), checkout, Choice(accelerator=accelerator), nvml)
         return [one.name for one in made.environments]
 
     assert chosen(NoGpus()) == ["both", "mine"]
@@ -195,31 +203,31 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(rooms: Rooms) -
     assert chosen(Gpus("7.0"), "cpu") == ["both", "mine"]
 
 
-def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(rooms: Rooms) -> None:
+def test_what_the_gpu_here_cannot_run_can_be_built_all_the_same(checkout: Checkout) -> None:
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     for file in ("torch1.1-cu90.toml", "torch1.1-cu90.lock"):
-        text = (Rooms().images / file).read_text(encoding="utf-8")
-        (rooms.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
-    asked, made = Choice(("torch1.1-cu90",)), builder(rooms, engine="venv", pythons=(sys.executable,))
+        text = (Checkout().images / file).read_text(encoding="utf-8")
+        (checkout.images / file).write_text(text.replace('python = "3.6"', f'python = "{here}"'), encoding="utf-8")
+    asked, made = Choice(("torch1.1-cu90",)), builder(checkout, engine="venv", pythons=(sys.executable,))
     with pytest.raises(UserError, match=r"^torch1\.1-cu90 cannot be used here: GPU 8\.9 is compute capability 8\.9"):
-        choose(made, rooms, asked, Gpus("8.9"))
-    chosen = choose(made, rooms, asked, Gpus("8.9"), to_run=False)
+        choose(made, checkout, asked, Gpus("8.9"))
+    chosen = choose(made, checkout, asked, Gpus("8.9"), to_run=False)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
 
 
-def test_a_forced_trial_says_why_it_would_have_been_refused(rooms: Rooms) -> None:
-    trials = planned(rooms, "a", nvml=Gpus("8.9"), force=True)
+def test_a_forced_trial_says_why_it_would_have_been_refused(checkout: Checkout) -> None:
+    trials = planned(checkout, "a", nvml=Gpus("8.9"), force=True)
     assert {trial.accelerator for trial in trials} == {"cuda"}
     assert {trial.forced for trial in trials} == {
         "GPU 8.9 is compute capability 8.9 (Ada); a holds code for 3.5 to 7.0"
     }
-    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("7.0"), force=True)} == {""}
-    assert {trial.forced for trial in planned(rooms, "a", nvml=Gpus("8.9"), accelerator="cpu")} == {""}
-    assert again(rooms, trials, nvml=Gpus("8.9"), force=True) == trials
+    assert {trial.forced for trial in planned(checkout, "a", nvml=Gpus("7.0"), force=True)} == {""}
+    assert {trial.forced for trial in planned(checkout, "a", nvml=Gpus("8.9"), accelerator="cpu")} == {""}
+    assert again(checkout, trials, nvml=Gpus("8.9"), force=True) == trials
 
 
-def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(rooms: Rooms) -> None:
-    trials = planned(rooms, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
+def test_a_trial_on_gpus_gets_as_many_as_its_case_has_devices(checkout: Checkout) -> None:
+    trials = planned(checkout, "a", nvml=Gpus("7.0", "7.0", "7.0", "7.0"), repetitions=1)
     assert {trial.accelerator for trial in trials} == {"cuda"}
     four = tuple(Gpu(index, f"GPU-{index}") for index in range(4))
     assert {trial.case.devices: plan.gpus_for(trial, four) for trial in trials} == {n: four[:n] for n in (1, 2, 3, 4)}
@@ -252,12 +260,12 @@ def test_slugs_say_what_varies() -> None:
     assert trial_slug(one, WORDS) == f"s-steady-scipy-channels_last-{one.id[:6]}"
 
 
-def builder(rooms: Rooms, **settings: Any) -> Builder:
-    return Builder(Settings(cache=rooms.root / "cache", **settings), rooms)
+def builder(checkout: Checkout, **settings: Any) -> Builder:
+    return Builder(Settings(cache=checkout.root / "cache", **settings), checkout)
 
 
-def write_environment(rooms: Rooms, name: str, python: str, default: bool = True) -> None:
-    (rooms.images / f"{name}.toml").write_text(
+def write_environment(checkout: Checkout, name: str, python: str, default: bool = True) -> None:
+    (checkout.images / f"{name}.toml").write_text(
         f"""
         title = "t"
         framework = "any"
@@ -268,7 +276,7 @@ def write_environment(rooms: Rooms, name: str, python: str, default: bool = True
         promises = {{ pip = "1" }}
         """
     )
-    (rooms.images / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
+    (checkout.images / f"{name}.lock").write_text(f"pip==1 --hash=sha256:{'a' * 64}  # pip-1-py3-none-any.whl 1000\n")
 
 
 NO_PYTHON = (
@@ -277,57 +285,59 @@ NO_PYTHON = (
 )
 
 
-def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_one_is_an_error(rooms: Rooms) -> None:
-    write_environment(rooms, "never", "3.99")
-    (rooms.images / "host.toml").write_text(
+def test_a_default_environment_this_machine_cannot_make_is_left_out_and_a_named_one_is_an_error(
+    checkout: Checkout,
+) -> None:
+    write_environment(checkout, "never", "3.99")
+    (checkout.images / "host.toml").write_text(
         'title = "t"\nframework = "any"\naccelerators = ["cpu"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     with pytest.raises(UserError) as caught:
-        choose(builder(rooms, engine="venv"), rooms, Choice(("never",)), NoGpus())
+        choose(builder(checkout, engine="venv"), checkout, Choice(("never",)), NoGpus())
     assert str(caught.value) == f"never cannot be used here: {NO_PYTHON}"
-    chosen = choose(builder(rooms, engine="host"), rooms, Choice(), NoGpus())
+    chosen = choose(builder(checkout, engine="host"), checkout, Choice(), NoGpus())
     assert [one.name for one in chosen.environments] == ["host"]
     assert set(chosen.left_out) == {"never"}
 
 
-def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(rooms: Rooms) -> None:
-    (rooms.images / "host.toml").write_text(
+def test_asking_for_the_gpu_leaves_out_what_cannot_use_it(checkout: Checkout) -> None:
+    (checkout.images / "host.toml").write_text(
         'title = "t"\nframework = "any"\naccelerators = ["cpu", "cuda"]\ndefault = ["cpu", "cuda"]\n', encoding="utf-8"
     )
     asked = Choice(accelerator="cuda")
-    chosen = choose(builder(rooms, engine="host"), rooms, asked, Gpus("7.0"))
+    chosen = choose(builder(checkout, engine="host"), checkout, asked, Gpus("7.0"))
     assert [one.name for one in chosen.environments] == ["host"]
     with pytest.raises(UserError) as caught:
-        choose(builder(rooms, engine="host"), rooms, asked, NoGpus())
+        choose(builder(checkout, engine="host"), checkout, asked, NoGpus())
     assert str(caught.value) == "no environment can be used here: host: no GPU here (none in this test)"
 
 
-def test_with_nothing_to_run_in_every_reason_is_given(rooms: Rooms) -> None:
+def test_with_nothing_to_run_in_every_reason_is_given(checkout: Checkout) -> None:
     with pytest.raises(UserError) as caught:
-        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+        choose(builder(checkout, engine="venv"), checkout, Choice(), NoGpus())
     assert str(caught.value) == "no environment can be used here: images/ marks none as default"
-    write_environment(rooms, "never", "3.99")
+    write_environment(checkout, "never", "3.99")
     with pytest.raises(UserError) as caught:
-        choose(builder(rooms, engine="venv"), rooms, Choice(), NoGpus())
+        choose(builder(checkout, engine="venv"), checkout, Choice(), NoGpus())
     assert str(caught.value) == f"no environment can be used here: never: {NO_PYTHON}"
 
 
-def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(rooms: Rooms) -> None:
+def test_disk_is_planned_for_what_stays_and_for_the_builds_that_go_on_at_once(checkout: Checkout) -> None:
     pins = (Pin("p", "1", ("1" * 64,), "p.whl", 1000),)
-    (build,) = plan_builds(builder(rooms, engine="venv"), [environment(pins=pins)], history(rooms))
+    (build,) = plan_builds(builder(checkout, engine="venv"), [environment(pins=pins)], history(checkout))
     several = [replace(build, size_bytes=2000, disk_bytes=2000 + more) for more in (10, 300, 200)]
     assert disk_needed(several, jobs=2) == 6000 + 300 + 200
     assert disk_needed(several, jobs=4) == 6000 + 510
     assert disk_needed([], jobs=4) == 0
 
 
-def test_what_is_in_the_cache_is_not_planned_to_be_fetched(rooms: Rooms) -> None:
+def test_what_is_in_the_cache_is_not_planned_to_be_fetched(checkout: Checkout) -> None:
     there, missing = (Pin(f"p{i}", "1", (str(i) * 64,), f"p{i}.whl", 1000 * i) for i in (1, 2))
     one = environment(pins=(there, missing))
-    work = builder(rooms, engine="venv")
+    work = builder(checkout, engine="venv")
     (work.cache.root / there.sha256[0]).mkdir(parents=True)
     (work.cache.root / there.sha256[0] / "p1.whl").write_bytes(b"x")
-    (build,) = plan_builds(work, [one], history(rooms))
+    (build,) = plan_builds(work, [one], history(checkout))
     assert (build.built, build.downloads, build.download_bytes, build.engine) == (False, 1, 2000, "venv")
     assert build.size_bytes == build.disk_bytes == int(3000 * one.expect.unpacked)
     assert build.expected_s == 60.0

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks import mutations
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.run.test_runner import session
 from tests.words import WORDS
 from tsuishi.base import toml
@@ -34,7 +34,7 @@ pathlib.Path({witness!r}).touch()
 def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout with a run of one trial that was made there."""
     root = tmp_path_factory.mktemp("original") / "checkout"
-    make_rooms(root, "ok")
+    make_checkout(root, "ok")
     run_suite(session(root))
     return root
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.run.test_runner import session
 from tests.synthetic_run import run_content, run_record
 from tsuishi.base import toml
@@ -32,7 +32,7 @@ from tsuishi.specs.questions import Asked, MatrixCell
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """A run that was really measured, of trials that ended well and badly."""
     root = tmp_path_factory.mktemp("run")
-    make_rooms(root, "ok", "unsupported", "dies")
+    make_checkout(root, "ok", "unsupported", "dies")
     return run_suite(session(root))
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.reports import make_report
 from tests.run.test_runner import Nobody, log_of, session, trials
 from tests.synthetic_run import run_record
@@ -50,7 +50,7 @@ def samples(run: RunDirectory, trial: dict[str, Any]) -> list[dict[str, str]]:
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """One run of workloads that break the order of events, and of one that says every wrong event."""
     root = tmp_path_factory.mktemp("run")
-    make_rooms(root, "loses_a_sample", "doubles_every_event", "goes_on_after_its_end", "says_a_file")
+    make_checkout(root, "loses_a_sample", "doubles_every_event", "goes_on_after_its_end", "says_a_file")
     sample = {"phase": "measure", "index": 0, "steps": 1, "images": 1, "seconds": 0.5}
     failed = {"kind": "error", "type": "E", "text": ""}
     whole: dict[str, dict[str, Any]] = {"environment": {}, "sample": sample, "failed": failed}
@@ -87,8 +87,8 @@ def test_nothing_counts_after_the_end(run: RunDirectory) -> None:
 
 
 def test_a_report_reads_what_all_of_them_left(run: RunDirectory, tmp_path: Path) -> None:
-    rooms = session(run.path.parent.parent).rooms
-    assert make_report([run], rooms.published, rooms.templates, tmp_path / "report").exists()
+    checkout = session(run.path.parent.parent).checkout
+    assert make_report([run], checkout.published, checkout.templates, tmp_path / "report").exists()
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_trial_that_never_comes_to_a_finding_is_left_alone_in_the_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(runner, "MOST_ATTEMPTS", 2)
-    make_rooms(tmp_path, "leaves")
+    make_checkout(tmp_path, "leaves")
     run = run_suite(session(tmp_path))
     for _ in range(2):
         assert "left alone" not in capsys.readouterr().out
@@ -140,7 +140,7 @@ def test_events_without_end_end_the_trial(
     tmp_path: Path, behaviour: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(MOST_EVENTS, kind, 300)
-    make_rooms(tmp_path, behaviour)
+    make_checkout(tmp_path, behaviour)
     others = set(psutil.Process().children())
     run = run_suite(session(tmp_path))
     trial = trials(run)[behaviour]
@@ -200,7 +200,7 @@ SAID = st.one_of(
 def at_work(tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, dict[str, Ready], Sequence[PlannedTrial]]:
     """A session with one trial to run, of what says a file."""
     root = tmp_path_factory.mktemp("fuzz")
-    make_rooms(root, "says_a_file", profile="settings = {}")
+    make_checkout(root, "says_a_file", profile="settings = {}")
     work = session(root)
     ready = work.build(plan_builds_only(work).environments)
     return work, ready, plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
@@ -214,8 +214,8 @@ def test_whatever_is_said_the_trial_ends_and_is_read(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     work, ready, planned = at_work
-    say(work.rooms.root, said)
+    say(work.checkout.root, said)
     run = RunDirectory.create(tmp_path_factory.mktemp("fuzzed") / "run", run_record("run"))
-    Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+    Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
     found = read_runs([run], WORDS)
     assert found.trials["status"].isin(["ok", "failed", "out_of_memory", "unsupported", "skipped"]).tolist() == [True]

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tsuishi.base.budget import Clock
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -53,18 +53,18 @@ data = "ones"
 
 
 @pytest.fixture
-def rooms(tmp_path: Path) -> Rooms:
-    made = make_rooms(tmp_path, "ok")
+def checkout(tmp_path: Path) -> Checkout:
+    made = make_checkout(tmp_path, "ok")
     (made.suites / "bench.toml").unlink()
     (made.suites / "cores.toml").write_text(SUITE, encoding="utf-8")
     return made
 
 
-def session(rooms: Rooms, within_s: float | None) -> Session:
-    places: dict[str, Any] = {name: rooms.root / name for name in ("cache", "results")}
+def session(checkout: Checkout, within_s: float | None) -> Session:
+    places: dict[str, Any] = {name: checkout.root / name for name in ("cache", "results")}
     settings = Settings(host_python=sys.executable, **places)
     choice = Choice(environments=("host",))
-    work = Session(settings, choice, Screen(), rooms, clock=Clock(within_s))
+    work = Session(settings, choice, Screen(), checkout, clock=Clock(within_s))
     work.history.learn("report", 1.0)
     work.history.slowness = 0.2  # a trial is expected to take a second, however busy this machine is
     return work
@@ -79,7 +79,9 @@ def trials(run: RunDirectory) -> Counter[str]:
     return found
 
 
-def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_main_questions_are_recorded_before_anything_is_measured(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     seen: list[RunRecord] = []
 
     deepen = Measuring.deepen
@@ -89,14 +91,14 @@ def test_main_questions_are_recorded_before_anything_is_measured(rooms: Rooms, m
         deepen(measuring, *arguments)
 
     monkeypatch.setattr(Measuring, "deepen", watched)
-    run_suite(session(rooms, 60.0))
+    run_suite(session(checkout, 60.0))
     (recorded,) = seen
     assert [(question.id, question.main) for question in recorded.questions] == [("cores/cores/host", True)]
     assert recorded.plan == ()
 
 
-def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(rooms: Rooms) -> None:
-    run = run_suite(session(rooms, 600.0))
+def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned(checkout: Checkout) -> None:
+    run = run_suite(session(checkout, 600.0))
     counts = trials(run)
     assert set(counts) == {"scipy", "scipy_all_cores"}
     assert len(set(counts.values())) == 1
@@ -107,37 +109,37 @@ def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned
     assert recorded.arguments["within"] == "600s"
 
 
-def test_a_time_that_is_too_short_says_what_would_do(rooms: Rooms) -> None:
+def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None:
     with pytest.raises(UserError) as caught:
-        run_suite(session(rooms, 4.1))
+        run_suite(session(checkout, 4.1))
     assert str(caught.value).startswith("4 s are too short: the shortest question (SciPy: one core against all of them")
     assert "give --within 2m" in str(caught.value)
-    assert not list(rooms.root.glob("results/*"))
+    assert not list(checkout.root.glob("results/*"))
 
 
-def test_a_run_is_deepened_by_more_time_and_finished_without(rooms: Rooms) -> None:
-    run = run_suite(session(rooms, 600.0))
+def test_a_run_is_deepened_by_more_time_and_finished_without(checkout: Checkout) -> None:
+    run = run_suite(session(checkout, 600.0))
     first = trials(run)
     lost = sorted(run.trials.iterdir())[0]
     for file in lost.iterdir():
         file.unlink()
     lost.rmdir()
-    finished = resume(session(rooms, None))
+    finished = resume(session(checkout, None))
     assert trials(finished) == first
-    deeper = resume(session(rooms, 60.0))
+    deeper = resume(session(checkout, 60.0))
     counts = trials(deeper)
     assert all(counts[name] >= first[name] for name in first)
     assert [call.within_s for call in deeper.run().sessions] == [600.0, None, 60.0]
 
 
-def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(rooms: Rooms) -> None:
-    run = run_suite(session(rooms, None))
+def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(checkout: Checkout) -> None:
+    run = run_suite(session(checkout, None))
     assert trials(run) == {"scipy": 1, "scipy_all_cores": 1}
     assert [question.id for question in run.run().questions] == ["cores/cores/host"]
 
 
 @pytest.mark.parametrize("after", [1, 4])
-def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(rooms: Rooms, after: int) -> None:
+def test_what_is_done_when_ctrl_c_comes_is_a_run_that_goes_on(checkout: Checkout, after: int) -> None:
     """The real signal, while some trial is measured."""
     code = f"""
 from pathlib import Path
@@ -145,8 +147,8 @@ from tests.run.test_measuring import session
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.base.checkout import Rooms
-run_suite(session(Rooms(Path({str(rooms.root)!r})), 120.0))
+from tsuishi.base.checkout import Checkout
+run_suite(session(Checkout(Path({str(checkout.root)!r})), 120.0))
 """
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=os.environ)
     assert process.stdout
@@ -156,12 +158,12 @@ run_suite(session(Rooms(Path({str(rooms.root)!r})), 120.0))
             break
     process.stdout.read()
     assert process.wait() != 0
-    run = open_run(rooms.root / "results")
+    run = open_run(checkout.root / "results")
     statuses = Counter(trial.status for _, trial in run.finished())
     assert statuses["ok"] >= after
     assert set(statuses) <= {"ok", "interrupted"}
     assert json.loads((run.path / "run.json").read_text(encoding="utf-8"))["questions"]
-    again = resume(session(rooms, None))
+    again = resume(session(checkout, None))
     planned = {entry.id for entry in again.run().plan}
     done = {trial.id.planned for _, trial in again.finished() if trial.status == "ok"}
     assert planned == done

@@ -17,12 +17,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.bench import BEHAVIOURS, REAL, make_rooms
+from tests.bench import BEHAVIOURS, REAL, make_checkout
 from tests.reports import make_report
 from tests.synthetic_run import run_record
 from tests.words import WORDS
 from tsuishi.artifacts.datasets import DataSet
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
@@ -44,7 +44,7 @@ DATA_SET = DataSet("a small set", "small.tar.gz", (), len(SMALL), hashlib.sha256
 
 def session(root: Path, **settings: Any) -> Session:
     given = {"cache": root / "cache", "results": root / "results", "host_python": sys.executable, **settings}
-    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Rooms(root), DATA_SET)
+    return Session(Settings(**given), Choice(environments=("host",)), Screen(), Checkout(root), DATA_SET)
 
 
 def trials(run: RunDirectory) -> dict[str, dict[str, Any]]:
@@ -64,7 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     """One run of everything that ends by itself."""
     root = tmp_path_factory.mktemp("run")
     ends = ("ok", "unsupported", "skipped", "out_of_memory", "raises", "dies", "leaves", "garbage", "half_an_event")
-    make_rooms(root, *ends, "binary")
+    make_checkout(root, *ends, "binary")
     return run_suite(session(root))
 
 
@@ -103,7 +103,7 @@ def test_what_goes_wrong_is_a_row_with_a_reason(run: RunDirectory, behaviour: st
 
 
 def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok")
+    make_checkout(tmp_path, "ok")
     work = session(tmp_path)
     why = "RTX 4090 is compute capability 8.9 (Ada); it holds code for 3.5 to 7.0"
     ready = work.build(plan_builds_only(work).environments)
@@ -112,7 +112,7 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
         for trial in plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     ]
     run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
-    Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None).run(planned)
+    Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
     (row,) = csv.DictReader((run.path / "trials.csv").open())
     assert (row["status"], row["forced"]) == ("ok", why)
 
@@ -168,7 +168,7 @@ def test_a_result_names_neither_this_machine_nor_its_user(run: RunDirectory) -> 
 
 
 def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
+    make_checkout(tmp_path, "sleeps", "ok", profile="timeout_s = 2.0")
     run = run_suite(session(tmp_path))
     trial = trials(run)["sleeps"]
     assert (trial["status"], trial["reason"]) == ("timeout", "stopped after 2 s; allow more with --timeout")
@@ -179,7 +179,7 @@ def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Pat
 
 @pytest.mark.long
 def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "flood")
+    make_checkout(tmp_path, "flood")
     child = runner_process(tmp_path)
     peak = 0
     process = psutil.Process(child.pid)
@@ -220,7 +220,7 @@ def samples_written(root: Path) -> list[Path]:
 
 
 def test_a_killed_run_resumes_where_it_stopped_and_repeats_nothing(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
+    make_checkout(tmp_path, "ok", "short_sleep", "sleeps", "unsupported", profile="timeout_s = 4.0")
     child = runner_process(tmp_path)
     wait_for(lambda: samples_written(tmp_path))
     children = psutil.Process(child.pid).children(recursive=True)
@@ -254,7 +254,7 @@ SECRET = "hunter2"
 
 
 def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make_rooms(tmp_path, "tells_its_variables")
+    make_checkout(tmp_path, "tells_its_variables")
     for name in ("AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN", "HF_TOKEN", "SSH_AUTH_SOCK", "HTTPS_PROXY"):
         monkeypatch.setenv(name, SECRET)
     run = run_suite(session(tmp_path))
@@ -265,7 +265,7 @@ def test_a_workload_gets_none_of_the_users_secrets(tmp_path: Path, monkeypatch: 
 
 
 def test_a_secret_in_a_reason_or_a_fact_is_told_nowhere(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "leaks")
+    make_checkout(tmp_path, "leaks")
     run = run_suite(session(tmp_path))
     (trial,) = trials(run).values()
     assert trial["reason"] == (
@@ -288,7 +288,7 @@ def daemons(root: Path) -> list[psutil.Process]:
 
 
 def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "leaves_a_daemon")
+    make_checkout(tmp_path, "leaves_a_daemon")
     run = run_suite(session(tmp_path))
     assert [trial["status"] for trial in trials(run).values()] == ["ok"]
     assert not daemons(tmp_path)
@@ -296,7 +296,7 @@ def test_a_daemon_that_a_trial_leaves_disturbs_no_other(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_a_daemon_of_a_trial_ends_with_the_run(tmp_path: Path, stop: signal.Signals) -> None:
-    make_rooms(tmp_path, "waits_with_a_daemon")
+    make_checkout(tmp_path, "waits_with_a_daemon")
     child = runner_process(tmp_path)
     wait_for(lambda: samples_written(tmp_path) and daemons(tmp_path))
     child.send_signal(stop)
@@ -320,7 +320,7 @@ run_suite(session(Path(sys.argv[1])))
 
 
 def test_a_trial_that_stood_whole_when_its_runner_was_killed_is_not_measured_again(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok", "skipped")
+    make_checkout(tmp_path, "ok", "skipped")
     command = [sys.executable, "-c", KILLED_BEFORE_A_TRIAL_HAS_ITS_NAME, str(tmp_path)]
     assert subprocess.run(command, check=False, cwd=Path(__file__).parents[2]).returncode == -signal.SIGKILL
     (whole,) = tmp_path.glob("results/*/trials/.partial-*/trial.json")
@@ -340,7 +340,7 @@ def test_resuming_a_finished_run_does_nothing(run: RunDirectory) -> None:
 
 
 def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    make_rooms(tmp_path, "ok", "raises", "unsupported", "leaves")
+    make_checkout(tmp_path, "ok", "raises", "unsupported", "leaves")
     run_suite(session(tmp_path))
     capsys.readouterr()
     resume(session(tmp_path))
@@ -355,7 +355,7 @@ def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:
 
 
 def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
+    make_checkout(tmp_path, "tells_what_was_asked", profile="timeout_s = 77.0")
     run = run_suite(session(tmp_path))
     trial = trials(run)["tells_what_was_asked"]
     assert metrics(run, trial) == {"budget_s": 77, "data_bytes": -1}
@@ -363,7 +363,7 @@ def test_a_workload_is_told_its_budget_and_that_there_are_no_data(tmp_path: Path
 
 
 def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    make_checkout(tmp_path, "tells_what_was_asked", "raises")
     data = tmp_path / "of-ada" / "mine.tgz"
     data.parent.mkdir()
     data.write_bytes(SMALL)
@@ -384,7 +384,7 @@ def test_data_given_reach_the_workload_and_are_recorded_without_their_path(tmp_p
 
 
 def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "tells_what_was_asked", "raises")
+    make_checkout(tmp_path, "tells_what_was_asked", "raises")
     without = run_suite(session(tmp_path))
     (tmp_path / "cache" / "data").mkdir()
     (tmp_path / "cache" / "data" / DATA_SET.file).write_bytes(SMALL)
@@ -396,7 +396,7 @@ def test_fetched_data_are_taken_and_a_run_without_any_stays_so(tmp_path: Path) -
 
 
 def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok")
+    make_checkout(tmp_path, "ok")
     (tmp_path / DATA_SET.file).write_bytes(b"altered")
     with pytest.raises(UserError, match=r"is not a small set: its sha256 is .*; give another --data$"):
         run_suite(session(tmp_path, data=tmp_path))
@@ -404,7 +404,7 @@ def test_altered_data_are_refused_before_anything_is_run(tmp_path: Path) -> None
 
 
 def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "short_sleep", profile="timeout_s = 1.0")
+    make_checkout(tmp_path, "short_sleep", profile="timeout_s = 1.0")
     first = run_suite(session(tmp_path))
     assert trials(first)["short_sleep"]["status"] == "timeout"
     longer = replace(session(tmp_path), choice=Choice(timeout_s=30))
@@ -413,7 +413,7 @@ def test_resuming_with_more_time_gives_the_trials_more_time(tmp_path: Path) -> N
 
 
 def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "raises")
+    make_checkout(tmp_path, "raises")
     run = run_suite(session(tmp_path))
     probe = tmp_path / "suites" / "workloads" / "experiments" / "probe.py"
     probe.write_text(
@@ -425,7 +425,7 @@ def test_resuming_in_another_environment_is_refused(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok", "sleeps")
+    make_checkout(tmp_path, "ok", "sleeps")
     child = runner_process(tmp_path)
     sleeps = f"-d{BEHAVIOURS.index('sleeps') + 1}-"
     wait_for(lambda: any(sleeps in path.parent.name for path in samples_written(tmp_path)))
@@ -444,7 +444,7 @@ def test_ctrl_c_records_the_trial_at_hand_and_keeps_the_others(tmp_path: Path) -
 @pytest.mark.system
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a small file system")
 def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
-    make_rooms(tmp_path, "ok", "binary", "flood")
+    make_checkout(tmp_path, "ok", "binary", "flood")
     results = tmp_path / "results"
     results.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(results)], check=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import make_rooms
+from tests.bench import make_checkout
 from tests.run.test_runner import Nobody, session
 from tests.synthetic_run import run_record
 from tsuishi.plan.planning import measurable, plan_builds_only
@@ -22,16 +22,16 @@ Ordered = tuple[TrialOrder, Bench]
 def ordered(tmp_path_factory: pytest.TempPathFactory) -> Ordered:
     """The order of a trial that ends well, after it was sent as JSON, and a bench for it."""
     root = tmp_path_factory.mktemp("ordered")
-    make_rooms(root, "ok")
+    make_checkout(root, "ok")
     work = session(root)
     ready = work.build(plan_builds_only(work).environments)
     (trial,) = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     run = RunDirectory.create(root / "results" / "1", run_record("1"))
-    runner = Runner(run, ready, work.settings, work.rooms, work.nvml, Nobody(), None)
+    runner = Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None)
     order = runner._order(trial, trial.id.next_attempt)
     sent = TrialOrder.model_validate_json(order.model_dump_json())
     assert sent == order
-    return sent, Bench(ready["host"], work.rooms.workloads, work.nvml, None)
+    return sent, Bench(ready["host"], work.checkout.workloads, work.nvml, None)
 
 
 def rows(folder: Path, table: str) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.claims import Check, Claim, Kind, Scope, Selection
 from tsuishi.specs.source import Hardware, Numbers, Source, read_source, read_sources
@@ -189,7 +189,7 @@ def test_a_fit_without_other_lines_is_refused(tmp_path: Path) -> None:
 
 
 def test_every_claim_of_every_source_is_there_in_both_languages() -> None:
-    sources = {source.name: source for source in read_sources(Rooms().published, WORDS)}
+    sources = {source.name: source for source in read_sources(Checkout().published, WORDS)}
     assert {name: " ".join(claim.id for claim in source.claims) for name, source in sources.items()} == LETTERS
     texts = [claim.text for source in sources.values() for claim in source.claims]
     texts += [claim.untestable for source in sources.values() for claim in source.claims if claim.untestable]
@@ -199,7 +199,7 @@ def test_every_claim_of_every_source_is_there_in_both_languages() -> None:
 def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
     unstated = {
         (source.name, claim.id)
-        for source in read_sources(Rooms().published, WORDS)
+        for source in read_sources(Checkout().published, WORDS)
         for claim in source.claims
         if not claim.stated
     }
@@ -207,7 +207,7 @@ def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
 
 
 def shipped_checks() -> Iterator[Any]:
-    for source in read_sources(Rooms().published, WORDS):
+    for source in read_sources(Checkout().published, WORDS):
         for claim in source.claims:
             for number, check in enumerate(claim.checks):
                 yield pytest.param(check, id=f"{source.name}-{claim.id}-{number}")
@@ -216,7 +216,7 @@ def shipped_checks() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def cases() -> list[dict[str, Any]]:
     """Every case of the full profile on GPUs."""
-    suites = [read_suite(path, WORDS) for path in known_suites(Rooms().suites).values()]
+    suites = [read_suite(path, WORDS) for path in known_suites(Checkout().suites).values()]
     return [case.axes for suite in suites for case, _ in suite.cases("full", "cuda")]
 
 
@@ -254,7 +254,7 @@ def test_every_value_a_shipped_check_selects_by_has_a_case(check: Check, cases: 
 
 def examples() -> list[str]:
     """The TOML of the documentation: a whole file, then checks of every kind."""
-    return re.findall(r"```toml\n(.*?)```", (Rooms().root / "docs" / "sources.md").read_text(encoding="utf-8"), re.S)
+    return re.findall(r"```toml\n(.*?)```", (Checkout().root / "docs" / "sources.md").read_text(encoding="utf-8"), re.S)
 
 
 def test_the_documented_file_is_a_valid_source(tmp_path: Path) -> None:
@@ -279,7 +279,7 @@ def test_the_documentation_has_a_check_of_every_kind_that_selects_cases(
 
 
 def test_the_documentation_names_every_field() -> None:
-    text = (Rooms().root / "docs" / "sources.md").read_text(encoding="utf-8")
+    text = (Checkout().root / "docs" / "sources.md").read_text(encoding="utf-8")
     for model in (Source, Hardware, Numbers, Claim, Check, Scope):
         for field in model.model_fields:
             assert field in ("name", "claims", "numbers", "checks") or re.search(rf"\b{field}\b", text), field

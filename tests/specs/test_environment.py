@@ -6,12 +6,12 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.debian import apt_lock
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
-IMAGES = Rooms().images
+IMAGES = Checkout().images
 A, B = "a" * 64, "b" * 64
 VALID = """
 title = "A title"

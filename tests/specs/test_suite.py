@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests import case_ids
 from tests.words import WORDS, case, describe
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import (
@@ -25,7 +25,7 @@ from tsuishi.specs.suite import (
 )
 from tsuishi.specs.vocabulary import vocabulary
 
-SUITES = Rooms().suites
+SUITES = Checkout().suites
 HEAD = 'title = "A title"\nworkload = "w"\n'
 AXES_KNOWN = ", ".join(sorted(WORDS.selectable))
 

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from tests.conftest import missing
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
 from tsuishi.engines.interface import Built, Launch, Starter
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import Environment, select_environments
 
-REAL = Rooms()
+REAL = Checkout()
 PINNED = select_environments(REAL.images, (), "cpu")
 INSIDE = Path(__file__).parent / "inside"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import link_rooms
+from tests.bench import link_checkout
 from tests.suites.environments import PINNED, REAL, built, inside
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.self_check import self_check
@@ -20,11 +20,11 @@ CHECKED = {
 }
 
 
-def check(environment: Environment, rooms: Rooms) -> tuple[dict[str, float], list[str]]:
+def check(environment: Environment, checkout: Checkout) -> tuple[dict[str, float], list[str]]:
     said: list[str] = []
     starter, there = built(environment)
     ready = Ready(environment, starter, there, EnvironmentRecord(name=environment.name))
-    return self_check(ready, rooms, "cpu", (), said.append), said
+    return self_check(ready, checkout, "cpu", (), said.append), said
 
 
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
@@ -39,15 +39,15 @@ def test_what_computes_as_float64_does_passes_and_says_how_well(environment: Env
 @pytest.mark.parametrize("environment", PINNED, ids=lambda environment: environment.name)
 @inside
 def test_what_computes_something_else_is_refused_with_the_error(environment: Environment, tmp_path: Path) -> None:
-    rooms = link_rooms(tmp_path)
-    rooms.workloads.unlink()
-    shutil.copytree(REAL.workloads, rooms.workloads, ignore=shutil.ignore_patterns("__pycache__"))
-    script = rooms.workloads / "experiments" / "self_check.py"
+    checkout = link_checkout(tmp_path)
+    checkout.workloads.unlink()
+    shutil.copytree(REAL.workloads, checkout.workloads, ignore=shutil.ignore_patterns("__pycache__"))
+    script = checkout.workloads / "experiments" / "self_check.py"
     text = script.read_text(encoding="utf-8")
     # As if the device's products were a thousandth too small.
     script.write_text(text.replace("return left.dot(right), result", "return left.dot(right) * 1.001, result"), "utf-8")
     with pytest.raises(UserError) as caught:
-        check(environment, rooms)
+        check(environment, checkout)
     assert str(caught.value) == (
         f"{environment.name} failed its self-check, so --force cannot use it here: "
         "matmul_relative_error is 0.000999; at most 0.0001 is rounding"

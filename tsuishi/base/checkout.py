@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Rooms:
+class Checkout:
     """The folders of one checkout of tsuishi."""
 
     root: Path = Path(__file__).resolve().parents[2]
@@ -52,7 +52,7 @@ class Rooms:
 @cache
 def git_state() -> dict[str, Any]:
     """`commit` of this checkout, `unknown` outside git; `dirty` says whether it has uncommitted changes."""
-    root = Rooms().root
+    root = Checkout().root
     commit = _git(root, "rev-parse", "HEAD")
     return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
 

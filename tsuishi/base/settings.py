@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
 from tsuishi.base import budget, toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 
 PREFIX = "INVOKE_TSUISHI_"
@@ -121,7 +121,10 @@ class Settings(toml.Spec):
 
 
 def read_settings(
-    configured: Mapping[str, Any], environ: Mapping[str, str], flags: Mapping[str, Any], checkout: Rooms | None = None
+    configured: Mapping[str, Any],
+    environ: Mapping[str, str],
+    flags: Mapping[str, Any],
+    checkout: Checkout | None = None,
 ) -> Settings:
     """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known ones.
 
@@ -138,9 +141,9 @@ def read_settings(
     for name in configured:
         if name not in known:
             raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
-    rooms = checkout or Rooms()
+    checkout = checkout or Checkout()
     defaults = {name: Settings.model_fields[name].default for name in _SHOWN}
-    levels = (*(_placed(level, rooms) for level in (defaults, configured, from_environ)), flags)
+    levels = (*(_placed(level, checkout) for level in (defaults, configured, from_environ)), flags)
     given = {name: value for level in levels for name, value in level.items() if value not in (None, "")}
     try:
         return Settings.model_validate(given)
@@ -148,7 +151,7 @@ def read_settings(
         raise UserError(f"settings: {toml.explain(error, Settings)}") from error
 
 
-def _placed(level: Mapping[str, Any], checkout: Rooms) -> dict[str, Any]:
+def _placed(level: Mapping[str, Any], checkout: Checkout) -> dict[str, Any]:
     """The settings of a level, with paths that begin at the checkout's root."""
 
     def whole(path: Any) -> Any:

@@ -29,7 +29,7 @@ def build(chain: Chain, locked_only: bool) -> None:
 def lock(chain: Chain) -> None:
     """Resolve the locks of the named environments anew, say what changed, and write it, unless asked not to."""
     session = chain.session
-    images, names, say = session.rooms.images, session.choice.environments, session.screen.say
+    images, names, say = session.checkout.images, session.choice.environments, session.screen.say
     if not names:
         known = known_environments(images)
         raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
@@ -54,7 +54,7 @@ def _say_indented(screen: Screen, name: str, line: str) -> None:
 def fetch(session: Session) -> None:
     """All that the chosen environments are built from, into the cache, whether or not they can be built here."""
     names, say = session.choice.environments, session.screen.say
-    chosen = select_environments(session.rooms.images, names, computing(session.choice, session.nvml))
+    chosen = select_environments(session.checkout.images, names, computing(session.choice, session.nvml))
     for environment in chosen:
         if unknown := open_refusal(environment):
             if names:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tsuishi.base import budget
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.specs.environment import read_environments
@@ -27,29 +27,29 @@ _SLOWEST = 10
 
 def lint(variables: Mapping[str, str]) -> None:
     """Specs, then ruff (rules and format), mypy, vermin and hadolint. Raises UserError where one of them complains."""
-    rooms = Rooms()
-    check_specs(rooms)
-    _install_test_tools(rooms.root, variables)
+    checkout = Checkout()
+    check_specs(checkout)
+    _install_test_tools(checkout.root, variables)
     with tempfile.TemporaryDirectory() as folder:
         commands = (
             ["ruff", "check"],
             ["ruff", "format", "--check"],
             ["mypy"],
-            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(rooms.workloads)],
-            [*HADOLINT, *map(str, write_dockerfiles(rooms, Path(folder)))],
+            ["vermin", "--quiet", "--no-tips", "--violations", "--target=3.6-", str(checkout.workloads)],
+            [*HADOLINT, *map(str, write_dockerfiles(checkout, Path(folder)))],
         )
         tools = Path(sys.executable).parent
-        failed = [name for name, *rest in commands if _run(rooms.root, [str(tools / name), *rest], variables)]
+        failed = [name for name, *rest in commands if _run(checkout.root, [str(tools / name), *rest], variables)]
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
 
 
-def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
+def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
     """Every environment's Dockerfile, as `<environment>.Dockerfile`; its base by tag, as an id is nothing to lint."""
     from tsuishi.environments.engine_choice import Engines
 
-    maker, written = Engines(Settings(), rooms).docker.maker, []
-    for environment in read_environments(rooms.images):
+    maker, written = Engines(Settings(), checkout).docker.maker, []
+    for environment in read_environments(checkout.images):
         if environment.base is not None:
             file = folder / f"{environment.name}.Dockerfile"
             file.write_text(maker.dockerfile(environment, environment.base.reference), "utf-8")
@@ -57,26 +57,26 @@ def write_dockerfiles(rooms: Rooms, folder: Path) -> list[Path]:
     return written
 
 
-def check_specs(rooms: Rooms) -> None:
+def check_specs(checkout: Checkout) -> None:
     """Read every environment, suite and published source. Raises UserError for the first that is wrong."""
     from tsuishi.specs.source import read_sources
 
-    read_environments(rooms.images)
-    words = vocabulary(rooms.suites)
-    sources = {source.name for source in read_sources(rooms.published, words)}
-    for path in known_suites(rooms.suites).values():
+    read_environments(checkout.images)
+    words = vocabulary(checkout.suites)
+    sources = {source.name for source in read_sources(checkout.published, words)}
+    for path in known_suites(checkout.suites).values():
         suite = read_suite(path, words)
         if suite.source and suite.source not in sources:
             raise UserError(
                 f"{path}: key 'source': no reports/published/{suite.source}.toml; known: {', '.join(sorted(sources))}"
             )
-        if not (rooms.workloads / "experiments" / f"{suite.workload}.py").is_file():
+        if not (checkout.workloads / "experiments" / f"{suite.workload}.py").is_file():
             raise UserError(f"{path}: key 'workload': no suites/workloads/experiments/{suite.workload}.py")
 
 
 def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
     """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
-    root = Rooms().root
+    root = Checkout().root
     _install_test_tools(root, variables)
     # A worker for each core; which tests stay together, and which begin first, says tests/conftest.py.
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]

@@ -17,10 +17,10 @@ def show(session: Session) -> None:
     """Environments, suites and runs in three tables."""
     rows = [
         environment_row(session.builder, session.nvml, environment)
-        for environment in read_environments(session.rooms.images)
+        for environment in read_environments(session.checkout.images)
     ]
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
-    suites = select_suites(session.rooms.suites, ())
+    suites = select_suites(session.checkout.suites, ())
     session.screen.table(
         "Suites",
         ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),
@@ -37,7 +37,7 @@ def show(session: Session) -> None:
 
 def show_sources(session: Session) -> None:
     """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
-    sources = read_sources(session.rooms.published, session.words)
+    sources = read_sources(session.checkout.published, session.words)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:

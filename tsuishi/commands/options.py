@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuishi.base import budget
 from tsuishi.base.budget import Clock
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.language import languages
 from tsuishi.base.screen import Screen
@@ -70,9 +70,9 @@ def open_session(
     configured: the keys of invoke.yaml. variables: those of the environment. Raises UserError for an option, variable
     or key that is wrong.
     """
-    rooms = Rooms()
+    checkout = Checkout()
     flags = {name: options.given.get(name) for name in _SETTINGS}
-    settings = read_settings(configured, variables, flags, rooms)
+    settings = read_settings(configured, variables, flags, checkout)
     choice = Choice(
         environments=options.names("env"),
         suites=options.names("suite"),
@@ -89,7 +89,7 @@ def open_session(
             raise unknown("verdict", verdict, VERDICTS)
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    return Session(settings, choice, Screen(), rooms, clock=clock, with_report="report" in tasks)
+    return Session(settings, choice, Screen(), checkout, clock=clock, with_report="report" in tasks)
 
 
 def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> float | None:

@@ -31,8 +31,8 @@ def report(chain: Chain) -> None:
     with ahead(runs) as read, speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
         from tsuishi.report.output.folder import make_report
 
-        rooms = session.rooms
-        made = make_report(runs, rooms.published, session.words, rooms.templates, out, drawings, read)
+        checkout = session.checkout
+        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings, read)
     _learn(session, runs, time.monotonic() - begun)
     for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
         session.screen.say(line)

@@ -9,7 +9,7 @@ from tsuishi.artifacts.fetcher import Fetcher
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources, pip_sources
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
@@ -32,15 +32,15 @@ _PROBE_TIMEOUT_S = 300.0
 class Builder:
     """Makes the environments of a checkout with the engines of this machine."""
 
-    def __init__(self, settings: Settings, rooms: Rooms) -> None:
+    def __init__(self, settings: Settings, checkout: Checkout) -> None:
         self.settings = settings
-        self.rooms = rooms
+        self.checkout = checkout
         self.cache = Cache(settings.cache)
         self.reports = SelfReports(settings.cache)
 
     @cached_property
     def engines(self) -> Engines:
-        return Engines(self.settings, self.rooms)
+        return Engines(self.settings, self.checkout)
 
     def fetcher(self, say: Say, progress: Progress = lambda size: None) -> Fetcher:
         """Fetches artefacts from the configured places."""
@@ -117,7 +117,7 @@ class Builder:
             # All system packages of an image are part of the environment; those of a machine are its user's business.
             "settings": {"container": bool(built.details.get("image"))},
         }
-        transcript, failure = ask(engine.starter, built, self.rooms, _PROBE, argument, _PROBE_TIMEOUT_S)
+        transcript, failure = ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S)
         if failure:
             raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}")
         return SelfReport.model_validate(transcript.facts().content())

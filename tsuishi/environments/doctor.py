@@ -31,7 +31,7 @@ class MachineCheck(NamedTuple):
 
 def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
     """One line for each thing a run may need, and for each environment where it would compute."""
-    images = builder.rooms.images
+    images = builder.checkout.images
     environments = read_environments(images)
     for check in (*_tools(builder, nvml, environments), *_gpus(nvml), _disk(builder.settings.cache)):
         state = "missing" if check.remedy else "ok"

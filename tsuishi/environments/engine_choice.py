@@ -4,7 +4,7 @@ import platform
 from collections.abc import Iterator
 from functools import cached_property
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker.engine import DockerEngine
@@ -20,10 +20,10 @@ _AUTO = "auto"
 class Engines:
     """Every engine, whether it can be used on this machine or not."""
 
-    def __init__(self, settings: Settings, rooms: Rooms) -> None:
+    def __init__(self, settings: Settings, checkout: Checkout) -> None:
         self._asked = settings.engine
         self.docker = DockerEngine(
-            rooms.dockerfile,
+            checkout.dockerfile,
             settings.mirrors,
             settings.cache,
             offline=settings.offline,

@@ -17,7 +17,7 @@ from tsuishi.artifacts.image_archive import OCI
 from tsuishi.artifacts.repacking import Digest, Received, Text
 from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml, units
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress, Screen
 from tsuishi.engines.docker.engine import DockerEngine
@@ -61,12 +61,12 @@ def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | 
     """
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
-    environments = select_environments(builder.rooms.images, names, "cpu")
+    environments = select_environments(builder.checkout.images, names, "cpu")
     engine = _engine(builder, "export")
     ready = [_ready(builder, environment) for environment in environments]
-    folder = Path(to).expanduser() if to else builder.rooms.from_here(_FOLDER)
+    folder = Path(to).expanduser() if to else builder.checkout.from_here(_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    return [_export_one(builder.rooms, screen, engine, one, folder) for one in ready]
+    return [_export_one(builder.checkout, screen, engine, one, folder) for one in ready]
 
 
 def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str], build: Build) -> None:
@@ -82,7 +82,7 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
     engine = _engine(builder, "import")
     for path in paths:
-        if environment := _import_one(builder.rooms, screen, engine, path):
+        if environment := _import_one(builder.checkout, screen, engine, path):
             build([environment])
 
 
@@ -106,14 +106,14 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
     return ready
 
 
-def _export_one(rooms: Rooms, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+def _export_one(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
     name, built, image = ready.environment.name, ready.built, ready.built.details["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
     # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
     disk.require([(folder, size), (engine.store.folder(), size)], _ADVICE)
     with screen.moving(f"exporting {name}", size) as progress:
-        notes = partial(_notes, rooms, ready)
+        notes = partial(_notes, checkout, ready)
         try:
             image_id = image_archive.write_archive(path, engine.store.save(built), image["tag"], notes, progress)
         except Damaged as error:
@@ -124,27 +124,27 @@ def _export_one(rooms: Rooms, screen: Screen, engine: DockerEngine, ready: Ready
     return path
 
 
-def _notes(rooms: Rooms, ready: Ready, image_id: str) -> dict[str, bytes]:
+def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
     """The files that travel with an image, by their place in a checkout: its record, and the files that asked for it.
 
     The record holds the id that most engines give the image, also where this engine gives it another.
     """
     record = json.dumps({**ready.record.content(), "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
-    files = _files(rooms, ready.environment.name)
+    files = _files(checkout, ready.environment.name)
     return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 
 
-def _files(rooms: Rooms, name: str) -> dict[str, Path]:
+def _files(checkout: Checkout, name: str) -> dict[str, Path]:
     """The files that ask for an environment, whether they exist or not, by their place in a checkout."""
-    spec = rooms.images / f"{name}.toml"
-    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), rooms.dockerfile)
-    return {file.relative_to(rooms.root).as_posix(): file for file in files}
+    spec = checkout.images / f"{name}.toml"
+    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
+    return {file.relative_to(checkout.root).as_posix(): file for file in files}
 
 
-def _import_one(rooms: Rooms, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
+def _import_one(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
     """Load the image of an archive; the environment, if this checkout asks for exactly that."""
     image = intake.read_archive(path)
-    record = _record(rooms, path, image)
+    record = _record(checkout, path, image)
     packed = path.stat().st_size
     disk.require([(engine.store.folder(), image.unpacked_bytes + packed)], _ADVICE)
     with screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
@@ -152,14 +152,14 @@ def _import_one(rooms: Rooms, screen: Screen, engine: DockerEngine, path: Path) 
     screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    asked = _asked_for_here(rooms, record.name)
-    if asked is None or asked.spec_id(rooms.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
-        screen.say(f"{record.name}: {_how_to_use(rooms, path, image)}")
+    asked = _asked_for_here(checkout, record.name)
+    if asked is None or asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
+        screen.say(f"{record.name}: {_how_to_use(checkout, path, image)}")
         return None
     return asked
 
 
-def _record(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> _Record:
+def _record(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> _Record:
     """The record in an archive. Raises UserError where it, or a file beside it, belongs to another image.
 
     The record is only compared, not kept: after the import, the engine and the image are asked again.
@@ -178,7 +178,7 @@ def _record(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> _Record:
     ):
         if expected != found:
             raise UserError(f"{path}: its image has {what} than its record says: {intake.ALTERED}")
-    for name in image.notes.keys() - {_RECORD, *_files(rooms, record.name)}:
+    for name in image.notes.keys() - {_RECORD, *_files(checkout, record.name)}:
         raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
     return record
 
@@ -191,15 +191,15 @@ def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
         yield piece
 
 
-def _asked_for_here(rooms: Rooms, name: str) -> Environment | None:
-    spec = known_environments(rooms.images).get(name)
+def _asked_for_here(checkout: Checkout, name: str) -> Environment | None:
+    spec = known_environments(checkout.images).get(name)
     return read_environment(spec) if spec else None
 
 
-def _how_to_use(rooms: Rooms, path: Path, image: intake.ArchivedImage) -> str:
+def _how_to_use(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> str:
     """The advice where this checkout asks for something else than the imported environment."""
     brought = {name: text for name, text in image.notes.items() if name != _RECORD}
-    here = {name: rooms.root / name for name in brought}
+    here = {name: checkout.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
     if differing:
         why = f"different: {', '.join(differing)}"

@@ -26,7 +26,7 @@ def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
     storing = _storing(builder, screen, "listed")
     all_kept = [kept for _, store in storing for kept in store.kept()]
     altered = {kept.name: _alteration(builder, screen, kept, whole=verify) for kept in all_kept}
-    pinned = [environment for environment in read_environments(builder.rooms.images) if environment.pinned]
+    pinned = [environment for environment in read_environments(builder.checkout.images) if environment.pinned]
     engines = [engine for engine, _ in storing]
     rows = [row for environment in pinned for row in _rows(builder, environment, engines, all_kept, altered)]
     strangers = [kept for kept in all_kept if kept.environment not in {environment.name for environment in pinned}]
@@ -61,7 +61,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
     else:
         state = "built" if builder.find(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
-    refused = gpu_refusal(environment, nvml, builder.rooms.images, "auto", force=False)
+    refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     return environment.name, environment.title, default, engine.name, state, computes_on

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi.base import files, toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 from tsuishi.environments import provenance
@@ -29,7 +29,7 @@ Question = tuple[str, Case, Mapping[str, Any]]
 
 def unsupported(
     ready: Ready,
-    rooms: Rooms,
+    checkout: Checkout,
     cache: Path,
     machine: str,
     accelerator: Accelerator,
@@ -43,12 +43,12 @@ def unsupported(
     questions without an answer are asked. `machine` is the id of the machine's record. Where the environment does not
     answer, there are no reasons, and `say` gets the failure.
     """
-    file = _file(ready, rooms, cache, machine, accelerator)
+    file = _file(ready, checkout, cache, machine, accelerator)
     answers = _kept(file)
     keys = [_key(question) for question in questions]
     new = {key: question for key, question in zip(keys, questions, strict=True) if key not in answers}
     if new:
-        heard = _ask(ready, rooms, accelerator, gpus, new, say)
+        heard = _ask(ready, checkout, accelerator, gpus, new, say)
         answers |= heard
         if heard:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,7 +71,7 @@ def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> d
 
 def _ask(
     ready: Ready,
-    rooms: Rooms,
+    checkout: Checkout,
     accelerator: Accelerator,
     gpus: Sequence[Gpu],
     questions: Mapping[str, Question],
@@ -81,7 +81,7 @@ def _ask(
     answers: dict[str, str] = {}
     for keys in _that_fit(questions):
         asked = argument(ready, accelerator, [questions[key] for key in keys])
-        transcript, why_not = ask(ready.starter, ready.built, rooms, WORKLOAD, asked, _TIMEOUT_S, tuple(gpus))
+        transcript, why_not = ask(ready.starter, ready.built, checkout, WORKLOAD, asked, _TIMEOUT_S, tuple(gpus))
         if why_not:
             say(f"{ready.environment.name}: it cannot say which cases it can run, so all are tried: {why_not}")
             return {}
@@ -123,8 +123,8 @@ def _axes(case: Case) -> dict[str, Any]:
     return {name: value for name, value in case.values.items() if name != SUITE}
 
 
-def _file(ready: Ready, rooms: Rooms, cache: Path, machine: str, accelerator: Accelerator) -> Path:
-    workloads = provenance.workload_record(rooms.workloads, WORKLOAD).content()
+def _file(ready: Ready, checkout: Checkout, cache: Path, machine: str, accelerator: Accelerator) -> Path:
+    workloads = provenance.workload_record(checkout.workloads, WORKLOAD).content()
     beside = None if ready.built.details.get("image") else _programs()
     of = [ready.built.realised_id, machine, workloads, accelerator, beside]
     return cache / "possible" / f"{ready.environment.name}-{toml.digest(of)}.json"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tsuishi.base import threads
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.interface import Built, Starter
 from tsuishi.environments.entry import start_workload
@@ -19,7 +19,7 @@ _LOG_KEPT = 4000
 def ask(
     starter: Starter,
     built: Built,
-    rooms: Rooms,
+    checkout: Checkout,
     experiment: str,
     argument: Mapping[str, Any],
     timeout_s: float,
@@ -35,7 +35,7 @@ def ask(
     process = start_workload(
         starter,
         built,
-        rooms.workloads,
+        checkout.workloads,
         {"experiment": experiment, **argument},
         name=f"tsuishi-{experiment}-{built.environment.name}-{time.time_ns()}",
         labels={experiment: built.environment.name},

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 from tsuishi.environments.entry import Ready, framework_of
@@ -16,7 +16,9 @@ _WORKLOAD = "self_check"
 _TIMEOUT_S = 1800.0
 
 
-def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say) -> dict[str, float]:
+def self_check(
+    ready: Ready, checkout: Checkout, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say
+) -> dict[str, float]:
     """Check each GPU by known results (experiments/self_check.py of the workloads): the largest errors, by result.
 
     Raises UserError where it does not compute, or computes something else than float64 on the CPU.
@@ -33,7 +35,7 @@ def self_check(ready: Ready, rooms: Rooms, accelerator: Accelerator, gpus: Seque
     errors: dict[str, float] = {}
     each: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
     for one_gpu in each:
-        transcript, why_not = ask(ready.starter, ready.built, rooms, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
+        transcript, why_not = ask(ready.starter, ready.built, checkout, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
         if why_not:
             raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
         for metric in transcript.metrics:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
@@ -34,16 +34,16 @@ class UsableEnvironments:
     left_out: dict[str, str]
 
 
-def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
+def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
     """The named environments, or every default one this machine can make and, if they are `to_run`, use as asked.
 
     Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
     """
     chosen, left_out = [], {}
-    for environment in select_environments(rooms.images, choice.environments, computing(choice, nvml)):
+    for environment in select_environments(checkout.images, choice.environments, computing(choice, nvml)):
         refusal = builder.engines.refusal(environment)
         if to_run and not refusal:
-            refusal = why_not_run(builder, rooms, choice, nvml, environment)
+            refusal = why_not_run(builder, checkout, choice, nvml, environment)
         if refusal and choice.environments:
             raise UserError(f"{environment.name} cannot be used here: {refusal}")
         if refusal:
@@ -56,9 +56,9 @@ def choose(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, to_run: b
     return UsableEnvironments(tuple(chosen), left_out)
 
 
-def why_not_run(builder: Builder, rooms: Rooms, choice: Choice, nvml: Nvml, environment: Environment) -> str:
+def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
     """Why an environment that can be made cannot be run on the GPUs here as asked; empty where it can."""
-    refusal = gpu_refusal(environment, nvml, rooms.images, choice.accelerator, choice.force)
+    refusal = gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
     if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
         return refusal
     return builder.engines.chosen_for(environment).starter.why_no_gpus(nvml.gpus)

@@ -97,7 +97,7 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
 
     def matrix(refused: Refused) -> Matrix:
         given = (session.nvml, session.history, session.data_record)
-        return trials.matrix(session.choice, session.rooms, environments, *given, refused)
+        return trials.matrix(session.choice, session.checkout, environments, *given, refused)
 
     everything = matrix({})
     if not everything.first:
@@ -107,16 +107,16 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
 
 def questions(session: Session, matrix: Matrix) -> list[Asked]:
     """Every question that can be put to what a matrix holds."""
-    rooms = session.rooms
-    by_suite = {suite.name: suite.questions for suite in select_suites(rooms.suites, session.choice.suites)}
-    sources = read_sources(rooms.published, session.words)
+    checkout = session.checkout
+    by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}
+    sources = read_sources(checkout.published, session.words)
     return candidates(by_suite, sources, matrix.possible, len(session.nvml))
 
 
 def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:
     """The environments to be used, and what building them takes."""
-    select_suites(session.rooms.suites, session.choice.suites)  # a wrong name is an error before anything else
-    chosen = choose(session.builder, session.rooms, session.choice, session.nvml, to_run)
+    select_suites(session.checkout.suites, session.choice.suites)  # a wrong name is an error before anything else
+    chosen = choose(session.builder, session.checkout, session.choice, session.nvml, to_run)
     pinned = any(environment.pinned for environment in chosen.environments)
     if pinned and (why_not := session.builder.engines.why_no_containers()):
         session.screen.say(f"without containers: {why_not}")
@@ -131,7 +131,7 @@ def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str
     cases = [(trial.workload, trial.case, trial.settings) for trial in here]
     accelerator = here[0].accelerator
     gpus = session.nvml.gpus if accelerator == "cuda" else ()
-    where = (session.rooms, session.settings.cache, session.machine, accelerator, gpus)
+    where = (session.checkout, session.settings.cache, session.machine, accelerator, gpus)
     return possible.unsupported(ready, *where, cases, session.screen.say)
 
 

@@ -8,7 +8,7 @@ from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import DataFile, DataSet
 from tsuishi.base import toml
 from tsuishi.base.budget import Clock
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments.batch import Building
@@ -35,7 +35,7 @@ class Session:
     settings: Settings
     choice: Choice
     screen: Screen
-    rooms: Rooms = field(default_factory=Rooms)
+    checkout: Checkout = field(default_factory=Checkout)
     # What training reads where it is at hand; None: made-up images, whatever is at hand.
     data_set: DataSet | None = datasets.CIFAR10
     clock: Clock = field(default_factory=Clock)
@@ -45,12 +45,12 @@ class Session:
     @property
     def words(self) -> Vocabulary:
         """The axes and quantities that the checkout describes. Raises UserError where a file is wrong."""
-        return vocabulary(self.rooms.suites)
+        return vocabulary(self.checkout.suites)
 
     @cached_property
     def builder(self) -> Builder:
         """The engines of this machine, and what has been built with them."""
-        return Builder(self.settings, self.rooms)
+        return Builder(self.settings, self.checkout)
 
     @cached_property
     def data(self) -> DataFile | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.machine.accelerators import accelerator_for, misfit
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
@@ -64,7 +64,7 @@ Refused = Mapping[str, Mapping[str, str]]
 
 def matrix(
     choice: Choice,
-    rooms: Rooms,
+    checkout: Checkout,
     environments: Sequence[Environment],
     nvml: Nvml,
     history: History,
@@ -72,11 +72,11 @@ def matrix(
     refused: Refused | None = None,
 ) -> Matrix:
     """Every case of the chosen suites and profile in every environment. `data`: the record of the data set at hand."""
-    suites = select_suites(rooms.suites, choice.suites)
+    suites = select_suites(checkout.suites, choice.suites)
     first, repetitions, possible = {}, {}, []
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
-        unfit = misfit(environment, nvml, rooms.images) if accelerator == "cuda" else None
+        unfit = misfit(environment, nvml, checkout.images) if accelerator == "cuda" else None
         cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
             profile = suite.profile(choice.profile)

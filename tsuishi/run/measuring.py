@@ -75,7 +75,7 @@ class Measuring:
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:
-        return read_sources(self.session.rooms.published, self.session.words)
+        return read_sources(self.session.checkout.published, self.session.words)
 
     def _is_judged(self, asked: Asked) -> bool:
         """Whether the report, if it were made now, would have a verdict on a claim."""
@@ -98,7 +98,7 @@ class Measuring:
         try:
             with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
                 audience = Learning(progress, session.history, session.data_record)
-                given = (session.settings, session.rooms, session.nvml, audience, session.data)
+                given = (session.settings, session.checkout, session.nvml, audience, session.data)
                 runner.Runner(run, self.ready, *given).run(planned, trials(progress))
         finally:
             session.history.keep()
@@ -134,7 +134,7 @@ def check_forced(
         session.screen.say(f"{name}: forced: {reason}")
         trials = [trial for trial in planned if trial.environment == name]
         gpus = dict.fromkeys(gpu for trial in trials for gpu in gpus_for(trial, session.nvml.gpus))
-        errors[name] = self_check(ready[name], session.rooms, "cuda", tuple(gpus), session.screen.say)
+        errors[name] = self_check(ready[name], session.checkout, "cuda", tuple(gpus), session.screen.say)
     return errors
 
 

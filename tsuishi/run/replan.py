@@ -108,8 +108,8 @@ def planned_again(
 def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
     """The first trial of every case, however many GPUs there are: the plan says which of them it had."""
     forced = accelerator == "cuda" and session.choice.force
-    unfit = misfit(environment, session.nvml, session.rooms.images) if forced else None
-    for suite in select_suites(session.rooms.suites, session.choice.suites):
+    unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
+    for suite in select_suites(session.checkout.suites, session.choice.suites):
         for trial in trials.first_trials(suite, environment, accelerator, session.choice, None):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)

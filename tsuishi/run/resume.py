@@ -107,7 +107,7 @@ def _own_run(run: RunDirectory) -> RunRecord:
 def _environments(session: Session, recorded: RunRecord) -> dict[str, Environment]:
     """The environments of a run's plan, by name. Raises UserError for one that is not here."""
     names = sorted({entry.environment for entry in recorded.plan})
-    files = named_environments(session.rooms.images, tuple(names))
+    files = named_environments(session.checkout.images, tuple(names))
     return {name: read_environment(path) for name, path in files.items()}
 
 
@@ -139,5 +139,5 @@ def refuse_other_gpus(session: Session, ready: Mapping[str, Ready], left: Sequen
     """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
     for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
         environment = as_built(ready[name])
-        if refusal := why_not_run(session.builder, session.rooms, _ON_GPUS, session.nvml, environment):
+        if refusal := why_not_run(session.builder, session.checkout, _ON_GPUS, session.nvml, environment):
             raise UserError(f"{name} cannot be used here any more: {refusal}")

@@ -9,7 +9,7 @@ from typing import Protocol
 import psutil
 
 from tsuishi.base import toml
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.environments import possible, provenance
@@ -67,7 +67,7 @@ class Runner:
         run: RunDirectory,
         ready: Mapping[str, Ready],
         settings: Settings,
-        rooms: Rooms,
+        checkout: Checkout,
         nvml: Nvml,
         audience: Audience,
         data: DataSetFile | None,
@@ -75,7 +75,7 @@ class Runner:
         self._run = run
         self._ready = ready
         self._settings = settings
-        self._rooms = rooms
+        self._checkout = checkout
         self._nvml = nvml
         self._audience = audience
         self._data = data
@@ -113,7 +113,10 @@ class Runner:
 
     def _attempt(self, trial: PlannedTrial, trial_id: TrialId) -> None:
         bench = Bench(
-            self._ready[trial.environment], self._rooms.workloads, self._nvml, self._data.path if self._data else None
+            self._ready[trial.environment],
+            self._checkout.workloads,
+            self._nvml,
+            self._data.path if self._data else None,
         )
         if not trial.unsupported:
             self._await_gpus(trial)
@@ -139,7 +142,7 @@ class Runner:
             case_record=self._run.add(CaseRecord(trial.case.axes)),
             environment_record=self._environments[trial.environment],
             machine_record=self._machine,
-            workload_record=self._run.add(provenance.workload_record(self._rooms.workloads, trial.workload)),
+            workload_record=self._run.add(provenance.workload_record(self._checkout.workloads, trial.workload)),
             framework=framework_of(ready.environment),
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
@@ -172,7 +175,7 @@ class Runner:
 
     def _gather(self) -> None:
         try:
-            self._run.gather(vocabulary(self._rooms.suites))
+            self._run.gather(vocabulary(self._checkout.suites))
         except OSError as error:
             raise RunStopped(
                 self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"

@@ -18,7 +18,7 @@ import pytest
 
 from tests.machine.test_gpus import V100, fake
 from tests.pinned import environment
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.engines.docker import devices as gpus
@@ -118,7 +118,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, wanted: str = "all") -> Nvml:
 
 def asked_for(api: Api, tmp_path: Path, nvml: Nvml) -> dict[str, Any]:
     """The request that a trial on all these GPUs would be created with."""
-    engine = DockerEngine(Rooms().dockerfile, {}, tmp_path)
+    engine = DockerEngine(Checkout().dockerfile, {}, tmp_path)
     built = Built(environment(()), "docker", "", "", "sha256:0", ("python",))
     with pytest.raises(UserError, match="the engine refused: it starts nothing"):
         engine.starter.start(built, Launch(("-V",), {}, "t", {}, ResourceLimits(gpus=nvml.gpus)))
@@ -228,7 +228,7 @@ def test_a_gpu_its_cdi_devices_lack_is_refused_with_the_remedy(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     api.info = {"DiscoveredDevices": [{"Source": "cdi", "ID": "nvidia.com/gpu=0"}]}
-    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
+    why_not = DockerEngine(Checkout().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
     assert why_not == (
         "GPU GPU-1111 is not among the engine's CDI devices (0): "
         "write them anew with `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`"
@@ -285,7 +285,7 @@ def test_an_engine_that_passes_none_is_told_before_anything_starts(
     remedy: str,
 ) -> None:
     api.name, api.version, api.info = name, version, info
-    why_not = DockerEngine(Rooms().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
+    why_not = DockerEngine(Checkout().dockerfile, {}, tmp_path).starter.why_no_gpus(machine(monkeypatch).gpus)
     assert why_not == (
         f"{'Podman' if name.startswith('Podman') else 'Docker'} {version} here passes no GPUs: install "
         f"nvidia-container-toolkit, then {remedy}; or use --engine venv, or --accelerator cpu"
@@ -323,19 +323,19 @@ def test_windows_passes_all_and_cuda_leaves_out_the_others(
 def test_a_run_is_refused_where_its_engine_passes_no_gpus_and_goes_on_the_cpu_where_asked_for(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvml, rooms = machine(monkeypatch), Rooms()
-    builder = Builder(Settings(engine="docker", cache=tmp_path), rooms)
+    nvml, checkout = machine(monkeypatch), Checkout()
+    builder = Builder(Settings(engine="docker", cache=tmp_path), checkout)
     with pytest.raises(UserError) as caught:
-        choose(builder, rooms, Choice(("torch1.1-cu90",)), nvml)
+        choose(builder, checkout, Choice(("torch1.1-cu90",)), nvml)
     assert str(caught.value) == (
         "torch1.1-cu90 cannot be used here: Docker 20.10.24 here passes no GPUs: install nvidia-container-toolkit, "
         "then `nvidia-ctk runtime configure --runtime=docker`, restart Docker; or use --engine venv, or "
         "--accelerator cpu"
     )
-    chosen = choose(builder, rooms, Choice(("torch1.1-cu90",), accelerator="cpu"), nvml)
+    chosen = choose(builder, checkout, Choice(("torch1.1-cu90",), accelerator="cpu"), nvml)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
     hook(tmp_path, monkeypatch)
-    chosen = choose(builder, rooms, Choice(("torch1.1-cu90",)), nvml)
+    chosen = choose(builder, checkout, Choice(("torch1.1-cu90",)), nvml)
     assert [one.name for one in chosen.environments] == ["torch1.1-cu90"]
 
 
@@ -358,4 +358,4 @@ def test_results_say_which_engine_it_was_and_what_it_does_not_enforce(
     api: Api, tmp_path: Path, name: str, version: str, info: dict[str, Any], told: str
 ) -> None:
     api.name, api.version, api.info = name, version, info
-    assert DockerEngine(Rooms().dockerfile, {}, tmp_path).availability().version == told
+    assert DockerEngine(Checkout().dockerfile, {}, tmp_path).availability().version == told

@@ -10,7 +10,7 @@ import pytest
 from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import SyntheticRun, write_example
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import languages, speaking
 from tsuishi.report.output.json_data import report_json, report_schema
 from tsuishi.report.parts.blocks import Chart, Page
@@ -22,7 +22,7 @@ from tsuishi.verdicts.evidence import Evidence
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     return Evidence(
-        [write_example(tmp_path_factory.mktemp("example") / "run")], read_sources(Rooms().published, WORDS), WORDS
+        [write_example(tmp_path_factory.mktemp("example") / "run")], read_sources(Checkout().published, WORDS), WORDS
     )
 
 

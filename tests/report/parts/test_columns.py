@@ -12,7 +12,7 @@ from tests.report.compared import evidence_of, page_of
 from tests.reports import make_report
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, conv2d_case, write_example
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.specs.case import Case
@@ -30,8 +30,8 @@ PARSED: dict[str, Callable[[str], object]] = {
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tables of the report of the example run."""
-    base, rooms = tmp_path_factory.mktemp("example"), Rooms()
-    make_report([write_example(base / "run")], rooms.published, rooms.templates, base / "out")
+    base, checkout = tmp_path_factory.mktemp("example"), Checkout()
+    make_report([write_example(base / "run")], checkout.published, checkout.templates, base / "out")
     return base / "out" / "tables"
 
 
@@ -63,12 +63,12 @@ def test_every_column_has_a_description(tables: Path) -> None:
 
 
 def test_text_of_a_run_is_no_formula_in_its_report_and_stays_as_it_is_in_the_run(tmp_path: Path) -> None:
-    formula, rooms = "=HYPERLINK(1)", Rooms()
+    formula, checkout = "=HYPERLINK(1)", Checkout()
     run = SyntheticRun(tmp_path / "run", engine=formula)
     found = {"name": formula, "packages": {formula: formula}, "versions": {formula: formula}}
     run.environments[TF] = add_record(run.directory, "environment", found)
     run.add(conv2d_case(), TF, status="failed", reason=formula, forced=formula, exit_code=-9)
-    make_report([run.finish()], rooms.published, rooms.templates, tmp_path / "out")
+    make_report([run.finish()], checkout.published, checkout.templates, tmp_path / "out")
     cells = set()
     for path in (tmp_path / "out" / "tables").glob("*.csv"):
         with path.open(encoding="utf-8", newline="") as file:

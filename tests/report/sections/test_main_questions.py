@@ -5,14 +5,14 @@ from typing import Any
 
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
-SOURCES = read_sources(Rooms().published, WORDS)
+SOURCES = read_sources(Checkout().published, WORDS)
 
 
 def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from babel.messages.catalog import Catalog
 from babel.messages.pofile import read_po, write_po
 from jinja2.ext import babel_extract
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import CATALOGUES, mark, t
 
 _KEYWORDS = (t.__name__, mark.__name__)
@@ -57,4 +57,4 @@ def _of_python(path: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     for path in sorted(CATALOGUES.glob("*.po")):
-        update(path, Rooms().root)
+        update(path, Checkout().root)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from tsuishi.base.checkout import Rooms
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import in_language, mark, t
 from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
@@ -34,7 +34,7 @@ def worded(words: Vocabulary) -> Iterator[None]:
 
 def words() -> Vocabulary:
     """What axes and quantities are called by: the vocabulary of the block, else of this checkout."""
-    return _worded.get(None) or vocabulary(Rooms().suites)
+    return _worded.get(None) or vocabulary(Checkout().suites)
 
 
 @dataclass(frozen=True)
