@@ -11,7 +11,7 @@ from tsuishi.base.errors import UserError
 # Seconds since the epoch at which the command was typed; `./invoke` sets it before it makes .venv.
 BEGAN = "TSUISHI_BEGAN"
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600}
-# A start further back than this is not that of this command: the variable was inherited from another.
+# An older start is not the start of this command: the variable was inherited from another command.
 _STALE_S = 900.0
 
 

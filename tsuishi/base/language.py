@@ -47,7 +47,7 @@ def t(message: str, /, **values: Any) -> str:
 
 
 def in_language(texts: Mapping[str, str]) -> str:
-    """A text that a file gives by language, in the active language; in English where it has none in that."""
+    """The text for the active language, of texts by language; the English text where that language has none."""
     return texts.get(active()) or texts[ENGLISH]
 
 

@@ -1,5 +1,5 @@
-"""Options of all commands. A flag wins over INVOKE_TSUISHI_<NAME>, that over `tsuishi:` in invoke.yaml, that over the
-default.
+"""Options of all commands. A value comes from a flag, from the variable INVOKE_TSUISHI_<NAME>, from `tsuishi:` in
+invoke.yaml, or is the default; the first of these wins.
 
 Invoke ignores variables it does not know and reads `=false` as true, so names and values are checked here.
 """
@@ -17,7 +17,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 
 PREFIX = "INVOKE_TSUISHI_"
-# Paths: those that a user is shown, those that may be used from any folder, and lists of folders.
+# Settings that are paths which the user sees, paths which work from any folder, and lists of folders.
 _SHOWN = ("results", "reports")
 _PATHS = ("cache", "ca_bundle", "data")
 _FOLDERS = ("pythons", "find_links")
@@ -106,7 +106,8 @@ class Settings(toml.Spec):
     busy_gpu: BusyGpu = "wait"
     gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
-    # Only one tsuishi at a time measures on this, of all users: the machine, or the part that a scheduler gives.
+    # The name of the machine, or of the part of it that a scheduler gives. Of all processes of tsuishi with the same
+    # name, of any user, only one measures at a time.
     exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
     # Limits of a trial's container.
     memory_gib: Annotated[float, Field(gt=0)] | None = None
@@ -126,7 +127,7 @@ def read_settings(
     flags: Mapping[str, Any],
     checkout: Checkout | None = None,
 ) -> Settings:
-    """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known ones.
+    """Merge the four levels. Raises UserError that names the wrong variable, flag or key, and the known names.
 
     A relative path in invoke.yaml or in a variable begins at the checkout's root, as these hold for every folder. In a
     flag it begins at the current folder, where the user typed it.

@@ -25,7 +25,7 @@ class Halted(BaseException):
 
 
 class _Halt:
-    """Whether the work of a call of `each` is still needed, and the ways to end it."""
+    """Says whether the work of a call of `each` is still needed. Knows the ways to end it."""
 
     def __init__(self) -> None:
         self._halted = threading.Event()
@@ -71,7 +71,7 @@ def check() -> None:
 
 @contextmanager
 def closing(close: Callable[[], object]) -> Iterator[None]:
-    """Inside the block, another thread may call `close` to end what this thread waits for; it may come late, and fail.
+    """Inside the block, another thread may call `close` to end the waiting of this thread. The call may come too late.
 
     Calls `close` and raises Halted where the work of this thread is not needed any more.
     """
@@ -80,7 +80,7 @@ def closing(close: Callable[[], object]) -> Iterator[None]:
 
 
 def pieces(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a file, a mebibyte at a time. Raises Halted where it is not needed any more."""
+    """The rest of a file, a mebibyte at a time. Raises Halted where the work of this thread is not needed any more."""
     while chunk := file.read(_CHUNK):
         check()
         yield chunk

@@ -20,7 +20,7 @@ class Spec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
-    # The keys whose texts may have several lines: texts for readers, never part of a name, a command or another file.
+    # Keys whose texts may have several lines: they are for readers, never part of a name, a command or another file.
     prose: ClassVar[frozenset[str]] = frozenset()
 
 
@@ -38,7 +38,7 @@ def _in_english_too(texts: dict[str, str]) -> dict[str, str]:
     return texts
 
 
-# By language (ISO 639-1); English at least, and only that where it is a string.
+# Texts by language (ISO 639-1). English is required; a plain string is the English text.
 Texts = Annotated[dict[str, str], BeforeValidator(_by_language), AfterValidator(_in_english_too)]
 
 S = TypeVar("S", bound=Spec)

@@ -1,1 +1,1 @@
-"""What is asked: environments, suites, cases, claims and sources, as their TOML files say it."""
+"""Specifications: environments, suites, cases, claims and sources, as their TOML files describe them."""

@@ -1,4 +1,4 @@
-"""Axes: what a case is a point of, as suites/axes.toml and the suites describe them."""
+"""Axes: a case has a value on each. suites/axes.toml and the suites describe them."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from tsuishi.base import toml
 from tsuishi.base.language import in_language
 from tsuishi.specs.case import Value
 
-# Columns that tables of runs and reports have for something else.
+# Columns of tables of runs and reports that are not axes.
 TAKEN = frozenset(
     """
     answer attempt axes b_half_images b_half_images_high b_half_images_low baseline_batch_size begin_s best blocks
@@ -25,17 +25,17 @@ TAKEN = frozenset(
     what workload_record
     """.split()  # noqa: SIM905  as names of their own they would fill two screens
 )
-# What an axis may be called.
+# The pattern of an axis' name.
 NAME = r"^[a-z][a-z0-9_]{0,59}$"
 
-# Places where a usual value is said all the same: see `usual`.
+# Where a value can be written: a case's id, a trial's name, words for readers.
 Place = Literal["id", "name", "words"]
 
 
 def _as_tuple(value: Any) -> Any:
     """A single axis value may be written without brackets."""
     values = tuple(value) if isinstance(value, list | tuple) else (value,)
-    if not values or any(isinstance(one, bool) or not isinstance(one, str | int) for one in values):
+    if not values or any(isinstance(item, bool) or not isinstance(item, str | int) for item in values):
         raise ValueError(f"expected a word, a whole number, or a list of these; given: {value!r}")
     return values
 
@@ -44,40 +44,41 @@ Values = Annotated[tuple[Value, ...], BeforeValidator(_as_tuple)]
 
 
 class InName(toml.Spec):
-    """How a trial's name says an axis: `text` with the value in it; by `place`, the lowest first."""
+    """How a trial's name gives an axis: `text` with the value in it. Axes with a low `place` come first."""
 
     text: str = "{value}"
     place: int = 0
 
 
 class Axis(toml.Spec):
-    """One axis: its values, and all that is said of it anywhere."""
+    """An axis: its values, and how ids, names, texts and charts use it."""
 
     name: Annotated[str, Field(pattern=NAME)]
-    # Names, or the type of all values.
+    # All values, which are names; or the type of the values.
     values: tuple[str, ...] = ()
     type: Literal["", "name", "whole number"] = ""
     unit: str = ""
     label: toml.Texts
-    # A value in words; without it, the label, the value and the unit.
+    # A value in words, as a template with {value}; without it, the label, the value and the unit.
     words: toml.Texts | None = None
-    # Values that are worded otherwise: by value.
+    # Templates for single values, by value; `words` is for the others.
     words_of: dict[str, toml.Texts] = {}
-    # Over a chart's axis; without it the label.
+    # The title of a chart's axis; without it the label and the unit.
     title: toml.Texts | None = None
-    # The value that goes without saying: left out of ids, of trials' names and of words, but for those in `kept_in`.
+    # The usual value. Ids, trials' names and words leave it out, except the places in `kept_in`.
     usual: Value | None = None
     kept_in: tuple[Place, ...] = ()
     in_name: InName | None = None
-    # In charts: a size, of which the best is enough; a line beside others; or, by each value, a chart of its own.
+    # What charts do with the values. "size": they show the best value only. "line": each value has a line. "panel":
+    # each value has a chart.
     chart: Literal["size", "line", "panel"] = "panel"
-    # Too many lines are spread over several charts by the axis that has the lowest number of those that differ.
+    # Too many lines for a chart are spread over several charts, by the axis with the lowest number here; 0 is last.
     spread: int = 0
     # Whether tables of fitted lines have a column for it.
     in_fits: bool = False
-    # Values with which a case computes on the CPU, whatever its environment has.
+    # Values with which a case computes on the CPU, in every environment.
     on_cpu: tuple[Value, ...] = ()
-    # Values that stand as a level behind the lines of the others, by what a chart calls each.
+    # Values that charts draw as a level behind the lines of the other values: the text of the level by value.
     levels: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -100,16 +101,16 @@ class Axis(toml.Spec):
 
     @property
     def drawn_as(self) -> str:
-        """What stands over a chart's axis, in the active language."""
+        """The title of a chart's axis, in the active language."""
         return in_language(self.title) if self.title else ", ".join(filter(None, [self.called, self.unit]))
 
     @property
     def called(self) -> str:
-        """The axis in the active language's words."""
+        """The label, in the active language."""
         return in_language(self.label)
 
     def problem(self, value: Any) -> str:
-        """What is wrong with a value; empty where nothing is."""
+        """Why the axis cannot have a value; empty where it can."""
         if self.is_number:
             if isinstance(value, bool) or not isinstance(value, int):
                 return f"input should be a valid integer; given: {value!r}"
@@ -121,24 +122,27 @@ class Axis(toml.Spec):
         return "" if isinstance(value, str) else f"input should be a valid string; given: {value!r}"
 
     def is_said(self, value: Value, place: Place) -> bool:
-        """Whether a value is said in an id, a trial's name or words."""
+        """Whether a place (an id, a trial's name, words) gives this value; usual values may be left out."""
         return value != self.usual or place in self.kept_in
 
     def worded(self, value: Any) -> str:
-        """A value, or several that are written as one, in words of the active language; usual ones are left out."""
+        """A value in words of the active language; empty for the usual value, unless words keep it.
+
+        `value` may also be a text that lists several values.
+        """
         if not self.is_said(value, "words"):
             return ""
         texts = self.words_of.get(str(value)) or self.words
         if texts is None:
-            return " ".join(filter(None, [in_language(self.label), str(value), self.unit]))
+            return " ".join(filter(None, [self.called, str(value), self.unit]))
         return in_language(texts).format(value=value)
 
 
 def is_taken(name: str) -> bool:
-    """Whether tables have a column of that name, or may have, for something else than an axis."""
+    """Whether tables have, or may have, a column of that name that is not an axis."""
     return name in TAKEN or name.startswith("published_")
 
 
 def unknown_axis(name: str, type_: Literal["name", "whole number"]) -> Axis:
-    """An axis that nothing here describes, as a run of others may have: it is called by its name."""
+    """An axis that no file of this checkout describes, as a received run may have it. Its label is its name."""
     return Axis(name=name, type=type_, label={"en": name.replace("_", " ")})

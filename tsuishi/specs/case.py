@@ -1,4 +1,4 @@
-"""Cases: what is matched across environments, machines, runs and published numbers."""
+"""Cases. Results of the same case are compared across environments, machines, runs and published numbers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,22 +9,23 @@ from tsuishi.base import toml
 
 Value = str | int
 
-# The axes that the machinery itself acts on: what a case is of, how many GPUs a trial gets, how much a step does, what
-# is shared out and how. Workloads know them by these names too. All that is said of axes is in suites/axes.toml.
+# The axes that this library itself uses; workloads have the same names. suites/axes.toml describes every axis.
 SUITE, PROTOCOL = "suite", "protocol"
+# How many GPUs a trial gets, and the images of a step.
 DEVICES, BATCH_SIZE = "devices", "batch_size"
+# The network, and how its training is shared out among devices.
 MODEL, STRATEGY = "model", "strategy"
-# The strategy of what is not shared out.
+# The strategy of a training that is not shared out.
 ALONE = "none"
 
 
 @dataclass(frozen=True)
 class Case:
-    """One point of a suite's axes, without the environment: what is matched across environments and machines.
+    """A combination of values of a suite's axes. The environment is not part of it.
 
-    Made by Vocabulary.case, or of what a run recorded. `items` are axes and values in canonical order; an axis that a
-    suite does not use is not among them, nor is one at its usual value where that is left out of ids. `given` are all
-    axes that the suite gives, in that order, for the workload.
+    Vocabulary.case makes it, or the records of a run do. `given` are all axes that the suite gives with their values,
+    in canonical order, for the workload. `items` are those of them that identify the case: usual values are left out
+    where ids leave them out.
     """
 
     items: tuple[tuple[str, Value], ...]
@@ -32,7 +33,7 @@ class Case:
 
     @cached_property
     def axes(self) -> dict[str, Any]:
-        """The axes that are the case's identity, in canonical order."""
+        """The axes that identify the case, in canonical order."""
         return dict(self.items)
 
     @cached_property
@@ -55,17 +56,17 @@ class Case:
 
     @property
     def devices(self) -> int | None:
-        """How many devices compute, over all nodes; None where the suite does not say."""
+        """How many devices of all nodes compute; None where the suite does not say."""
         return _count(self.values.get(DEVICES))
 
     @property
     def batch_size(self) -> int | None:
-        """Images of a step, over all devices and nodes; None where the suite does not say."""
+        """Images of a step on all devices and nodes together; None where the suite does not say."""
         return _count(self.values.get(BATCH_SIZE))
 
 
 def case_id(axes: Mapping[str, Value]) -> str:
-    """The id of the case of these axes, which are in canonical order."""
+    """The id of the case with these axes. They have to be in canonical order."""
     return toml.digest(dict(axes))
 
 

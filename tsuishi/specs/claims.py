@@ -1,19 +1,19 @@
-"""Claims: what a source says, made checkable; part of reports/published/<source>.toml.
+"""Claims: sentences of a source that can be checked. They are part of reports/published/<source>.toml.
 
-A claim is one lettered sentence, with one check or several (all have to hold). A check compares cases, and has two
-regions fixed before anything is measured: `hold`, which is the published value and its tolerance, and around it
-`direction`. `why` gives the reason for their size. What a check compares, by kind:
+A claim is a sentence with checks, and all of its checks have to hold. A check compares cases. It has two regions, which
+are fixed before anything is measured: `hold` is the published value with its tolerance, `direction` is the region
+around it. `why` gives the reason for their size. The kinds of checks, and what each compares:
 
-    ratio      `quantity` of the cases `of`, over that of the cases `to` (or over `than`), which are otherwise alike
-    order      the same, where only larger or smaller was claimed, not by how much
-    equal      the same, "about as large": two one-sided tests against a margin
+    ratio      `quantity` of the cases `of`, divided by that of the cases `to` (or by `than`); all else is the same
+    order      the same ratio, where the source says which side is larger, but not by how much
+    equal      the same ratio, where the source says "about as large": two one-sided tests against a margin
     trend      the slope of log quantity (or of the log ratio) against the log of the axis `along`
-    presence   the status of the cases `of`: whether each is as `status` says
+    presence   the statuses of the cases `of`: each should be `status`
     imbalance  gpu_imbalance of the cases `of`: (largest - smallest) / mean of the GPUs' utilisation
-    fit        a parameter of the throughput model over batch sizes, of the lines `of`, over that of `to`
+    fit        a parameter of the throughput model over batch sizes: of the lines `of`, divided by that of `to`
 
-Cases that differ in no other axis than those named in `of` or `to` are one comparison. Several are taken together as
-`every` says: their (geometric) mean, all of them, or some of them.
+Cases that differ only in the axes of `of` and `to` are one comparison. `every` says how several comparisons count: by
+their (geometric) mean, all of them, or some of them.
 """
 
 import math
@@ -29,52 +29,48 @@ from tsuishi.specs.environment import framework_problem
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
-# What may be said of a claim, from what its checks come to.
+# The verdicts on a claim.
 Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
-# Selects by the environment, and is no axis of a case.
+# Selects cases by their environment. It is no axis of a case.
 FRAMEWORK = "framework"
 
 
 def _as_selection(value: Any, info: ValidationInfo) -> Any:
-    """Values of axes that the vocabulary, which is the context, knows."""
+    """Raises ValueError for an axis or a value that the vocabulary (the context of the validation) does not have."""
     words: Vocabulary | None = info.context
     if not words or not isinstance(value, dict):
         return value
     for name, chosen in value.items():
         if name not in (FRAMEWORK, *words.axes):
             raise ValueError(str(unknown("axis", name, (FRAMEWORK, *words.axes))))
-        for one in _as_tuple(chosen):
+        for item in chosen if isinstance(chosen, list | tuple) else [chosen]:
             if name != FRAMEWORK:
-                words.check({name: one})
-            elif problem := framework_problem(one):
+                words.check({name: item})
+            elif problem := framework_problem(item):
                 raise ValueError(problem)
     return value
 
 
 def _shows_memory(status: str) -> str:
-    known = [name for name, one in STATUSES.items() if one.shows_memory]
+    known = [name for name, description in STATUSES.items() if description.shows_memory]
     if status not in known:
         raise ValueError(str(unknown("status", status, known)))
     return status
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, list | tuple) else (value,)
-
-
-# Values by axis; a case is selected that has one of them on every axis given.
+# Values by axis. It selects the cases whose value is listed, on every axis of the selection.
 Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 
 
 def selected(axes: Mapping[str, Any], *selections: Selection) -> bool:
-    """Whether a case, its axes and its framework given, has one of the values on every axis that these give."""
-    return all(axes.get(axis) in values for one in selections for axis, values in one.items())
+    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework."""
+    return all(axes.get(axis) in values for selection in selections for axis, values in selection.items())
 
 
 class Bounds(toml.Spec):
-    """A region of ratios, differences or slopes; a bound left out is none."""
+    """A region of ratios, differences or slopes. A bound that is None is no limit."""
 
     above: float | None = None
     below: float | None = None
@@ -97,29 +93,30 @@ class Bounds(toml.Spec):
 
 
 class Check(toml.Spec):
-    """One comparison of a claim; see above."""
+    """One comparison of a claim; the docstring of this module lists the kinds."""
 
     kind: Kind
-    # In it are the values compared; `to_quantity` where the other side has another one.
+    # The quantity that is compared, and the quantity of the second side where that is another quantity.
     quantity: str = ""
     to_quantity: str = ""
-    # Of both sides; of one, and of the other, which may be a number in the quantity's unit instead.
+    # Selects the cases of both sides; then those of the first side, and those of the second side.
     case: Selection = {}
     of: Selection = {}
     to: Selection | None = None
+    # A number in the quantity's unit, in place of the second side.
     than: float | None = None
     along: str = ""
     parameter: Literal["", "v0", "t_cost", "b_half", "residual"] = ""
-    # One that says whether a case fits in memory.
+    # A status that says whether a case fits in memory.
     status: Annotated[str, AfterValidator(_shows_memory)] = OK
-    # Ratios of what scatters in proportion; differences of what may be 0, as shares and accuracies.
+    # Values whose scatter grows with them are compared by ratio; values that may be 0 (accuracies) by difference.
     scale: Literal["ratio", "difference"] = "ratio"
     every: Literal["mean", "all", "some"] = "mean"
-    # Comparisons without which nothing is said.
+    # How many comparisons a verdict needs.
     fewest: Annotated[int, Field(ge=1)] = 1
     hold: Bounds | None = None
     direction: Bounds | None = None
-    # As the source puts it, where it gives no numbers to reckon it from: "about 4 times".
+    # The ratio as the source words it ("about 4 times"), where no published numbers give it.
     published: float | None = None
     why: toml.Texts
 
@@ -159,7 +156,7 @@ class Check(toml.Spec):
         return self
 
     @model_validator(mode="after")
-    def _regions_are_one_in_the_other(self) -> "Check":
+    def _hold_is_inside_direction(self) -> "Check":
         if self.kind == "equal" and self.direction:
             raise ValueError("a check of kind 'equal' has no direction; remove 'direction'")
         if (
@@ -172,30 +169,30 @@ class Check(toml.Spec):
 
 
 class Scope(toml.Spec):
-    """The hardware on which a claim can be judged at all; on other, numbers are only put side by side."""
+    """The hardware on which a claim can be judged. On other hardware, reports only show the numbers side by side."""
 
-    # Of every GPU that computed, in GiB.
+    # The memory of every GPU that computed, in GiB.
     gpu_memory_gib: Bounds | None = None
 
 
 class Claim(toml.Spec):
-    """One claim of a source. `text` is ours: what it says, in one sentence."""
+    """One claim of a source. `text` is the claim in our words, in one sentence."""
 
     id: Annotated[str, Field(pattern=r"^[a-z][a-z0-9-]*$")]
     text: toml.Texts
-    # What evidence has to come from: real GPUs, each of its own; real data; or any machine.
+    # What evidence needs: "gpu", a real GPU for each device; "accuracy", real data. Without these any machine will do.
     about: tuple[Literal["gpu", "accuracy"], ...] = ()
     scope: Scope | None = None
-    # Why it cannot be tested here at all, and what it would take.
+    # Why this suite of experiments cannot test the claim, and what a test would need.
     untestable: toml.Texts | None = None
-    # False: no sentence of the source, but what follows from one.
+    # False where the claim only follows from a sentence of the source.
     stated: bool = True
     checks: tuple[Check, ...] = ()
 
     def named(self, axis: str) -> set[str | int]:
-        """The values of an axis, or the frameworks, that its checks select by."""
-        selections = [one for check in self.checks for one in (check.case, check.of, check.to or {})]
-        return {value for one in selections for value in one.get(axis, ())}
+        """The values of an axis (or the frameworks, for FRAMEWORK) in the selections of its checks."""
+        selections = [selection for check in self.checks for selection in (check.case, check.of, check.to or {})]
+        return {value for selection in selections for value in selection.get(axis, ())}
 
     @model_validator(mode="after")
     def _testable_or_not(self) -> "Claim":

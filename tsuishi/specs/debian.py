@@ -1,11 +1,11 @@
-"""Debian packages as artefacts: what a spec asks of apt repositories, and the lock that pins it.
+"""Debian packages as artefacts: the packages that a spec asks of apt repositories, and the lock that pins them.
 
 `libnccl2=2.4.2-1+cuda10.0 --hash=sha256:7e… --from=nvidia/libnccl2_2.4.2-1+cuda10.0_amd64.deb --bytes=54821390`
 
-One package a line of <environment>.apt.lock: name and version as apt writes them, the SHA-256 of the .deb, and where it
-lies: the name of a repository of the spec, then the path below the repository's URI as its index (`Filename`) has it. A
-build fetches these files like any other artefact and installs them without network: signatures are checked once, when
-the lock is made.
+Each line of <environment>.apt.lock is a package: name and version as apt writes them, the SHA-256 of the .deb, and its
+place. The place is the name of a repository of the spec, then the path below the repository's URI, as the index of the
+repository gives it (`Filename`). A build fetches these files like any other artefact and installs them without network.
+Signatures are checked once, when the lock is made.
 """
 
 import re
@@ -20,27 +20,27 @@ from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.specs.lock import logical_lines, read_text
 
-# Of OpenPGP (version 4), whole: a key id of fewer digits can be forged.
+# A whole fingerprint of OpenPGP (version 4): a key id of fewer digits can be forged.
 _FINGERPRINT = r"^([0-9A-F]{40})?$"
 Asked = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9+.-]+(=[A-Za-z0-9_.+~:-]+)?$")]
-# What may stand in a sources list: a blank would begin the next of its words.
+# A word of a sources list. A blank would begin the next word.
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9._/+~-]+$")]
 Uri = Annotated[str, Field(pattern=r"^[a-z]+:[!-~]+$")]
 
 _LINE = re.compile(r"(?P<name>[a-z0-9][a-z0-9+.-]+)=(?P<version>[A-Za-z0-9_.+~:-]+)(?P<rest>(\s+--[!-~]+)+)")
-# A .deb by its name and version: the epoch of a version is mostly left out.
+# The file name of a .deb: name, version and architecture. It mostly leaves out the epoch of the version.
 _FILE = re.compile(r"[a-z0-9][a-z0-9+.-]+_[A-Za-z0-9.+~%-]+_[a-z0-9-]+\.deb")
 _OPTIONS = ("hash", "from", "bytes")
 
 
 class Repository(toml.Spec):
-    """An apt repository. `uris` are copies of the same, tried in order; its index is trusted if `key` signed it."""
+    """An apt repository. `uris` are its copies, tried in order. Its index is trusted if `key` signed it."""
 
     uris: tuple[Uri, ...] = Field(min_length=1)
     # As in sources.list: a distribution with its components, or "/" or "./" for a flat repository.
     suite: Word = "/"
     components: tuple[Word, ...] = ()
-    # Empty: what the base image trusts. Else the fingerprint of the key, and where it can be had.
+    # The fingerprint of the key, and the URLs of the key; both are empty where the base image's own keys are enough.
     key: Annotated[str, Field(pattern=_FINGERPRINT)] = ""
     key_urls: tuple[str, ...] = ()
 
@@ -52,7 +52,7 @@ class Repository(toml.Spec):
 
 
 class Apt(toml.Spec):
-    """What is asked of apt: packages (`name=version`, or a name where any version will do) and where they are."""
+    """Packages to install with apt (`name=version`, or a name where any version will do), and their repositories."""
 
     packages: tuple[Asked, ...] = Field(min_length=1)
     repositories: dict[toml.Name, Repository] = Field(min_length=1)
@@ -60,7 +60,7 @@ class Apt(toml.Spec):
 
 @dataclass(frozen=True)
 class Deb:
-    """One locked package; or, while there is no lock, one that is asked for: without hash, perhaps without version."""
+    """A locked package. Without a lock it is a package as the spec asks for it: no hash, perhaps no version."""
 
     name: str
     version: str
@@ -76,14 +76,14 @@ class Deb:
 
 
 def apt_lock(spec_file: Path) -> Path:
-    """The lock of the Debian packages of images/<environment>.toml."""
+    """The path of the lock of the Debian packages of images/<environment>.toml."""
     return spec_file.with_suffix(".apt.lock")
 
 
 def read_apt_lock(path: Path, apt: Apt) -> tuple[Deb, ...]:
-    """The packages of a lock in file order; what is asked for, and open, where there is no lock yet.
+    """The packages of a lock in file order; where there is no lock, the packages of the spec without hashes.
 
-    Raises UserError naming file and line for what is not pinned, or not what the spec asks for.
+    Raises UserError naming file and line for a package that is not pinned, or whose version differs from the spec's.
     """
     if not path.exists():
         return tuple(Deb(*asked.partition("=")[::2], sha256="") for asked in apt.packages)
@@ -110,7 +110,7 @@ def _deb(line: str, where: str, repositories: Mapping[str, Repository]) -> Deb:
     options = dict(word.removeprefix("--").partition("=")[::2] for word in match["rest"].split())
     for option in options:
         if option not in _OPTIONS:
-            raise UserError(f"{where}: unknown option '--{option}'; known: {', '.join(f'--{one}' for one in _OPTIONS)}")
+            raise UserError(f"{where}: unknown option '--{option}'; known: --{', --'.join(_OPTIONS)}")
     digest = options.get("hash", "").removeprefix("sha256:")
     if not re.fullmatch(r"[0-9a-f]{64}", digest):
         raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every one needs it")

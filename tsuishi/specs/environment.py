@@ -1,4 +1,4 @@
-"""Environments: what an experiment runs in. One TOML file and one lock each, in images/."""
+"""Environments, in which experiments run. Each has a TOML file and a lock in images/."""
 
 from functools import cached_property
 from pathlib import Path
@@ -18,18 +18,17 @@ Capability = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")]
 Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
 Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_.-]+$")]
 
-# In images/ with the environments: which GPU and driver run what (tsuishi/machine/compatibility.py).
+# The file in images/ that is no environment: which GPUs and drivers run a toolkit (tsuishi/machine/compatibility.py).
 COMPATIBILITY = "compatibility.toml"
 
-
-# What computes, as the environment's packages name it; what offers it is for the workloads to know.
+# A framework, by the name of its package. Only the workloads know what it can do.
 Framework = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
-# Of an environment that has no framework of its own: a host interpreter.
+# The framework of an environment that may have any framework: a host interpreter.
 ANY = "any"
 
 
 def framework_problem(name: object) -> str:
-    """Why this cannot be the name of a framework; empty where it can."""
+    """Why `name` cannot be the name of a framework; empty where it can."""
     try:
         TypeAdapter(Framework).validate_python(name, strict=True)
     except ValidationError:
@@ -46,39 +45,39 @@ def _requirement(text: str) -> str:
 
 
 class BaseImage(toml.Spec):
-    """The image everything is built on. An empty digest means: not known here, recorded as "unpinned"."""
+    """The base image of an environment. An empty digest means that it is unknown; records then say "unpinned"."""
 
     reference: Reference
     digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64})?$")] = ""
-    # Its names in other registries, tried in order where the first is out of reach: by digest, so only with one.
+    # Its names in other registries, tried in order where the first cannot be reached. They need the digest.
     copies: tuple[Reference, ...] = ()
 
 
 class Cuda(toml.Spec):
-    """What the GPU code inside was made for."""
+    """The drivers and GPUs that run the GPU code of an environment."""
 
-    # Release of the toolkit its libraries are from, and the lowest driver (Linux, x86-64) that runs it.
+    # The release of the toolkit that its libraries are from, and the lowest driver (Linux, x86-64) that runs it.
     toolkit: Version
     min_driver: Version
-    # Lowest and highest compute capability it runs on: by native code, or PTX where all of its libraries have that.
+    # The lowest and the highest compute capability that run it, by native code, or by PTX where all libraries have PTX.
     compute_capabilities: tuple[Capability, Capability]
-    # Why nothing newer runs it: where everything in it held PTX as well, a driver could compile that for newer GPUs.
+    # Why newer GPUs cannot run it. If all of its libraries had PTX, a driver could compile them for newer GPUs.
     beyond: str = ""
 
 
 class ExpectedCosts(toml.Spec):
-    """What the plan says before anything was measured on this machine; figures from two CPU cores."""
+    """Guesses for plans on machines without earlier measurements. The defaults were measured on two CPU cores."""
 
     build_s: float = 60.0
     startup_s: float = 5.0
-    # How much longer a step takes than in the fastest environment.
+    # The duration of a step, divided by its duration in the fastest environment.
     slowdown: float = 1.0
-    # How many times the size of its packages it takes once installed; CUDA's libraries are hardly compressed in theirs.
+    # Installed bytes per byte of its packages. It is small where packages hold CUDA's libraries, which hardly shrink.
     unpacked: float = 4.5
 
 
 class Environment(toml.Spec):
-    """A pinned framework stack, as images/<name>.toml says it. `pins` are its lock's, empty for `host`."""
+    """A pinned framework stack, as images/<name>.toml describes it. `pins` are those of its lock; `host` has none."""
 
     prose = frozenset({"description", "origins"})
 
@@ -87,26 +86,26 @@ class Environment(toml.Spec):
     description: str = ""
     framework: Framework
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
-    # Part of a run nobody named environments for: on machines that compute on the CPU alone, on those with a GPU.
+    # The machines where runs use it without being asked by name: those with a CPU only, those with a GPU.
     default: tuple[Accelerator, ...] = ()
-    # Where its parts come from, and what replaces each when that is gone.
+    # Where its parts come from, and what can replace a part that is gone.
     origins: str = ""
-    # What of it may not be passed on just so (docs/redistribution.md); said when it is exported.
+    # Which of its parts may not be passed on freely (docs/redistribution.md); an export prints it.
     redistribution: str = ""
     # None means that no limit is known, or that it has no GPU code.
     cuda: Cuda | None = None
-    # Major and minor version of the CPython it needs; None means whatever interpreter is given.
+    # Major and minor version of the CPython that it needs; None means any interpreter.
     python: Annotated[str, Field(pattern=r"^3\.[0-9]+$")] | None = None
     base: BaseImage | None = None
-    # Whether its Python packages are installed from the lock, or come with the base, recorded and held to the promises.
+    # Where its Python packages come from: the lock, or the base image. Packages of the base are recorded, not pinned.
     packages: Literal["locked", "of the base"] = "locked"
-    # What `invoke lock` resolves the lock from, as pip has it.
+    # The requirements, in pip's format, from which `invoke lock` makes the lock.
     requires: tuple[Annotated[str, AfterValidator(_requirement)], ...] = ()
-    # Reported version by package name, checked after every build; `python` may be given to the digit that matters.
+    # Versions by package that the environment must report after its build. For `python` the first digits are enough.
     promises: dict[str, str] = {}
-    # Package indexes to look in after the configured ones.
+    # More package indexes, which come after the indexes of the settings.
     indexes: tuple[str, ...] = ()
-    # Where else an artefact is to be had, by package: URLs, tried in order after the indexes.
+    # More URLs of artefacts, by package; they are tried in order after the indexes.
     urls: dict[str, tuple[str, ...]] = {}
     apt: Apt | None = None
     expect: ExpectedCosts = ExpectedCosts()
@@ -127,23 +126,23 @@ class Environment(toml.Spec):
 
     @property
     def pinned(self) -> bool:
-        """False for `host`, whose interpreter is recorded rather than pinned."""
+        """Whether its parts are pinned; False for `host`, whose interpreter is only recorded."""
         return self.base is not None
 
     @property
     def release(self) -> str:
-        """The version of its framework that it promises; "0" where it promises none."""
+        """The promised version of its framework; "0" without a promise."""
         return self.promises.get(self.framework, "0")
 
     @property
     def open(self) -> tuple[str, ...]:
-        """What of the locks is not known yet, and so cannot be built: `name==version`, `name=version`."""
+        """The locked packages whose hashes are not known yet: `name==version`, or `name=version` for Debian's."""
         pins = [f"{pin.name}=={pin.version}" for pin in self.pins if not pin.sha256]
         return (*pins, *(deb.title for deb in self.debs if not deb.sha256))
 
     @cached_property
     def asked(self) -> dict[str, object]:
-        """Everything that decides what a build makes, and nothing else: what the spec id is a hash of."""
+        """Everything of the spec that decides the result of a build; the spec id is a hash of it."""
         fields = {"name", "framework", "accelerators", "python", "packages", "promises"}
         base = self.base and {"reference": self.base.reference, "digest": self.base.digest}
         cuda = self.cuda and [self.cuda.toolkit, self.cuda.min_driver]
@@ -154,18 +153,18 @@ class Environment(toml.Spec):
 
     @property
     def lock_sha256(self) -> str:
-        """Hash over all that is locked, names and sizes of files too (not over places or the order of lines)."""
+        """Hash of the locks, with the names and sizes of files. URLs and the order of lines do not count."""
         pins = [[pin.name, pin.version, sorted(pin.sha256), pin.file, pin.size_bytes] for pin in self.pins]
         debs = [[deb.name, deb.version, deb.sha256, deb.file, deb.size_bytes] for deb in self.debs]
         return toml.digest([*sorted(pins), *sorted(debs)], 64)
 
     def spec_id(self, template: str) -> str:
-        """Hash of what was asked for: spec, lock and the text of the template that builds it."""
+        """Hash of the spec, the locks and `template`, the text of the template of the build."""
         return toml.digest([self.asked, template], 16)
 
 
 def read_environment(path: Path) -> Environment:
-    """The environment of images/<name>.toml with its lock beside it."""
+    """The environment of images/<name>.toml and of the locks beside it. Raises UserError for a wrong file."""
     environment = toml.load(path, Environment, name=path.stem, pins=(), debs=())
     pins: tuple[Pin, ...] = ()
     debs: tuple[Deb, ...] = ()
@@ -178,7 +177,7 @@ def read_environment(path: Path) -> Environment:
 
 
 def _check_promises_are_locked(environment: Environment, pins: tuple[Pin, ...], path: Path) -> None:
-    """A promise the lock contradicts would fail only after the whole build; say so at once."""
+    """Raise UserError where the lock contradicts a promise. Otherwise it would fail only after the whole build."""
     locked = {pin.name: pin.version for pin in pins}
     for name, version in environment.promises.items():
         pinned = locked.get(canonicalize_name(name), version)
@@ -188,7 +187,7 @@ def _check_promises_are_locked(environment: Environment, pins: tuple[Pin, ...], 
 
 
 def open_refusal(environment: Environment) -> str:
-    """Why an environment cannot be built yet; empty where its locks know everything."""
+    """Why an environment cannot be built yet; empty where its locks have every hash."""
     if not environment.open:
         return ""
     return (
@@ -203,7 +202,7 @@ def known_environments(images: Path) -> dict[str, Path]:
 
 
 def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
-    """Name and file of those named, in that order. Raises UserError for a name that is not there."""
+    """Name and file of the named environments, in the given order. Raises UserError for an unknown name."""
     known = known_environments(images)
     for name in names:
         if name not in known:
@@ -217,9 +216,9 @@ def read_environments(images: Path) -> tuple[Environment, ...]:
 
 
 def select_environments(images: Path, names: tuple[str, ...], accelerator: Accelerator) -> tuple[Environment, ...]:
-    """The named environments, or the default ones of machines that compute on `accelerator`.
+    """The named environments; without names, the defaults of machines that compute on `accelerator`.
 
-    Raises UserError for a name that is not there.
+    Raises UserError for an unknown name.
     """
     if names:
         return tuple(map(read_environment, named_environments(images, names).values()))

@@ -5,8 +5,8 @@
 The comment (file name and bytes of the artefact) is optional: it lets a plan say how much there is to download.
 Files made by `pip-compile --generate-hashes` or `uv pip compile --generate-hashes` are read as well.
 
-A hash nobody here has seen yet is written `--hash=sha256:open`: what has one cannot be built before `invoke lock` fills
-it in, on a machine that reaches the package.
+A hash that is not known yet is written `--hash=sha256:open`. Its environment cannot be built before `invoke lock` has
+filled in the hash, on a machine that reaches the package.
 """
 
 import re
@@ -24,24 +24,24 @@ from packaging.version import InvalidVersion, Version
 
 from tsuishi.base.errors import UserError
 
-# What has to be in place before anything else of a lock can be installed (an sdist needs all three).
+# The packages of a lock that are installed before all others (an sdist needs all three).
 BOOTSTRAP = ("pip", "setuptools", "wheel")
 
 _PIN = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[A-Za-z0-9][A-Za-z0-9.+!_-]*)(?P<rest>(\s.*)?)")
-# In place of a hash that is not known yet.
+# Stands in place of a hash that is not known yet.
 OPEN = "open"
 _COMMENT = re.compile(r"\s#")
 _HASH = re.compile(r"--hash=sha256:([0-9a-f]{64}|open)")
 _ARTEFACT = re.compile(r"#\s*(?P<file>\S+\.(?:whl|tar\.gz|zip))\s+(?P<bytes>[0-9]{1,15})\s*\Z")
-# Of what is built from: nothing that a shell, a Dockerfile, a URL or a requirements file reads as anything else.
+# The name of a file: it has no character that is special in a shell, a Dockerfile, a URL or a requirements file.
 _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
 @dataclass(frozen=True)
 class Pin:
-    """One package of a lock: `sha256` holds every hash that is accepted, none while it is open.
+    """A package of a lock. `sha256` holds every accepted hash; it is empty while the hash is open.
 
-    File and size are there where the lock says them.
+    `file` and `size_bytes` are None where the lock does not give them.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Pin:
 
 
 def read_lock(path: Path) -> tuple[Pin, ...]:
-    """The pins of a lock in file order. Raises UserError naming file and line for anything that is not pinned."""
+    """The pins of a lock in file order. Raises UserError naming file and line for a package that is not pinned."""
     pins: dict[str, Pin] = {}
     for number, line in logical_lines(read_text(path)):
         pin = _pin(line, f"{path}:{number}")
@@ -65,7 +65,7 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
 
 
 def wrong_name(file: str, name: str, version: str) -> str:
-    """Why a file is no wheel or sdist of this release, going by its name; empty where it may be.
+    """Why a file's name is not that of a wheel or sdist of this release; empty where it is.
 
     >>> wrong_name("pip-26.3-1$(id)-py3-none-any.whl", "pip", "26.3")
     "'pip-26.3-1$(id)-py3-none-any.whl' is no name of a wheel or an sdist of pip 26.3"
@@ -79,7 +79,7 @@ def wrong_name(file: str, name: str, version: str) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A lock's text. Raises UserError where it cannot be read."""
+    """The text of a lock. Raises UserError where the file cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -87,7 +87,7 @@ def read_text(path: Path) -> str:
 
 
 def logical_lines(text: str) -> list[tuple[int, str]]:
-    """Lines with continuations joined, comments-only and blank ones dropped, each with its first line's number."""
+    """The lines with their numbers. Continued lines are joined; blank lines and lines of comment are left out."""
     joined: list[tuple[int, str]] = []
     pending, start = "", 0
     for number, line in enumerate(text.splitlines(), 1):
@@ -111,13 +111,13 @@ def _pin(line: str, where: str) -> Pin:
         raise UserError(f"{where}: expected 'name==version --hash=sha256:…', got '{line[:60]}'")
     hashes = []
     for word in _COMMENT.split(match["rest"])[0].split():
-        found = _HASH.fullmatch(word)
-        if not found:
+        digest = _HASH.fullmatch(word)
+        if not digest:
             raise UserError(
                 f"{where}: '{match['name']}': cannot read '{word}'; "
                 "after the version only --hash=sha256:<64 hexadecimal digits> may follow"
             )
-        hashes.append(found[1])
+        hashes.append(digest[1])
     if not hashes:
         raise UserError(f"{where}: '{match['name']}' has no --hash=sha256:<64 hexadecimal digits>; every pin needs one")
     artefact = _ARTEFACT.search(match["rest"])

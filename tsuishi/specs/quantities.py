@@ -1,4 +1,4 @@
-"""Quantities: what is measured and compared, as suites/quantities.toml and the suites describe it."""
+"""Quantities: the measured values that are compared. suites/quantities.toml and the suites describe them."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -7,9 +7,9 @@ from pydantic import ConfigDict, Field, model_validator
 
 from tsuishi.base import toml
 
-# Phases in which the measured work is done; energy is counted over these.
+# The phases of a trial with the measured work; energy is summed over these.
 MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
-# GPUs of one machine, of each of which load, power and memory have a quantity.
+# The numbers of GPUs that have quantities of their own: load, power and memory.
 GPUS = range(8)
 # A quantity's name ends with its unit.
 _UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
@@ -18,7 +18,7 @@ Take = Literal["median", "mean", "first", "last", "smallest", "largest"]
 
 
 class Origin(toml.Spec):
-    """What a quantity is made of: a phase's samples (seconds per step), or a metric's values; and what of them."""
+    """The samples of a phase (seconds per step), or the values of a metric, from which a quantity takes its value."""
 
     kind: Literal["phase", "metric"]
     name: str
@@ -26,31 +26,31 @@ class Origin(toml.Spec):
 
 
 class Quantity(toml.Spec):
-    """Something measured, and all that is said of it anywhere."""
+    """A measured quantity, and how texts and charts show it."""
 
     model_config = ConfigDict(populate_by_name=True)
 
     name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_{}]*$")]
     label: toml.Texts
-    # 1: a pure number.
+    # "1" is the unit of a pure number.
     unit: str = "1"
-    # "phase:<name>": of the samples of that phase, seconds per step; "metric:<name>": of that metric's values. Without
-    # it, it is reckoned in estimates/.
+    # "phase:<name>": the samples of that phase, in seconds per step. "metric:<name>": the values of that metric. Empty:
+    # estimates/ calculates the quantity.
     origin: Annotated[str, Field(alias="from", pattern=r"^((phase|metric):[a-z][a-z0-9_]*)?$")] = ""
-    # Of several samples or values; without it the median of samples, and the last value of a metric.
+    # Which of several samples or values counts; None: the median of samples, the last value of a metric.
     take: Take | None = None
-    # The axis that it is drawn over, and its chart's title: its own label, where it gives none. `fitted`: the lines are
-    # those of the throughput model.
+    # The axis that its chart has below; the title of the chart, where that is not its label; and whether the lines of
+    # the chart are those of the throughput model.
     over: str = ""
     chart: toml.Texts | None = None
     fitted: bool = False
-    # Whether the length of a whole epoch belongs into the chart's title.
+    # Whether the chart's title gives the length of a whole epoch.
     of_epochs: bool = False
-    # Whether charts without a published line are left out where others have one.
+    # Whether charts without a published line are left out where other charts have such a line.
     published_first: bool = False
     # The quantity in whose chart it is drawn.
     drawn_with: str = ""
-    # {gpu} in its name is the number of a GPU: there is one of each.
+    # Whether it stands for a quantity of each GPU: {gpu} in its name is the number of the GPU.
     of_one_gpu: bool = False
 
     @model_validator(mode="after")
@@ -61,14 +61,14 @@ class Quantity(toml.Spec):
 
     @property
     def made_of(self) -> Origin | None:
-        """What it is taken from; None where it is reckoned."""
+        """Where its value is taken from; None where estimates/ calculates it."""
         kind, _, name = self.origin.partition(":")
         if kind == "phase":
             return Origin(kind="phase", name=name, take=self.take or "median")
         return Origin(kind="metric", name=name, take=self.take or "last") if kind else None
 
     def each(self) -> "tuple[Quantity, ...]":
-        """It, or one of each GPU."""
+        """The quantity itself; a quantity of each GPU where it stands for these."""
         if not self.of_one_gpu:
             return (self,)
         return tuple(
@@ -83,9 +83,9 @@ class Quantity(toml.Spec):
 
 
 def unknown_quantity(name: str) -> Quantity:
-    """A quantity that nothing here describes: it is called by its name, which ends with its unit.
+    """A quantity that no file of this checkout describes. Its name gives its label, and ends with its unit.
 
-    A run may come from anybody, so the name is any text.
+    The name may be any text, because a run may come from anybody.
     """
     unit = next((unit for suffix, unit in _UNIT_SUFFIXES.items() if name.endswith(suffix)), "1")
     label = name if unit == "1" else name.removesuffix("_" + unit.lower())
@@ -93,5 +93,5 @@ def unknown_quantity(name: str) -> Quantity:
 
 
 def imbalance(loads: Sequence[float]) -> float:
-    """(largest - smallest) / mean of the GPUs' loads: 0 is even; 0 too where all of them are idle."""
+    """(largest - smallest) / mean of the loads of GPUs; 0 where the loads are equal, or all GPUs are idle."""
     return (max(loads) - min(loads)) * len(loads) / sum(loads) if sum(loads) else 0.0

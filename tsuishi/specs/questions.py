@@ -1,7 +1,7 @@
-"""Questions: what a plan names before anything is measured, and a report answers.
+"""Questions: a plan names them before anything is measured, and a report answers them.
 
-A suite file says what it can be asked (`[[questions]]`); the claims of published sources are questions too. A cell is a
-case in an environment, the unit of which trials are made.
+The file of a suite lists its questions (`[[questions]]`). The claims of published sources are questions too. A cell is
+a case in an environment; each trial measures a cell.
 """
 
 from typing import Annotated, Literal, NamedTuple
@@ -14,7 +14,7 @@ from tsuishi.specs.environment import Accelerator, Framework
 from tsuishi.specs.vocabulary import Vocabulary
 
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
-# A difference within a tenth counts as none.
+# Two values are alike where their ratio is at most this.
 ALIKE = 1.1
 
 
@@ -26,15 +26,15 @@ class MatrixCell(NamedTuple):
 
 
 class Question(toml.Spec):
-    """A question that a suite can be asked. `title` names it in a list, in a few words.
+    """A question of a suite. `title` names it in a list, in a few words.
 
-    With `of` and `to` it compares these cases within an environment; with `explains` it is answered in words, by what
-    the report finds out of all its cases; else it compares the oldest and the newest environment of each framework.
+    With `of` and `to` it compares these cases within an environment. With `explains` the report answers it in words,
+    from all of its cases. Else it compares the oldest and the newest environment of each framework.
     """
 
     id: toml.Name
     title: toml.Texts
-    # How much the answer is worth to a reader, of 10.
+    # The worth of the answer to a reader: 10 is the most.
     worth: Annotated[float, Field(gt=0, le=10)] = 1.0
     accelerator: Accelerator | None = None
     frameworks: tuple[Framework, ...] = ()
@@ -61,10 +61,10 @@ class Question(toml.Spec):
 
 
 class Asked(toml.Spec):
-    """A question put to the environments at hand, as run.json keeps it.
+    """A question for certain environments, as run.json keeps it.
 
-    `of` and `to` are the two sides of a comparison, cell by cell; of what compares nothing all cells are in `of`.
-    `main`: named as a main question by the first plan, before anything was measured.
+    `of` and `to` are the cells of the two sides of a comparison. Questions that compare nothing have all cells in `of`.
+    `main`: the first plan named it as a main question, before anything was measured.
     """
 
     id: str
@@ -88,15 +88,15 @@ class Asked(toml.Spec):
 
     @property
     def cells(self) -> tuple[MatrixCell, ...]:
-        """Every cell it needs, each once."""
+        """The cells that it needs, without repetition."""
         return tuple(dict.fromkeys((*self.of, *self.to)))
 
     @property
     def stem(self) -> str:
-        """What it asks, whatever the environments."""
+        """The part of its id without the environments."""
         return "/".join(self.id.split("/")[:2])
 
     @property
     def compares(self) -> bool:
-        """Whether it is open until its trials tell the two sides apart."""
+        """Whether it compares two sides. Such a question is open until its trials tell the sides apart."""
         return self.kind in ("environments", "cases")

@@ -1,8 +1,8 @@
-"""Published numbers: what a source reported, from reports/published/<source>.toml, with where it comes from.
+"""Published numbers with their sources, from reports/published/<source>.toml.
 
-A file says what is known of the source and holds its tables much as they were printed: each `[[numbers]]` is one
-table, whose columns are axes (which case) and quantities (what was found), see reports/published/conv2d-gce.toml.
-A number belongs to every case that has all the axes it gives: an axis left out matches anything.
+A file describes a source and holds its tables much as they were printed. Each `[[numbers]]` is a table. Its columns are
+axes (they select cases) and quantities (the measured values); see reports/published/conv2d-gce.toml. A number belongs
+to every case that has all the axes of its row: an axis that is not given may have any value.
 """
 
 import math
@@ -24,60 +24,60 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 
 class Hardware(toml.Spec):
-    """A machine, or a part of one, that numbers were measured on."""
+    """The hardware on which numbers were measured: a machine, or a part of it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
-    # As in a chart's legend.
+    # Its name in the legends of charts.
     title: str
     description: toml.Texts | None = None
-    # Of one GPU, as the source states it.
+    # The memory of each GPU, as the source states it.
     gpu_memory_mib: Annotated[float, Field(gt=0)] | None = None
-    # Other hardware that its numbers are compared with: a CPU's with its machine's GPUs.
+    # Other hardware of the source to compare its numbers with: the GPUs of a CPU's machine, say.
     beside: tuple[str, ...] = ()
 
 
 def _as_entry(value: Any) -> Any:
     entry = tuple(value) if isinstance(value, list) else value
     readings = entry if isinstance(entry, tuple) else (entry,)
-    numbers = all(isinstance(one, int | float) and not isinstance(one, bool) for one in readings)
+    numbers = all(isinstance(reading, int | float) and not isinstance(reading, bool) for reading in readings)
     if not (isinstance(entry, str) or numbers):
         raise ValueError(f"expected a word, a number, or an array of numbers; given: {value!r}")
     return entry
 
 
-# What stands in one column of a row.
+# The value of a column in a row.
 Entry = Annotated[str | int | float | tuple[float, ...], BeforeValidator(_as_entry)]
 
 
 class Epochs(toml.Spec):
-    """The whole training of the cases that `case` selects: images of an epoch, and how many epochs if that is known."""
+    """The whole training of the cases that `case` selects: images of an epoch, and the number of epochs if known."""
 
     case: Selection
     images: PositiveInt
     count: PositiveInt | None = None
 
     def steps(self, batch_size: int) -> int:
-        """How many batches an epoch has; the last one may be smaller."""
+        """How many batches an epoch has; the last batch may be smaller."""
         return math.ceil(self.images / batch_size)
 
 
 class Numbers(toml.Spec):
-    """One table of a source: rows of axes and quantities, as `columns` names them; `case` holds for every row."""
+    """A table of a source. `columns` names the axes and quantities of its rows; `case` holds axes of all rows."""
 
     suite: str
     hardware: str
-    # What computed, where a claim compares frameworks.
+    # The framework, where a claim compares frameworks.
     framework: Framework | None = None
     case: dict[str, str | int] = Field(default_factory=dict)
     columns: tuple[str, ...] = Field(min_length=1)
-    # A quantity that was read several times is an array of its readings; what counts is their median.
+    # A quantity that was read several times is an array of its readings; their median counts.
     rows: tuple[tuple[Entry, ...], ...] = Field(min_length=1)
     note: str = ""
     _words: Vocabulary = PrivateAttr()
 
     @model_validator(mode="after")
     def _checked(self, info: ValidationInfo) -> "Numbers":
-        """Against the vocabulary, which is the context."""
+        """Checks the table against the vocabulary, which is the context of the validation."""
         assert isinstance(info.context, Vocabulary)
         self._words = words = info.context
         quantities = words.quantities
@@ -116,7 +116,7 @@ class Numbers(toml.Spec):
         return {**self.case, **{column: value for column, value in given if column not in self._words.quantities}}
 
     def readings(self, row: tuple[Any, ...]) -> dict[str, tuple[float, ...]]:
-        """The readings of every quantity of a row: what was printed, not what follows from it."""
+        """The printed readings of a row, by quantity."""
         quantities = self._words.quantities
         given = {column: value for column, value in zip(self.columns, row, strict=True) if column in quantities}
         return {
@@ -126,10 +126,10 @@ class Numbers(toml.Spec):
 
 @dataclass(frozen=True)
 class Number:
-    """One published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
+    """A published number: `value` in the unit of its `quantity`, for the cases that have all its `axes`.
 
-    `readings` are what it is the median of; none where it follows from other numbers of its row. `epochs`: what the
-    source trained in the case, where it did.
+    `value` is the median of `readings`; these are empty where it was calculated from other numbers of its row.
+    `epochs`: the training of the case in the source; None where it did not train the case.
     """
 
     source: str
@@ -144,38 +144,38 @@ class Number:
 
     @property
     def key(self) -> str:
-        """What it is called as a column of a table: source and hardware."""
+        """The name of its column in tables, from source and hardware."""
         return _key(self.source, self.hardware)
 
     def matches(self, case: dict[str, Any]) -> bool:
-        """Whether every axis given here has the same value in a case's axes."""
+        """Whether `case`, values by axis, has all axes of the number with the same values."""
         return all(case.get(axis) == value for axis, value in self.axes.items())
 
 
 class Source(toml.Spec):
-    """A published source. What is not known of it (author, address) is left out, never invented."""
+    """A published source. Unknown facts (author, address) are left out, never invented."""
 
     name: str
     title: str
     author: str | None = None
     address: str | None = None
-    # 2019, 2019-05 or 2019-05-14; 2018/2019 where it is one of several years.
+    # 2019, 2019-05 or 2019-05-14; 2018/2019 where it is any of these years.
     date: Annotated[str, Field(pattern=r"^[0-9]{4}(-[0-9]{2}){0,2}(/[0-9]{4}(-[0-9]{2}){0,2})?$")] | None = None
     # ISO 639-1.
     language: Annotated[str, Field(pattern=r"^[a-z]{2}$")]
     hardware: tuple[Hardware, ...] = Field(min_length=1)
     # Name and version, as the source says it.
     software: dict[str, str] = Field(default_factory=dict)
-    # What a replication has to assume, because the source does not say it.
+    # The assumptions of a replication about facts that the source does not give.
     assumed: tuple[toml.Texts, ...] = ()
     notes: tuple[toml.Texts, ...] = ()
-    # Shortened epochs, and epochs that follow from steps, are brought to these.
+    # Measured durations of shortened epochs, or of steps, are converted to the duration of these epochs.
     epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()
     claims: tuple[Claim, ...] = ()
 
     @model_validator(mode="after")
-    def _claims_are_told_apart(self) -> "Source":
+    def _claim_ids_differ(self) -> "Source":
         names = [claim.id for claim in self.claims]
         for name in names:
             if names.count(name) > 1:
@@ -195,7 +195,7 @@ class Source(toml.Spec):
         return self
 
     def flat(self) -> Iterator[Number]:
-        """Every single number, in the order of the file; after each row, what follows from its GPUs' readings."""
+        """Every number, in the order of the file; each row ends with numbers calculated from the readings of GPUs."""
         memory_mib = {hardware.name: hardware.gpu_memory_mib for hardware in self.hardware}
         for table in self.numbers:
             for row in table.rows:
@@ -208,17 +208,20 @@ class Source(toml.Spec):
 
 
 def _of_all_gpus(printed: Mapping[str, float], memory_mib: float | None) -> dict[str, float]:
-    """What follows from load and memory of each GPU: mean load, its imbalance, the least share of memory taken."""
+    """Quantities of all GPUs, calculated from those of each GPU: mean load, imbalance, the least share of memory used.
+
+    `printed` holds the printed values by quantity; `memory_mib` is the memory of each GPU.
+    """
     loads, memories = (
         [printed[name] for gpu in GPUS if (name := f"gpu{gpu}_{what}") in printed]
         for what in ("utilisation_percent", "memory_mib")
     )
-    found = {}
+    calculated = {}
     if len(loads) > 1:
-        found = {"gpu_utilisation_percent": statistics.fmean(loads), "gpu_imbalance": imbalance(loads)}
+        calculated = {"gpu_utilisation_percent": statistics.fmean(loads), "gpu_imbalance": imbalance(loads)}
     if memories and memory_mib:
-        found["least_gpu_memory_share"] = min(memories) / memory_mib
-    return found
+        calculated["least_gpu_memory_share"] = min(memories) / memory_mib
+    return calculated
 
 
 def _key(source: str, hardware: str) -> str:
@@ -226,17 +229,17 @@ def _key(source: str, hardware: str) -> str:
 
 
 def epochs_of(sources: Iterable[Source], axes: Mapping[str, Any]) -> Epochs | None:
-    """What the first source that says it trained in a case; None where no source says it."""
-    return next((one for source in sources for one in source.epochs if selected(axes, one.case)), None)
+    """The epochs of a case (`axes`: its values by axis) in the first source that gives them; None if none does."""
+    return next((epochs for source in sources for epochs in source.epochs if selected(axes, epochs.case)), None)
 
 
 def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
-    """What numbers were measured on, by Number.key."""
+    """The hardware of every source, by Number.key."""
     return {_key(source.name, hardware.name): hardware for source in sources for hardware in source.hardware}
 
 
 def read_source(path: Path, words: Vocabulary) -> Source:
-    """The source of a file, in the words of a checkout. Raises UserError naming file, key and remedy."""
+    """The source in a file, checked against a vocabulary. Raises UserError naming file, key and remedy."""
     return toml.load(path, Source, words, name=path.stem)
 
 

@@ -1,4 +1,4 @@
-"""The statuses of trials: what each is called, how it is shown, and whether a trial of it is run again."""
+"""The statuses of trials: their labels and colours, and whether a trial with a status is run again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ TIMEOUT, FAILED, INTERRUPTED, MISSING = "timeout", "failed", "interrupted", "mis
 
 @dataclass(frozen=True)
 class Status:
-    """A status, by the name that trial.json has.
+    """A status. `name` is its name in trial.json, `label` its label by language, `colour` its colour on a terminal.
 
-    `label`: what it is called, by language. `colour`: on a terminal. `is_finding`: final; a trial of any other status
-    is run again, as a new attempt, by --resume. `shows_memory`: it says whether a case fits in memory.
+    `is_finding`: the status is final; --resume runs trials of all other statuses again, as new attempts.
+    `shows_memory`: the status says whether a case fits in memory.
     """
 
     name: str
@@ -22,7 +22,7 @@ class Status:
     shows_memory: bool = False
 
 
-# In the order in which they are listed. A planned trial of which nothing was recorded is `missing`.
+# In the order of lists for readers. A planned trial without any record is `missing`.
 STATUSES: Mapping[str, Status] = {
     status.name: status
     for status in (
@@ -36,10 +36,10 @@ STATUSES: Mapping[str, Status] = {
         Status(MISSING, {"en": "missing", "ja": "欠測"}),
     )
 }
-# The statuses that a trial itself can have.
+# The statuses that the record of a trial can have.
 RECORDED = tuple(name for name in STATUSES if name != MISSING)
 
 
 def is_finding(name: str) -> bool:
-    """Whether a trial of this status is not run again."""
+    """Whether a status, by its name, is final: the trial is not run again."""
     return STATUSES[name].is_finding

@@ -1,4 +1,4 @@
-"""Suites: what is measured. Cases, how each is timed, and what can be asked of them, from suites/<name>.toml."""
+"""Suites, from suites/<name>.toml: their cases, how these are timed, and the questions about them."""
 
 import itertools
 import math
@@ -21,7 +21,7 @@ PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
 
 
 class TimingSettings(toml.Spec):
-    """How long and how often; the same names in every workload (see suites/workloads/common/timing.py)."""
+    """Durations and counts of a measurement. Workloads use the same names (suites/workloads/common/timing.py)."""
 
     warm_up_steps: PositiveInt = 20
     warm_up_s: float = 5.0
@@ -33,25 +33,25 @@ class TimingSettings(toml.Spec):
     epochs: PositiveInt = 100
     train_images: PositiveInt = 50000
     test_images: PositiveInt = 10000
-    # Of SGD.
+    # Parameters of SGD.
     learning_rate: Annotated[float, Field(gt=0)] = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
-    # After the first one: the least an early stop needs.
+    # An early stop needs so many epochs, without the first.
     min_epochs: PositiveInt = 3
-    # Stop measuring once the mean is known this well (relative standard error over blocks or epochs); 0: never.
+    # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    # Time forward pass and gradients on their own as well.
+    # Whether forward pass and gradients are also timed on their own.
     parts: bool = False
     seed: int = 0
 
 
 class ProfileSettings(toml.Spec):
-    """How much of a suite is run under one profile."""
+    """How often and how long the trials of a suite run in a profile."""
 
     repetitions: dict[Accelerator, PositiveInt] = {"cpu": 1, "cuda": 3}
     timeout_s: Annotated[float, Field(gt=0)] = 600.0
     settings: TimingSettings = TimingSettings()
-    # On GPUs, where something else is quick than on CPUs; without it the same.
+    # The settings on GPUs, where they differ from those on CPUs.
     settings_on_cuda: TimingSettings | None = None
 
     def settings_for(self, accelerator: Accelerator) -> TimingSettings:
@@ -60,33 +60,32 @@ class ProfileSettings(toml.Spec):
 
 
 class ExpectedDuration(toml.Spec):
-    """The plan's guess at one trial in the fastest environment on two CPU cores, start-up not counted."""
+    """A guess of the duration of a trial in the fastest environment on two CPU cores, without the framework's start."""
 
     s: float = 5.0
-    # Seconds per image of the batch, for what grows with it; a slower environment takes its slowdown times this.
+    # More seconds for each image of the batch. They are multiplied by the slowdown of the environment.
     s_per_image: float = 0.0
 
 
 class Group(toml.Spec):
-    """A block of cases: the product of its axes, in the profiles and on the accelerator it is for.
+    """A group of cases: the product of its axes, in its profiles and on its accelerator.
 
-    Its axes are those of the suite, but for those in `without`, with other values where `axes` says so, and with what
-    `axes` adds at their end.
+    It has the axes of the suite, except those in `without`. `axes` replaces their values, and adds axes at their end.
     """
 
     profiles: tuple[Profile, ...] = PROFILES
-    # Where it runs; None means everywhere.
+    # None means every accelerator.
     accelerator: Accelerator | None = None
-    # Leave out cases with more devices than the machine has GPUs, instead of sharing or refusing them.
+    # Whether cases with more devices than the machine has GPUs are left out, instead of sharing or refusing GPUs.
     only_present: bool = False
     axes: dict[str, Values] = {}
     without: tuple[str, ...] = ()
-    # In a profile, fewer values of some axes.
+    # Fewer values of some axes, by profile.
     narrowed: dict[Profile, dict[str, Values]] = {}
     expect: dict[Profile, ExpectedDuration] = {}
 
     def of(self, common: dict[str, Values]) -> "Group":
-        """The group with the suite's common axes. Raises ValueError for axes that are not there to be changed."""
+        """The group with the common axes of its suite. Raises ValueError where it leaves out or narrows other axes."""
         for axis in self.without:
             if axis not in common or axis in self.axes:
                 raise ValueError(f"without: '{axis}' is not among the suite's axes, or is given here; remove it")
@@ -103,13 +102,13 @@ class Group(toml.Spec):
         return {**self.axes, **self.narrowed.get(profile, {})}
 
     def expected_s(self, profile: Profile, batch_size: int, slowdown: float) -> float:
-        """Seconds one trial is expected to take once its framework is up."""
+        """The expected seconds of a trial after the start of its framework."""
         expect = self.expect.get(profile, ExpectedDuration())
         return expect.s + expect.s_per_image * batch_size * slowdown
 
 
 class Suite(toml.Spec):
-    """A set of related measurements, as suites/<name>.toml says it; its groups with the axes that all have."""
+    """A set of related measurements, as suites/<name>.toml describes it. Its groups include the common axes."""
 
     prose = frozenset({"description"})
 
@@ -119,37 +118,35 @@ class Suite(toml.Spec):
     source: str | None = None
     workload: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
     profiles: dict[Profile, ProfileSettings] = {}
-    # What a run with a budget may be about.
+    # The questions among which a run with a time limit chooses.
     questions: tuple[Question, ...] = ()
-    # What its cases are compared by, side by side: a case by all of the first of these of which it has any.
-    compared_by: tuple[tuple[str, ...], ...] = ()
-    # What only this suite has, as suites/axes.toml and suites/quantities.toml describe the others': see vocabulary.py.
+    # Axes and quantities of this suite alone, described as in suites/axes.toml and suites/quantities.toml.
     new_axes: dict[str, Any] = {}
     new_quantities: dict[str, Any] = {}
-    # Of every group, where it says nothing else.
+    # The common axes of all groups.
     axes: dict[str, Values] = {}
     groups: tuple[Group, ...] = Field(min_length=1)
     _vocabulary: Vocabulary = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """The context is the vocabulary of the checkout."""
+        """`context` is the vocabulary of the checkout."""
         self._vocabulary = context
 
     @property
     def words(self) -> Vocabulary:
-        """The vocabulary of the checkout that the suite is of."""
+        """The vocabulary of the checkout that has the suite."""
         return self._vocabulary
 
     def profile(self, name: Profile) -> ProfileSettings:
-        """How a profile is timed; one the file does not mention has the defaults."""
+        """The settings of a profile; the defaults where the file does not mention the profile."""
         return self.profiles.get(name, ProfileSettings())
 
     def cases(
         self, profile: Profile, accelerator: Accelerator, gpus: int | None = None
     ) -> Iterator[tuple[Case, Group]]:
-        """Every case of a profile on an accelerator, once each, with the group it comes from.
+        """Every case of a profile on an accelerator, without repetition, with the group that gives it.
 
-        gpus: how many there are, for the groups that are for those present only; None: as many as they like.
+        gpus: the number of GPUs, which limits the groups with `only_present`; None: there is no limit.
         """
         seen = set()
         for group in self.groups:
@@ -161,13 +158,13 @@ class Suite(toml.Spec):
                         yield case, group
 
     def group_cases(self, axes: dict[str, Values]) -> Iterator[Case]:
-        """The product of a group's axes, the last axis turning fastest. Raises ValueError for an unknown value."""
+        """The product of the axes; the last axis changes fastest. Raises ValueError for an unknown value."""
         for values in itertools.product(*axes.values()):
             yield self._vocabulary.case({SUITE: self.name, **dict(zip(axes, values, strict=True))})
 
 
 def read_suite(path: Path, words: Vocabulary) -> Suite:
-    """The suite of a file. Raises UserError naming file and key; every case is validated here, not when it runs."""
+    """The suite in a file. All its cases are checked now, not when they run. Raises UserError naming file and key."""
     suite = toml.load(path, Suite, words, name=path.stem)
     groups = []
     for number, group in enumerate(suite.groups):
@@ -192,7 +189,7 @@ def known_suites(suites: Path) -> dict[str, Path]:
 
 
 def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
-    """The named suites, or all. Raises UserError for a name that is not there."""
+    """The named suites; all suites without names. Raises UserError for an unknown name."""
     known = known_suites(suites)
     for name in names:
         if name not in known:
@@ -201,7 +198,7 @@ def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
 
 
 def profile_name(given: str) -> Profile:
-    """A profile's name as given by a user. Raises UserError for an unknown one."""
+    """The profile that a user named. Raises UserError for an unknown name."""
     if given not in PROFILES:
         raise unknown("profile", given, PROFILES)
     return given

@@ -1,4 +1,4 @@
-"""The readable name of a trial, `<case slug>.<environment>.r<repetition>.a<attempt>`, and what any such name may be."""
+"""The readable name of a trial, `<case slug>.<environment>.r<repetition>.a<attempt>`, and the rules for names."""
 
 import re
 from dataclasses import dataclass, replace
@@ -26,10 +26,10 @@ def is_name(text: str) -> bool:
 
 @dataclass(frozen=True, order=True)
 class TrialId:
-    """The name of a trial; its folder has it. Ids are ordered by slug, environment, repetition and attempt.
+    """The name of a trial, and of its folder. Ids are ordered by slug, environment, repetition and attempt.
 
-    `slug`: the case in words, with the first six digits of its id at the end. `repetition`: 1, 2, … of one case in one
-    environment. `attempt`: 1, 2, … of one repetition; 0 as long as the trial is only planned.
+    `slug`: the case in words; it ends with the first six digits of the case's id. `repetition`: counts the trials of a
+    case in an environment, from 1. `attempt`: counts the attempts at a repetition, from 1; 0 while it is only planned.
     """
 
     slug: str
@@ -43,9 +43,9 @@ class TrialId:
 
     @classmethod
     def parse(cls, text: str) -> "TrialId":
-        """The id that a text is. Raises ValueError where it is none.
+        """The id from its text. Raises ValueError where the text is no id.
 
-        Both slug and environment may have dots: where that leaves a choice, the slug is the shortest possible.
+        Both slug and environment may have dots. Where this makes several readings possible, the shortest slug counts.
         """
         match = _TRIAL.fullmatch(text) if is_name(text) else None
         if match is None:
@@ -54,12 +54,12 @@ class TrialId:
 
     @property
     def planned(self) -> "TrialId":
-        """The id as the plan has it: without an attempt."""
+        """The id in the plan: without an attempt."""
         return replace(self, attempt=0)
 
     @property
     def next_attempt(self) -> "TrialId":
-        """The id of the same trial, tried once more."""
+        """The id of the next attempt at the same trial."""
         return replace(self, attempt=self.attempt + 1)
 
     def repeated(self, repetition: int) -> "TrialId":
@@ -67,5 +67,5 @@ class TrialId:
         return replace(self, repetition=repetition, attempt=0)
 
     def is_of(self, case_id: str, environment: str) -> bool:
-        """Whether it names a trial of that case in that environment."""
+        """Whether the trial is of this case in this environment."""
         return f"{self.slug}.{self.environment}".endswith(f"{case_id[:6]}.{environment}")
