@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.plan.worth import Costs, choose, next_ones, with_more_time
+from tsuishi.plan.worth import Costs, choose, next_questions, with_more_time
 from tsuishi.specs.questions import Asked, MatrixCell
 
 
@@ -92,8 +92,8 @@ def test_the_same_question_elsewhere_is_worth_less_than_another() -> None:
 
 def test_next_questions_need_only_the_trials_that_are_not_done() -> None:
     one = comparison("one")
-    assert next_ones([one], costs(one), 30.0, {}) == ()
-    assert names(next_ones([one], costs(one), 30.0, {one.of[0]: 3, one.to[0]: 1})) == ["one"]
+    assert next_questions([one], costs(one), 30.0, {}) == ()
+    assert names(next_questions([one], costs(one), 30.0, {one.of[0]: 3, one.to[0]: 1})) == ["one"]
 
 
 def test_more_time_brings_the_next_questions_and_says_how_much_time() -> None:

@@ -1,1 +1,1 @@
-"""What would be done, before anything long starts."""
+"""Plans: the environments, questions and trials of a run, before anything long starts."""

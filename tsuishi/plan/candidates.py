@@ -1,7 +1,4 @@
-"""Candidates: every question that can be put to the environments at hand.
-
-A comparison needs two cells, an explanation or a claim all of its cells.
-"""
+"""Candidates: every question that can be asked about the environments at hand."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,7 +12,7 @@ from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import Asked, MatrixCell, Question
 from tsuishi.specs.source import Source
 
-# What a claim that this machine can judge is worth, beside the questions of suites (1 to 10); a case on its own.
+# The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
 _CLAIM_WORTH = 3.0
 _CASE_WORTH = 0.1
 
@@ -28,61 +25,73 @@ class Possible(NamedTuple):
     cases: Mapping[str, Case]
     refused: Mapping[str, str]
 
+    def cells(
+        self, suite: str | None, selections: Sequence[Selection] = ({},), also: Selection | None = None
+    ) -> tuple[MatrixCell, ...]:
+        """The cells of cases that can run, that one of `selections` selects, and that `also` selects.
+
+        suite: the cases of this suite only; None: the cases of all suites.
+        """
+        return tuple(
+            MatrixCell(case_id, self.environment.name)
+            for case_id, case in self.cases.items()
+            if suite in (None, case.suite) and case_id not in self.refused
+            for axes in [{**case.values, FRAMEWORK: self.environment.framework}]
+            if any(selected(axes, selection, also or {}) for selection in selections)
+        )
+
 
 def candidates(
-    asked_of: Mapping[str, Sequence[Question]], sources: Iterable[Source], possible: Sequence[Possible], gpus: int
+    suites: Mapping[str, Sequence[Question]], sources: Iterable[Source], possible: Sequence[Possible], gpus: int
 ) -> list[Asked]:
     """Every question that the environments at hand can answer, in a fixed order.
 
-    asked_of: the questions of each suite, by its name. A suite without any, and of which no claim asks anything, is
-    asked how long each of its cases takes.
+    suites: the questions of each suite, by its name. A suite that has no questions, and no case of a claim, is asked
+    how long each of its cases takes.
     """
-    found = [one for source in sources for one in _claims(source, possible, gpus)]
-    claimed = {cell for one in found for cell in one.cells}
-    for suite, questions in asked_of.items():
+    asked = [claim for source in sources for claim in _claims(source, possible, gpus)]
+    claimed = {cell for claim in asked for cell in claim.cells}
+    for suite, questions in suites.items():
         for question in questions:
-            found += _put(suite, question, possible)
-        if not questions and not claimed & {cell for one in possible for cell in _cells(one, suite, {})}:
-            found += _measurements(suite, possible)
-    return found
+            asked += _asked_of_suite(suite, question, possible)
+        if not questions and not any(claimed.intersection(here.cells(suite)) for here in possible):
+            asked += _measurements(suite, possible)
+    return asked
 
 
-def _put(suite: str, question: Question, possible: Sequence[Possible]) -> Iterator[Asked]:
-    """One question to every environment, or pair of environments, that can answer it."""
+def _asked_of_suite(suite: str, question: Question, possible: Sequence[Possible]) -> Iterator[Asked]:
+    """A question for every environment, or pair of environments, that can answer it."""
     answering = [
-        one
-        for one in possible
-        if question.accelerator in (None, one.accelerator)
-        and (not question.frameworks or one.environment.framework in question.frameworks)
+        here
+        for here in possible
+        if question.accelerator in (None, here.accelerator)
+        and (not question.frameworks or here.environment.framework in question.frameworks)
     ]
     if question.kind == "environments":
         yield from _across_environments(suite, question, answering)
         return
-    for one in answering:
-        cells = _cells(one, suite, *question.cases)
-        of = _cells(one, suite, *question.cases, also=question.of) if question.of is not None else cells
-        to = _cells(one, suite, *question.cases, also=question.to) if question.to is not None else ()
+    for here in answering:
+        of = here.cells(suite, question.cases, question.of)
+        to = here.cells(suite, question.cases, question.to) if question.to is not None else ()
         if of and (to or question.explains):
-            yield _asked(suite, question, (one.environment.name,), of, to)
+            yield _asked(suite, question, (here.environment.name,), of, to)
 
 
 def _across_environments(suite: str, question: Question, possible: Sequence[Possible]) -> Iterator[Asked]:
     """The oldest release of a framework against the newest, on the cases that both can run."""
     by_framework: dict[str, list[Possible]] = defaultdict(list)
-    for one in possible:
-        if one.environment.framework != ANY:
-            by_framework[one.environment.framework].append(one)
+    for here in possible:
+        if here.environment.framework != ANY:
+            by_framework[here.environment.framework].append(here)
     for releases in by_framework.values():
-        ordered = sorted(releases, key=lambda one: Version(one.environment.release))
+        ordered = sorted(releases, key=lambda here: Version(here.environment.release))
         old, new = ordered[0], ordered[-1]
         if old.environment.release == new.environment.release:
             continue
-        both = {cell.case_id for cell in _cells(old, suite, *question.cases)} & {
-            cell.case_id for cell in _cells(new, suite, *question.cases)
-        }
-        if both:
+        old_cases, new_cases = ({cell.case_id for cell in here.cells(suite, question.cases)} for here in (old, new))
+        if both := sorted(old_cases & new_cases):
             names = old.environment.name, new.environment.name
-            of, to = (tuple(MatrixCell(case_id, name) for case_id in sorted(both)) for name in names)
+            of, to = (tuple(MatrixCell(case_id, name) for case_id in both) for name in names)
             yield _asked(suite, question, names, of, to)
 
 
@@ -106,24 +115,11 @@ def _asked(
     )
 
 
-def _cells(one: Possible, suite: str, *selections: Selection, also: Selection | None = None) -> tuple[MatrixCell, ...]:
-    """The cells of an environment that one of the selections chooses, and that can run."""
-    return tuple(
-        MatrixCell(case_id, one.environment.name)
-        for case_id, case in one.cases.items()
-        if case.suite == suite
-        and case_id not in one.refused
-        and any(
-            selected({**case.values, FRAMEWORK: one.environment.framework}, each, also or {}) for each in selections
-        )
-    )
-
-
 def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
-    """How long a case takes in each environment: what can be asked of a suite that names no questions."""
+    """For each case of a suite the question how long it takes in each environment."""
     cells: dict[str, list[MatrixCell]] = defaultdict(list)
-    for one in possible:
-        for cell in _cells(one, suite, {}):
+    for here in possible:
+        for cell in here.cells(suite):
             cells[cell.case_id].append(cell)
     for case_id, of in cells.items():
         yield Asked(
@@ -138,43 +134,37 @@ def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
 
 
 def _claims(source: Source, possible: Sequence[Possible], gpus: int) -> Iterator[Asked]:
-    """The claims of a source that some environment here can judge, one at a time."""
+    """The claims of a source, each for every environment here that can judge it."""
     for claim in source.claims:
         frameworks = claim.named(FRAMEWORK)
         if claim.untestable or "accuracy" in claim.about or len(frameworks) > 1:
             continue
-        for one in possible:
-            on_gpu = one.accelerator == "cuda" and gpus > 0
-            if (frameworks and one.environment.framework not in frameworks) or ("gpu" in claim.about and not on_gpu):
+        for here in possible:
+            on_gpu = here.accelerator == "cuda" and gpus > 0
+            if (frameworks and here.environment.framework not in frameworks) or ("gpu" in claim.about and not on_gpu):
                 continue
-            cells = _claim_cells(claim, one)
+            cells = _claim_cells(claim, here)
             if cells:
                 yield Asked(
-                    id=f"{source.name}/{claim.id}/{one.environment.name}",
+                    id=f"{source.name}/{claim.id}/{here.environment.name}",
                     kind="claim",
                     title=claim.text,
                     worth=_CLAIM_WORTH,
-                    environments=(one.environment.name,),
+                    environments=(here.environment.name,),
                     of=cells,
                     source=source.name,
                     claim=claim.id,
                 )
 
 
-def _claim_cells(claim: Claim, one: Possible) -> tuple[MatrixCell, ...]:
-    """The cells that a claim's checks compare; none where a side of one of them has no case here."""
-    found: dict[MatrixCell, None] = {}
+def _claim_cells(claim: Claim, here: Possible) -> tuple[MatrixCell, ...]:
+    """The cells that a claim's checks compare; empty where a side of a check has no case in this environment."""
+    cells: dict[MatrixCell, None] = {}
     for check in claim.checks:
         for side in (check.of, check.to):
-            if side is None:
-                continue
-            chosen = [
-                MatrixCell(case_id, one.environment.name)
-                for case_id, case in one.cases.items()
-                if case_id not in one.refused
-                and selected({**case.values, FRAMEWORK: one.environment.framework}, check.case, side)
-            ]
-            if not chosen:
-                return ()
-            found |= dict.fromkeys(chosen)
-    return tuple(found)
+            if side is not None:
+                chosen = here.cells(None, [check.case], side)
+                if not chosen:
+                    return ()
+                cells |= dict.fromkeys(chosen)
+    return tuple(cells)

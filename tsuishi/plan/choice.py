@@ -1,4 +1,4 @@
-"""What a user asked for, and which environments can be used for it here."""
+"""The choice of a user, and the environments that this machine can use for it."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from tsuishi.specs.suite import Profile
 
 @dataclass(frozen=True)
 class Choice:
-    """What a user asked for, names as given; empty means the default."""
+    """The choice of a user. No names of environments or suites means the default ones."""
 
     environments: tuple[str, ...] = ()
     suites: tuple[str, ...] = ()
@@ -22,22 +22,23 @@ class Choice:
     timeout_s: float | None = None
     seed: int = 0
     accelerator: str = "auto"
-    # Use environments on GPUs newer than their code, after a numerical self-check.
+    # Whether environments are used on GPUs that are newer than their code, after a numerical self-check.
     force: bool = False
 
 
 @dataclass(frozen=True)
 class UsableEnvironments:
-    """The environments that can be made here, and why the others cannot."""
+    """The environments that can be made here. `left_out`: why other environments cannot, by name."""
 
     environments: tuple[Environment, ...]
     left_out: dict[str, str]
 
 
 def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
-    """The named environments, or every default one this machine can make and, if they are `to_run`, use as asked.
+    """The named environments; without names, the defaults that this machine can make.
 
-    Raises UserError where a named one cannot be: what was asked for by name is never left out silently.
+    `to_run`: this machine must also be able to run them as the user asked. Raises UserError where a named environment
+    cannot be used: it is never left out silently.
     """
     chosen, left_out = [], {}
     for environment in select_environments(checkout.images, choice.environments, computing(choice, nvml)):
@@ -57,7 +58,7 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
 
 
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
-    """Why an environment that can be made cannot be run on the GPUs here as asked; empty where it can."""
+    """Why an environment cannot run on the GPUs here as the user asked; empty where it can. It must be makeable."""
     refusal = gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
     if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
         return refusal
@@ -65,5 +66,5 @@ def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml
 
 
 def computing(choice: Choice, nvml: Nvml) -> Accelerator:
-    """What this machine is taken to compute on, where environments are not chosen by name."""
+    """The accelerator that decides which environments are the default ones on this machine."""
     return "cuda" if len(nvml) and choice.accelerator != "cpu" else "cpu"

@@ -1,4 +1,4 @@
-"""What a person reads of a plan: the main questions, what is left out, and what more time would bring."""
+"""The printed plan: the main questions, what is left out, and what more time would bring."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,12 +12,11 @@ from tsuishi.plan.trials import PlannedTrial, cell_of
 from tsuishi.plan.worth import Extension
 from tsuishi.specs.questions import Asked
 
-# What people are told of more time is told in whole minutes, rounded up.
 _MINUTE_S = 60
 
 
 def print_outline(screen: Screen, outlined: Outline, clock: Clock) -> None:
-    """The questions and the trials of a plan; where time is limited, also what does not fit."""
+    """Print the questions of a plan; then its trials, or, where time is limited, what does not fit."""
     print_questions(screen, outlined)
     if clock.within_s is None:
         print_trials(screen, outlined.trials)
@@ -31,7 +30,7 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock) -> None:
 
 
 def print_questions(screen: Screen, outlined: Outline) -> None:
-    """The main questions, each with the trials it gets."""
+    """Print the main questions, each with its environments, cases, trials and time."""
     if not outlined.asked:
         return
     counts = Counter(cell_of(trial) for trial in outlined.trials)
@@ -61,20 +60,20 @@ def more_text(more: Sequence[Extension], outlined: Outline) -> str:
 
 
 def brief(asked: Asked) -> str:
-    """A question in a few words: of a claim, its name; in which environments."""
+    """The title of a question (for a claim its name), with its environments."""
     name = f"claim {asked.claim} of {asked.source}" if asked.claim else asked.title["en"]
     return f"{name} ({', '.join(asked.environments)})"
 
 
 def too_short(outlined: Outline, clock: Clock, report_s: float) -> str:
-    """Why a run in this time cannot be, with the time that would do."""
+    """Why no question fits the time limit, with a limit that would do."""
     given = duration(clock.within_s or 0)
     if not outlined.others:
         return "nothing to ask: no question of the chosen suites can be answered in these environments"
     costs = outlined.costs
 
     def once_s(question: Asked) -> float:
-        """Seconds until each of its cells was measured once."""
+        """Seconds to build the environments of a question and to measure each of its cells once."""
         return costs.building_s(question.environments) + sum(costs.trial_s[cell] for cell in question.cells)
 
     shortest = min(outlined.others, key=once_s)
@@ -86,7 +85,7 @@ def too_short(outlined: Outline, clock: Clock, report_s: float) -> str:
 
 
 def fetching(size: int, history: History) -> str:
-    """What is to be fetched, and how long that takes at the speed seen here."""
+    """How much is to be fetched (`size` in bytes), and how long that takes at the speed of earlier downloads."""
     if not size:
         return "nothing to fetch"
     if not history.measured(DOWNLOAD):
@@ -106,7 +105,8 @@ def minutes(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """
+    """A number with its noun.
+
     >>> counted(1, "case"), counted(41, "case")
     ('1 case', '41 cases')
     """
@@ -114,7 +114,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:
-    """The trials of a plan, summed up per environment and suite."""
+    """Print the trials of a plan, summed up per environment and suite."""
     groups: dict[tuple[str, str, str], list[PlannedTrial]] = {}
     for trial in planned:
         groups.setdefault((trial.environment, trial.case.suite, trial.accelerator), []).append(trial)

@@ -1,4 +1,4 @@
-"""The outline of a run: its questions, environments and trials, and what is left out, before anything long starts."""
+"""The outline of a run: its questions, its environments, its trials, and what more time would bring."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,26 +7,17 @@ from dataclasses import dataclass
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
-from tsuishi.plan.worth import (
-    BETWEEN_S,
-    LOOKS,
-    MOST_MAIN,
-    Costs,
-    Extension,
-    QuestionChoice,
-    choose,
-    with_more_time,
-)
+from tsuishi.plan.worth import BETWEEN_S, LOOKS, MOST_MAIN, Costs, Extension, choose, with_more_time
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import Asked
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What would be measured. `trials`: those that are planned at once; a run with time left adds to them.
+    """What a run would measure. `trials` are planned at once; a run that has time left adds trials.
 
-    `asked`: the main questions; `others`: those that come after them, of which so many `further` ones should fit.
-    `costs` are expected seconds.
+    `asked`: the main questions. `others`: the questions after them; `further` is the number of these that should fit.
+    `costs`: expected seconds. `more`: what more time would bring.
     """
 
     matrix: Matrix
@@ -39,7 +30,7 @@ class Outline:
 
     @property
     def environments(self) -> tuple[str, ...]:
-        """The names of those that its trials need, in the matrix' order."""
+        """The names of the environments that its trials need, in the order of the matrix."""
         needed = {trial.environment for trial in self.trials}
         names = [possible.environment.name for possible in self.matrix.possible]
         return tuple(name for name in names if name in needed)
@@ -64,13 +55,13 @@ def outline(
     jobs: int,
     left_s: float,
 ) -> Outline:
-    """What to measure in the seconds that are left for building and measuring; all of it where they are infinite.
+    """What to measure in the seconds that are left for building and measuring; everything where they are infinite.
 
-    possible: every question that could be asked. build_s: of the environments that are not there. Those that the user
-    named are made in any case.
+    possible: every question that could be asked. build_s: expected seconds, by environment, of builds that are still to
+    be done. jobs: how many environments are built at once. Environments that the user named are built in any case.
     """
     costs = Costs({cell: trial.expected_s + BETWEEN_S for cell, trial in matrix.first.items()}, build_s, jobs)
-    # How long a case takes is a main question only where there is no other.
+    # The question how long a case takes is a main question only where there is no other question.
     main = [question for question in possible if question.kind != "measurement"] or possible
     if left_s == math.inf:
         asked = tuple(sorted(main, key=lambda question: (-question.worth, question.id))[:MOST_MAIN])
@@ -79,7 +70,9 @@ def outline(
     chosen = choose(main, costs, left_s, choice.environments)
     asked = _named(chosen.questions)
     rest = tuple(question for question in possible if question not in chosen.questions)
-    trials = tuple(_trials(matrix, chosen, choice.seed))
+    counts = chosen.counts()
+    first = {cell: trial for cell, trial in matrix.first.items() if cell in counts}
+    trials = tuple(plan.plan_trials(Matrix(first, counts, ()), choice.seed))
     fitting = (*asked, *chosen.further)
     spent = costs.building_s({*choice.environments, *(name for question in fitting for name in question.environments)})
     spare_s = left_s - spent - sum(costs.trial_s[plan.cell_of(trial)] for trial in trials)
@@ -94,21 +87,7 @@ def _named(asked: Sequence[Asked]) -> tuple[Asked, ...]:
     return tuple(question.model_copy(update={"main": True}) for question in asked)
 
 
-def _trials(matrix: Matrix, chosen: QuestionChoice, seed: int) -> list[PlannedTrial]:
-    """The trials of the chosen questions, as many as they are given time for."""
-    counts: dict[MatrixCell, int] = dict.fromkeys(
-        (cell for question in chosen.further for cell in question.cells), LOOKS[0]
-    )
-    for question in chosen.questions:
-        for cell in question.cells:
-            counts[cell] = max(
-                counts.get(cell, 0), chosen.trials if question.compares else min(chosen.trials, LOOKS[0])
-            )
-    first = {cell: trial for cell, trial in matrix.first.items() if cell in counts}
-    return plan.plan_trials(Matrix(first, counts, ()), seed)
-
-
 def environments_in(outlined: Outline, chosen: Sequence[Environment]) -> tuple[Environment, ...]:
-    """Of the environments that could be made, those that the outline needs."""
+    """The environments, of those in `chosen`, that the outline needs."""
     needed = {*outlined.environments}
     return tuple(environment for environment in chosen if environment.name in needed)

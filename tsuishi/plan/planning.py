@@ -1,4 +1,4 @@
-"""The plan of a call: the environments it needs, the questions it asks, what it leaves out, and how long it takes."""
+"""The plan of a command: the environments it needs, its questions, what it leaves out, and how long it takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,16 +23,16 @@ from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import select_suites
 
-# What a file system should have left when everything is in place.
+# A file system should have this many times the bytes that go to it.
 _FREE_DISK_MARGIN = 1.1
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a call would do.
+    """What a command would do.
 
-    environments: those it needs. expected_s: seconds of the whole, from the command to its end. questions: the ids of
-    its main questions. left_out: why environments are left out, by their names.
+    environments: those it needs. expected_s: seconds from the command to its end. questions: the ids of its main
+    questions. left_out: why environments are left out, by their names.
     """
 
     environments: tuple[Environment, ...]
@@ -42,14 +42,14 @@ class Plan:
 
 
 def plan_builds_only(session: Session) -> Plan:
-    """The plan of a call that builds and does not measure, printed. Raises UserError where nothing can be built."""
+    """Print the plan of a command that builds but does not measure. Raises UserError where nothing can be built."""
     chosen, builds = _chosen(session, to_run=False)
     print_builds(session.screen, builds, chosen.left_out)
     return Plan(chosen.environments, _print_expected(session, builds, 0.0), (), chosen.left_out)
 
 
 def plan_run(session: Session) -> Plan:
-    """The plan of a call that measures, printed. Raises UserError where the time is too short for any question."""
+    """Print the plan of a command that measures. Raises UserError where the time is too short for any question."""
     chosen, builds = _chosen(session, to_run=True)
     outlined = outline_run(session, chosen.environments)
     by_name = session.choice.environments
@@ -72,8 +72,8 @@ def outline_run(
 ) -> Outline:
     """What to measure in these environments in the time left.
 
-    ready: those that are there; without it, those that were built earlier. Raises UserError where the time is too
-    short for any question.
+    ready: the environments that are built, by name; None: those that an earlier command built. Raises UserError where
+    the time is too short for any question.
     """
     if ready is None:
         built = {environment.name: session.builder.find(environment) for environment in environments}
@@ -90,9 +90,9 @@ def outline_run(
 
 
 def measurable(session: Session, environments: Sequence[Environment], ready: Mapping[str, Ready]) -> Matrix:
-    """All that could be measured in these environments; those that are `ready` say what they cannot run.
+    """All that could be measured in these environments. The `ready` environments are asked which cases they cannot run.
 
-    Raises UserError where there is nothing.
+    Raises UserError where nothing can be measured.
     """
 
     def matrix(refused: Refused) -> Matrix:
@@ -106,7 +106,7 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
 
 
 def questions(session: Session, matrix: Matrix) -> list[Asked]:
-    """Every question that can be put to what a matrix holds."""
+    """Every question that the cells of a matrix can answer."""
     checkout = session.checkout
     by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}
     sources = read_sources(checkout.published, session.words)
@@ -114,7 +114,7 @@ def questions(session: Session, matrix: Matrix) -> list[Asked]:
 
 
 def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:
-    """The environments to be used, and what building them takes."""
+    """The environments to use, and their builds. Raises UserError for an unknown suite or environment."""
     select_suites(session.checkout.suites, session.choice.suites)  # a wrong name is an error before anything else
     chosen = choose(session.builder, session.checkout, session.choice, session.nvml, to_run)
     pinned = any(environment.pinned for environment in chosen.environments)
@@ -124,7 +124,7 @@ def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[Pl
 
 
 def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str, str]:
-    """Why cases cannot run in an environment that is there, by case id."""
+    """Why cases cannot run in an environment that is ready, by case id."""
     here = [trial for cell, trial in everything.first.items() if cell.environment == ready.environment.name]
     if not here:
         return {}
@@ -136,7 +136,7 @@ def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str
 
 
 def _data_line(session: Session) -> str:
-    """Which data training will read, and how to get the real ones."""
+    """The data that training will read, and how to get the real data."""
     if session.data:
         return f"data: {session.data.name}"
     size = units.megabytes(session.data_set.size_bytes if session.data_set else 0)
@@ -144,7 +144,7 @@ def _data_line(session: Session) -> str:
 
 
 def _print_expected(session: Session, builds: Sequence[PlannedBuild], then_s: float) -> float:
-    """Print what the builds and all that comes `then` take; the seconds of the whole.
+    """Print and return the expected seconds of the command. `then_s`: the expected seconds after the builds.
 
     Raises UserError where there is not enough disk.
     """
@@ -166,7 +166,7 @@ def _print_expected(session: Session, builds: Sequence[PlannedBuild], then_s: fl
 def _require_disk(session: Session, builds: Sequence[PlannedBuild], fetch: int, unpacked: int) -> None:
     """Raise UserError where downloads and builds do not fit, on one file system or on two."""
     cache = session.settings.cache
-    stores = [session.builder.engines.chosen_for(one.environment).store for one in builds if not one.built]
+    stores = [session.builder.engines.chosen_for(build.environment).store for build in builds if not build.built]
     storage = next((folder for store in stores if store and (folder := store.folder())), cache)
     advice = "choose fewer with --env or --jobs, or move the cache (tsuishi.cache)"
     disk.require([(cache, fetch), (storage, unpacked)], advice, _FREE_DISK_MARGIN)

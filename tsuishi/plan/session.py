@@ -1,4 +1,4 @@
-"""What one call of Invoke works with: settings, choice, screen, checkout and clock, and what is made of them."""
+"""The session of a command: its settings, choice, screen, checkout and clock, and what they give."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,25 +21,25 @@ from tsuishi.plan.choice import Choice
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
-# Seconds kept back beside the report's: for the tables of a run and the end of the command.
+# Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
 
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """What one call of Invoke works with. It never changes: a run that is resumed gets a session of its own.
+    """Everything that a command works with. It never changes: a run that is resumed gets a session of its own.
 
-    What needs the machine (engines, GPUs, data) is looked for when it is first asked for.
+    Engines, GPUs and data are looked for only when they are first needed.
     """
 
     settings: Settings
     choice: Choice
     screen: Screen
     checkout: Checkout = field(default_factory=Checkout)
-    # What training reads where it is at hand; None: made-up images, whatever is at hand.
+    # The data set that training reads if it is at hand; None: training always reads made-up images.
     data_set: DataSet | None = datasets.CIFAR10
     clock: Clock = field(default_factory=Clock)
-    # Whether a report follows, for which time is kept.
+    # Whether a report follows; time is kept for it.
     with_report: bool = True
 
     @property
@@ -49,24 +49,27 @@ class Session:
 
     @cached_property
     def builder(self) -> Builder:
-        """The engines of this machine, and what has been built with them."""
+        """Finds and makes environments with the engines of this machine."""
         return Builder(self.settings, self.checkout)
 
     @cached_property
     def data(self) -> DataFile | None:
-        """The data set at hand, verified once. Raises UserError where it is not what it should be."""
+        """The file of the data set, which is verified once; None where it is not at hand.
+
+        Raises UserError where the file is not that of the data set.
+        """
         if self.data_set is None:
             return None
         return datasets.at_hand(self.settings.data, self.settings.cache, self.data_set)
 
     @property
     def data_record(self) -> dict[str, str] | None:
-        """The data set at hand, as trial.json and run.json keep it."""
+        """The record of the data set for trial.json and run.json; None where it is not at hand."""
         return self.data.record if self.data else None
 
     @cached_property
     def nvml(self) -> Nvml:
-        """The GPUs that may be used. Raises UserError where the setting `gpus` asks for others than there are."""
+        """The GPUs that may be used. Raises UserError where the setting `gpus` asks for a GPU that is not here."""
         return Nvml(self.settings.gpus)
 
     @cached_property
@@ -76,32 +79,32 @@ class Session:
 
     @cached_property
     def history(self) -> History:
-        """What things took on this machine."""
+        """The durations of earlier work on this machine."""
         return History(self.settings.cache, self.machine)
 
     def learn(self, name: str, took_s: float) -> None:
-        """Remember how long something took. The history is read again: a resumed run, say, wrote to it meanwhile."""
+        """Remember a duration in seconds. The file is read again, because a resumed run may have written to it."""
         history = History(self.settings.cache, self.machine)
         history.learn(name, took_s)
         history.keep()
 
     @property
     def report_s(self) -> float:
-        """Seconds that the report will take; none where there is to be none."""
+        """Expected seconds of the report; 0 where no report follows."""
         return self.history.report_s if self.with_report else 0.0
 
     def left_for_trials_s(self) -> float:
-        """Seconds left for building and measuring: what is left but for the report's."""
+        """Seconds left for building and measuring, without the time of the report."""
         return self.clock.left_s - self.report_s - MARGIN_S
 
     def building(self) -> Building:
-        """Builds and fetches environments, as this session is set."""
+        """Builds and fetches environments with the settings of this session."""
         return Building(self.builder, self.screen, self.history)
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
-        """Every environment, ready to be entered. Raises UserError for those that cannot be made, after the others.
+        """Every environment, ready to be entered. Raises UserError for failures, after the others are built.
 
-        Where time is limited, what they are made of is fetched before, and that does not count.
+        Where time is limited, their packages are downloaded first; that time does not count.
         """
         building = self.building()
         if self.clock.within_s is not None and not self.settings.offline:

@@ -1,8 +1,9 @@
-"""What would be done, before anything long starts: environments, trials in order, downloads, disk, time."""
+"""The trials that a run can measure, and their order."""
 
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 from tsuishi.base import toml
@@ -22,7 +23,7 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    """One trial to come. Its id has no attempt yet, which is known only when it runs."""
+    """A trial to come. Its id has no attempt yet: that is known only when it runs."""
 
     id: TrialId
     case: Case
@@ -31,11 +32,11 @@ class PlannedTrial:
     settings: dict[str, Any]
     timeout_s: float
     expected_s: float
-    # What the suite guesses, on another machine.
+    # The guess of the specs, which was measured on another machine.
     guess_s: float = 0.0
-    # Why the environment cannot run it, where it said so when it was asked: then nothing is started.
+    # The answer of the environment why it cannot run this case: then nothing is started.
     unsupported: str = ""
-    # Why the environment would be refused on this machine's GPU, where --force uses it all the same.
+    # The reason against the environment on this machine's GPU, where --force uses it all the same.
     forced: str = ""
 
     @property
@@ -45,20 +46,20 @@ class PlannedTrial:
 
     @property
     def repetition(self) -> int:
-        """1, 2, … of its case in its environment."""
+        """The number of its repetition, from 1."""
         return self.id.repetition
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Everything that could be measured: of every cell its first trial, and how many the profile gives it."""
+    """Everything that could be measured: the first trial of every cell, and the number of its repetitions."""
 
     first: dict[MatrixCell, PlannedTrial]
     repetitions: dict[MatrixCell, int]
     possible: tuple[Possible, ...]
 
 
-# Why cases cannot run, by environment and case id, as the environments say.
+# The answers of environments why cases cannot run, by environment and case id.
 Refused = Mapping[str, Mapping[str, str]]
 
 
@@ -71,7 +72,11 @@ def matrix(
     data: Mapping[str, str] | None = None,
     refused: Refused | None = None,
 ) -> Matrix:
-    """Every case of the chosen suites and profile in every environment. `data`: the record of the data set at hand."""
+    """Every case of the chosen suites and profile in every environment.
+
+    `data`: the record of the data set at hand. `refused`: the cases that environments cannot run. Raises UserError for
+    an unknown suite.
+    """
     suites = select_suites(checkout.suites, choice.suites)
     first, repetitions, possible = {}, {}, []
     for environment in environments:
@@ -96,10 +101,10 @@ def matrix(
 
 
 def plan_trials(planned: Matrix, seed: int) -> list[PlannedTrial]:
-    """Every trial in the order it will be run: repetition by repetition, shuffled within by the seed.
+    """Every trial in the order of the run: repetition by repetition. The seed shuffles the trials of a repetition.
 
-    Interleaving over cases and environments keeps a drift of the machine from looking like a difference between them.
-    What an environment cannot run has a row once.
+    Because cases and environments alternate, a drift of the machine does not look like a difference between them.
+    A case that an environment cannot run has only its first trial.
     """
     order, trials = random.Random(seed), []  # noqa: S311
     for repetition in range(1, max(planned.repetitions.values(), default=0) + 1):
@@ -119,18 +124,18 @@ def repeated(trial: PlannedTrial, repetition: int) -> PlannedTrial:
 
 
 def cell_of(trial: PlannedTrial) -> MatrixCell:
-    """The cell a trial is of."""
+    """The cell of a trial."""
     return MatrixCell(trial.case.id, trial.environment)
 
 
 def history_name(trial: "PlannedTrial", data: Mapping[str, str] | None) -> str:
-    """What must be the same for an earlier trial's duration to say what a later trial takes."""
+    """The name under which the history keeps durations of equal trials."""
     how = toml.digest([trial.settings, data["sha256"] if data else None])
     return f"trial {trial.case.id} {trial.environment} {trial.accelerator} {how}"
 
 
 def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
-    """What a trial's guess has in common with others', the closest first."""
+    """The kinds of work in the history that a trial belongs to, the narrowest first."""
     return (
         f"trial {trial.environment} {trial.case.suite}",
         f"trial {trial.environment}",
@@ -139,18 +144,18 @@ def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
 
 
 def trial_slug(case: Case, words: Vocabulary) -> str:
-    """A readable, unique name for a case: what varies most, and the beginning of its id."""
-    said = [
+    """A readable, unique name of a case: values of some axes, and the beginning of its id."""
+    parts = [
         (axis.in_name.place, axis.in_name.text.format(value=value))
         for axis, value in ((words.axis(name), value) for name, value in case.items)
         if axis.in_name and axis.is_said(value, "name")
     ]
-    texts = [text for _, text in sorted(said, key=lambda one: one[0])]
+    texts = [text for _, text in sorted(parts, key=itemgetter(0))]
     return "-".join([case.suite, case.protocol, *texts, case.id[:6]])
 
 
 def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The GPUs a trial gets, of those present: as many as its case has devices, or all where there are fewer."""
+    """The GPUs for a trial: as many as its case has devices, or all that are present where these are fewer."""
     if trial.accelerator != "cuda":
         return ()
     return tuple(present[: trial.case.devices or 1])
@@ -159,7 +164,7 @@ def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
 def first_trials(
     suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None
 ) -> Iterable[PlannedTrial]:
-    """The first trial of every case of a suite; gpus: how many there are, None for as many as a case likes."""
+    """The first trial of every case of a suite. gpus: the number of GPUs; None: there is no limit."""
     profile = suite.profile(choice.profile)
     settings = profile.settings_for(accelerator).model_dump()
     for case, group in suite.cases(choice.profile, accelerator, gpus):

@@ -1,4 +1,4 @@
-"""Which questions a given time is spent on: by what their answers are worth per second. Pure functions."""
+"""Chooses the questions for a given time, by the worth of their answers per second. Pure functions."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,24 +6,24 @@ from typing import NamedTuple
 
 from tsuishi.specs.questions import Asked, MatrixCell
 
-# What passes between two trials, in seconds: writing the last one down, starting the next one's telemetry.
+# Seconds between two trials, for the record of the first and the start of telemetry for the second.
 BETWEEN_S = 0.3
-# Numbers of trials at which a comparison is looked at; the first is the fewest that anything rests on.
+# The numbers of trials of a cell after which a comparison is judged. A verdict needs at least the first number.
 LOOKS = (3, 6, 12, 24)
-# A plan should leave room for an open comparison to get here, or its questions are too many (docs/method.md).
+# A plan leaves time for so many trials of each comparison; for more questions it would not (docs/method.md).
 _WANTED = LOOKS[1]
-# How many questions a plan names as its main ones.
+# The most main questions of a plan, and the fewest for which it leaves time for _WANTED trials.
 MOST_MAIN = 6
 _FEWEST_MAIN = 3
-# The same question in a further environment is worth so much of what it was worth before.
+# The worth of a question is multiplied by this for each environment in which it is chosen already.
 _AGAIN = 0.5
-# What costs less is as good as free, and its worth alone counts.
+# Questions that cost less seconds count as this expensive, so that their worth decides.
 _LEAST_S = 1.0
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Expected seconds: of a trial of each cell, and of building each environment that is not there (else 0).
+    """Expected seconds: of a trial of each cell, and of the build of each environment (0 where it is built).
 
     `jobs`: how many environments are built at once.
     """
@@ -33,30 +33,38 @@ class Costs:
     jobs: int = 1
 
     def building_s(self, environments: Collection[str]) -> float:
-        """Of several environments, as many at once as may be."""
+        """Expected seconds to build these environments, `jobs` of them at once."""
         each = [self.build_s.get(name, 0.0) for name in environments]
         return max(max(each, default=0.0), sum(each) / self.jobs)
 
     def measuring_s(self, trials: Mapping[MatrixCell, int]) -> float:
-        """Of so many trials of each cell."""
+        """Expected seconds of these numbers of trials, by cell."""
         return sum(self.trial_s[cell] * count for cell, count in trials.items())
 
 
 class QuestionChoice(NamedTuple):
-    """The main questions that fit, how many trials a cell of each comparison is given, and what fits beside them."""
+    """The main questions that fit. `trials`: for a cell of a comparison. `further`: questions that fit beside them."""
 
     questions: tuple[Asked, ...]
     trials: int
     further: tuple[Asked, ...] = ()
 
+    def counts(self) -> dict[MatrixCell, int]:
+        """The number of trials by cell."""
+        counts = dict.fromkeys((cell for question in self.further for cell in question.cells), LOOKS[0])
+        for question in self.questions:
+            for cell in question.cells:
+                counts[cell] = max(counts.get(cell, 0), _target(question, self.trials))
+        return counts
+
 
 def choose(
     candidates: Sequence[Asked], costs: Costs, left_s: float, environments: Collection[str] = ()
 ) -> QuestionChoice:
-    """The main questions: those worth most per second, few enough that open ones reach six trials.
+    """The main questions: those with the most worth per second, so few that each comparison can have six trials.
 
-    Where fewer than three questions fit so, each gets three trials; where none does, one trial, on which no verdict
-    rests. `environments`: those that are made in any case. The same arguments give the same answer.
+    If less than three questions fit in this way, each has three trials. If none fits, each has one trial, which is not
+    enough for a verdict. `environments`: those that are built in any case. Equal arguments give equal results.
     """
     wanted, least = (
         QuestionChoice(_greedy(candidates, costs, left_s, trials, environments), trials)
@@ -72,28 +80,25 @@ def choose(
 def _beside(
     candidates: Sequence[Asked], costs: Costs, left_s: float, chosen: QuestionChoice, environments: Collection[str]
 ) -> tuple[Asked, ...]:
-    """What fits beside six main questions, with three trials a cell: its environments are worth building too."""
+    """The questions that fit beside six main questions, with three trials for a cell. Builds for them are worth it."""
     if len(chosen.questions) < MOST_MAIN:
         return ()
-    counted: dict[MatrixCell, int] = {}
-    for question in chosen.questions:
-        for cell in question.cells:
-            counted[cell] = max(counted.get(cell, 0), _target(question, chosen.trials))
+    counted = chosen.counts()
     made = {*environments, *(name for question in chosen.questions for name in question.environments)}
     spent_s = costs.measuring_s(counted)
     rest = [question for question in candidates if question not in chosen.questions]
     return _greedy(rest, costs, left_s - spent_s, LOOKS[0], made, counted, most=len(rest))
 
 
-def next_ones(
+def next_questions(
     candidates: Sequence[Asked], costs: Costs, left_s: float, done: Mapping[MatrixCell, int]
 ) -> tuple[Asked, ...]:
-    """Further questions, where those before them are answered: with three trials a cell, of which some are `done`."""
+    """The next questions when all others are answered, with three trials for a cell. `done`: trials so far, by cell."""
     return _greedy(candidates, costs, left_s, LOOKS[0], (), done)
 
 
 class Extension(NamedTuple):
-    """What becomes possible with so many seconds more: the ids of questions."""
+    """The ids of the questions for which so many more seconds are enough."""
 
     seconds: float
     questions: tuple[str, ...]
@@ -102,9 +107,9 @@ class Extension(NamedTuple):
 def with_more_time(
     candidates: Sequence[Asked], costs: Costs, spare_s: float, done: Mapping[MatrixCell, int], most: int = 3
 ) -> list[Extension]:
-    """What the next minutes would bring: the next questions by worth per second, each step with the time it takes.
+    """The next questions by worth per second, each with the seconds of it and of those before it; at most `most`.
 
-    `spare_s`: what is left of the time as it is. Open questions among the candidates get the trials to their next look.
+    `spare_s`: the seconds that are left without more time. A candidate that has trials gets those to its next look.
     """
     extensions: list[Extension] = []
     counted, environments, needed = dict(done), set[str](), -spare_s
@@ -131,9 +136,10 @@ def _greedy(
     done: Mapping[MatrixCell, int] | None = None,
     most: int = MOST_MAIN,
 ) -> tuple[Asked, ...]:
-    """One question after the other, the one worth most per second of what it adds, while it fits.
+    """Chooses question after question, always that with the most worth per added second, while they fit `left_s`.
 
-    A question that shares cells or environments with those chosen adds less.
+    A question that shares cells or environments with the chosen questions adds fewer seconds. `trials`: for a cell of a
+    comparison. `environments`: those that are built in any case. `done`: trials so far, by cell.
     """
     chosen: list[Asked] = []
     made, counted = set(environments), dict(done or {})
@@ -158,12 +164,12 @@ def _greedy(
 
 
 def _worth(question: Asked, chosen: Sequence[Asked]) -> float:
-    """What an answer is worth beside those that are chosen already."""
+    """The worth of a question beside the chosen questions."""
     return question.worth * _AGAIN ** sum(other.stem == question.stem for other in chosen)
 
 
 def _target(question: Asked, trials: int) -> int:
-    """How many trials a cell of a question gets: only comparisons stay open after the first look."""
+    """The number of trials for a cell of a question. Only comparisons stay open after the first look."""
     return trials if question.compares else min(trials, LOOKS[0])
 
 
@@ -177,6 +183,6 @@ def _missing(question: Asked, done: Mapping[MatrixCell, int], target: int) -> di
 
 
 def _price(question: Asked, costs: Costs, trials: Mapping[MatrixCell, int], made: Collection[str]) -> float:
-    """Seconds that a question adds to what is chosen already."""
+    """Seconds that a question adds: `trials` by cell, and builds beside the environments in `made`."""
     building_s = costs.building_s({*made, *question.environments}) - costs.building_s(made)
     return building_s + costs.measuring_s(trials)

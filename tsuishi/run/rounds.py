@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
-from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_ones
+from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_questions
 from tsuishi.run.tally import CellTally, Tally
 from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
@@ -154,7 +154,7 @@ class Rounds:
 
     def _further(self) -> list[Asked]:
         """The questions that come next, once those before them are answered, and for which there is time."""
-        chosen = next_ones(self._others, self.costs(), self._left_s() / _MARGIN, self.tally.counts())
+        chosen = next_questions(self._others, self.costs(), self._left_s() / _MARGIN, self.tally.counts())
         self._others = [question for question in self._others if question not in chosen]
         return [question for question in chosen if not self.tally.is_dead(question)]
 
