@@ -1,1 +1,1 @@
-"""An environment from its spec to "ready": built, probed, and held to its promises."""
+"""Environments from the spec to "ready": built, asked for their versions, and compared with their promises."""

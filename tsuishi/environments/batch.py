@@ -1,4 +1,4 @@
-"""Several environments built, or fetched, at once, with a table of the results."""
+"""Builds or fetches several environments at once, and prints a table of the results."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _LEAST_DOWNLOAD_BYTES = 5_000_000
 
 @dataclass(frozen=True)
 class Fetched:
-    """What the cache holds of one environment, in bytes."""
+    """What the cache holds of an environment: the number of files, their bytes, and the bytes of the base image."""
 
     files: int
     file_bytes: int
@@ -29,7 +29,7 @@ class Fetched:
 
 
 class Building:
-    """Builds and fetches several environments with one builder, and prints progress and results."""
+    """Builds and fetches environments with a builder, and prints progress and results."""
 
     def __init__(self, builder: Builder, screen: Screen, history: History) -> None:
         self._builder = builder
@@ -49,7 +49,9 @@ class Building:
             to_build = [environment for environment in environments if earlier[environment.name] is None]
             if self._settings.offline:
                 self._refuse_missing(to_build)
-            new = {one.name for one in to_build if self._builder.engines.chosen_for(one).find(one) is None}
+            # Environments that another cache or an import left built are only entered: their durations do not count.
+            chosen_for = self._builder.engines.chosen_for
+            new = {environment.name for environment in to_build if chosen_for(environment).find(environment) is None}
             try:
                 begun = time.monotonic()
                 results = do_each(self._screen, "building", to_build, self._build, self._at_once)
@@ -62,8 +64,12 @@ class Building:
         return {name: ready for name in earlier if (ready := earlier[name] or made[name])}
 
     def download(self, environments: Sequence[Environment]) -> None:
-        """Put the packages that building these environments takes into the cache. Raises UserError as `build` does."""
-        wanted = [one for one in environments if one.pinned and self._builder.find(one) is None]
+        """Put the packages of these environments into the cache, except of those that are built.
+
+        Raises UserError as `build` does.
+        """
+        pinned = [environment for environment in environments if environment.pinned]
+        wanted = [environment for environment in pinned if self._builder.find(environment) is None]
         results = do_each(self._screen, "fetching", wanted, self._packages, self._at_once)
         raise_failures(self._screen, results, "fetched")
         size = sum(result.downloaded for result in results)
@@ -74,7 +80,7 @@ class Building:
             self._history.keep()
 
     def fetch(self, environments: Sequence[Environment]) -> None:
-        """Put all that these environments are built from into the cache. Raises UserError as `build` does."""
+        """Put packages and base images of these environments into the cache. Raises UserError as `build` does."""
         results = do_each(self._screen, "fetching", environments, self._fetch, self._at_once)
         self._print_fetched(results)
         raise_failures(self._screen, results, "fetched")
@@ -103,9 +109,9 @@ class Building:
         return Fetched(len(files), sum(file.stat().st_size for file in files), base_bytes)
 
     def _refuse_missing(self, environments: Sequence[Environment]) -> None:
-        lacking = {one.name: missing for one in environments if (missing := self._builder.missing(one))}
-        if lacking:
-            listed = "; of ".join(f"{name}: {', '.join(missing)}" for name, missing in lacking.items())
+        missing = {environment.name: self._builder.missing(environment) for environment in environments}
+        if lacking := {name: files for name, files in missing.items() if files}:
+            listed = "; of ".join(f"{name}: {', '.join(files)}" for name, files in lacking.items())
             raise UserError(
                 f"offline, and not in the cache are, of {listed}: fill it with "
                 f"`invoke fetch --env {','.join(lacking)}` where there is a network, and carry "
@@ -113,15 +119,11 @@ class Building:
             )
 
     def _learn(self, results: Iterable[JobResult[Ready]]) -> None:
-        """Remember how long builds took. Not for environments that were only entered: another cache, or an import, had
-        left them built.
-        """
+        """Remember how long builds took."""
         for result in results:
             if result.made:
-                engine, expect = result.made.built.engine, result.made.environment.expect
-                self._history.learn(
-                    build_name(result.name, engine), result.took_s, expect.build_s, (f"build {engine}",)
-                )
+                engine, guess_s = result.made.built.engine, result.made.environment.expect.build_s
+                self._history.learn(build_name(result.name, engine), result.took_s, guess_s, (f"build {engine}",))
                 self._history.keep()
 
     def _print_built(self, results: Sequence[JobResult[Ready]], took_s: float) -> None:
@@ -159,12 +161,12 @@ class Building:
             self._screen.table("In the cache", headers, rows)
 
     def _tidy(self, environments: Sequence[Environment]) -> None:
-        with suppress(UserError, EngineLost):  # the builds' own failures say as much
+        with suppress(UserError, EngineLost):  # the failures of the builds say the same
             for engine in {self._builder.engines.chosen_for(environment) for environment in environments}:
                 if engine.maker:
                     engine.maker.tidy()
 
 
 def _image_bytes(ready: Ready) -> int:
-    """The size of an image; 0 for an environment that is none."""
+    """The size of an image; 0 for an environment that is no image."""
     return (ready.record.image.size_bytes if ready.record.image else None) or 0

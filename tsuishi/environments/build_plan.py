@@ -1,4 +1,4 @@
-"""What is to be built before anything is measured: downloads, disk, time."""
+"""The builds before a measurement: their downloads, disk space and time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,21 +12,21 @@ from tsuishi.specs.environment import Environment
 
 @dataclass(frozen=True)
 class PlannedBuild:
-    """What is to be done for one environment; nothing where it is built."""
+    """The build of an environment. `downloads`: how many files are not in the cache. All is 0 where it is built."""
 
     environment: Environment
     engine: str
     built: bool
     downloads: int = 0
     download_bytes: int = 0
-    # Its size once it is built, and the most disk space that its build takes, this included.
+    # The size of the built environment, and the most disk space of its build, which includes that size.
     size_bytes: int = 0
     disk_bytes: int = 0
     expected_s: float = 0.0
 
 
 def plan_builds(builder: Builder, environments: Sequence[Environment], history: History) -> list[PlannedBuild]:
-    """What building each environment takes from where things stand now."""
+    """The builds of these environments, with what the cache and the engines have now."""
     return [_planned(builder, environment, history) for environment in environments]
 
 
@@ -34,8 +34,8 @@ def _planned(builder: Builder, environment: Environment, history: History) -> Pl
     engine = builder.engines.chosen_for(environment)
     if not environment.pinned or builder.find(environment) is not None:
         return PlannedBuild(environment, engine.name, built=True)
-    artefacts = [(one.size_bytes or 0, builder.cache.find(one.sha256, environment.python)) for one in environment.pins]
-    artefacts += [(one.size_bytes or 0, builder.cache.find([one.sha256])) for one in environment.debs]
+    artefacts = [(pin.size_bytes or 0, builder.cache.find(pin.sha256, environment.python)) for pin in environment.pins]
+    artefacts += [(deb.size_bytes or 0, builder.cache.find([deb.sha256])) for deb in environment.debs]
     missing = [size for size, file in artefacts if file is None]
     packed = sum(size for size, _ in artefacts)
     size = int(packed * environment.expect.unpacked)
@@ -57,18 +57,18 @@ def build_name(environment: str, engine: str) -> str:
 
 
 def build_s(history: History, environment: Environment, engine: str) -> float:
-    """Seconds that building an environment will take, once its artefacts are downloaded."""
+    """Expected seconds of a build, without its downloads."""
     return history.expected_s(build_name(environment.name, engine), environment.expect.build_s, (f"build {engine}",))
 
 
 def disk_needed(planned: Sequence[PlannedBuild], jobs: int) -> int:
-    """Bytes beside the downloads: the built environments, and what the `jobs` largest builds take while they go on."""
+    """Bytes beside the downloads: those of the built environments, and the other bytes of the `jobs` largest builds."""
     meanwhile = sorted((build.disk_bytes - build.size_bytes for build in planned), reverse=True)
     return sum(build.size_bytes for build in planned) + sum(meanwhile[:jobs])
 
 
 def print_builds(screen: Screen, planned: Sequence[PlannedBuild], left_out: dict[str, str]) -> None:
-    """The environments of a plan: what is there, what is to be fetched and built, what is left out and why."""
+    """Print the environments of a plan with their downloads and builds, and why others are left out."""
     rows = [
         (
             build.environment.name,

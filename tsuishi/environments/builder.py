@@ -1,4 +1,4 @@
-"""Making environments ready: found or built, entered, and compared with what they promise."""
+"""Makes environments ready: builds them if necessary, enters them, and compares their versions with the promises."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -43,7 +43,7 @@ class Builder:
         return Engines(self.settings, self.checkout)
 
     def fetcher(self, say: Say, progress: Progress = lambda size: None) -> Fetcher:
-        """Fetches artefacts from the configured places."""
+        """A fetcher of artefacts from the configured places."""
         return Fetcher(
             self.cache,
             self._sources(),
@@ -55,7 +55,7 @@ class Builder:
         )
 
     def locker(self, say: Say) -> "Locker":
-        """Makes locks from the configured places. Raises UserError offline, where there are none."""
+        """A maker of locks from the configured places. Raises UserError with the setting `offline`."""
         from tsuishi.locking.resolve import Locker
 
         given = self.settings
@@ -65,7 +65,7 @@ class Builder:
         return Locker(self._sources(), self.cache, network, given.mirrors, self.engines.docker, say)
 
     def find(self, environment: Environment) -> Ready | None:
-        """The environment that was built and verified earlier; never the host's interpreter, which may have changed."""
+        """The environment that was built and verified earlier; None for the host's interpreter, which may change."""
         engine = self.engines.chosen_for(environment)
         built = engine.find(environment)
         if built is None or not environment.pinned:
@@ -76,7 +76,7 @@ class Builder:
         return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
 
     def missing(self, environment: Environment) -> list[str]:
-        """The artefacts that a build without network needs and that are not here, in words."""
+        """The artefacts that a build needs and that the cache lacks, in words."""
         engine = self.engines.chosen_for(environment)
         if not environment.pinned or engine.find(environment) is not None:
             return []
@@ -84,9 +84,9 @@ class Builder:
         return [*self.fetcher(lambda line: None).missing(environment), *base]
 
     def ensure(self, environment: Environment, fetcher: Fetcher, say: Say) -> Ready:
-        """The environment, built if need be, entered, and compared with its promises.
+        """The environment, ready to be entered; it is built if necessary, and compared with its promises.
 
-        Raises BuildError where it cannot be made, or does not report what it promises.
+        Raises BuildError where it cannot be made, or reports other versions than its promises.
         """
         ready = self.find(environment)
         if ready is not None:
@@ -114,7 +114,7 @@ class Builder:
             "framework": framework_of(built.environment),
             # Only the interpreter itself knows whether it can use a GPU.
             "accelerator": "cpu" if built.environment.pinned else "cuda",
-            # All system packages of an image are part of the environment; those of a machine are its user's business.
+            # System packages of an image are part of the environment; those of a machine are not recorded.
             "settings": {"container": bool(built.details.get("image"))},
         }
         transcript, failure = ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S)
@@ -123,7 +123,7 @@ class Builder:
         return SelfReport.model_validate(transcript.facts().content())
 
     def _sources(self) -> Sources:
-        """The package indexes and folders that are configured for tsuishi, else those of pip's configuration."""
+        """The package indexes and folders in tsuishi's settings; without any, those of pip's configuration."""
         given = self.settings
         return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
 

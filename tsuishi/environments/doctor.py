@@ -1,4 +1,4 @@
-"""What this machine has for a run, and the remedy for what is missing: `invoke doctor`."""
+"""Checks what this machine has for a run, and gives a remedy for what is missing: `invoke doctor`."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -17,12 +17,12 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.machine.interpreters import find_python, full_version
 from tsuishi.specs.environment import Environment, open_refusal, read_environments
 
-# Below this, building all default environments is likely to fail.
+# With less free space, the builds of all default environments probably fail.
 _COMFORTABLE_DISK_BYTES = 15e9
 
 
 class MachineCheck(NamedTuple):
-    """The state of something a run may need; where it is not as it should be, the remedy."""
+    """The state of something that a run may need, and the remedy where this is missing."""
 
     subject: str
     state: str
@@ -30,7 +30,7 @@ class MachineCheck(NamedTuple):
 
 
 def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
-    """One line for each thing a run may need, and for each environment where it would compute."""
+    """Print a line for each thing that a run may need, and for each environment whether it would compute on GPUs."""
     images = builder.checkout.images
     environments = read_environments(images)
     for check in (*_tools(builder, nvml, environments), *_gpus(nvml), _disk(builder.settings.cache)):
@@ -42,8 +42,8 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
         on_cpu = why_on_cpu(environment, nvml)
         where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
         state = "open" if unknown else "refused" if refused else "ok"
-        said = "; ".join(filter(None, (unknown, refused))) or where
-        screen.say(f"{state:7} environment {environment.name}: {said}")
+        reasons = "; ".join(filter(None, (unknown, refused)))
+        screen.say(f"{state:7} environment {environment.name}: {reasons or where}")
 
 
 def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
@@ -79,11 +79,11 @@ def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
     yield MachineCheck("NVIDIA driver", str(nvml.driver()))
     for gpu in gpus:
         yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
-    for said in shared_with(nvml):
-        yield MachineCheck("GPU", said)
+    for use in shared_with(nvml):
+        yield MachineCheck("GPU", use)
     for device in nvml.gpus:
-        if used := used_by_others(nvml, device):
-            yield MachineCheck(f"GPU {device.index}", used, "free it, or choose others with --gpus")
+        if users := used_by_others(nvml, device):
+            yield MachineCheck(f"GPU {device.index}", users, "free it, or choose others with --gpus")
 
 
 def _disk(cache: Path) -> MachineCheck:

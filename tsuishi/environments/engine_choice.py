@@ -31,7 +31,8 @@ class Engines:
         )
         self.venv = VenvEngine(settings.cache, settings.pythons)
         self.host = HostEngine(settings.host_python)
-        self._by_name: dict[str, Engine] = {one.name: one for one in (self.docker, self.venv, self.host)}
+        engines: tuple[Engine, ...] = self.docker, self.venv, self.host
+        self._by_name = {engine.name: engine for engine in engines}
 
     def __iter__(self) -> Iterator[Engine]:
         return iter(self._by_name.values())
@@ -40,7 +41,7 @@ class Engines:
         return self._by_name[name]
 
     def chosen_for(self, environment: Environment) -> Engine:
-        """The engine that the user asked for, else the best one. Raises UserError where the asked one is unusable."""
+        """The engine that the user asked for, else the best engine. Raises UserError where the former is unusable."""
         if self._asked != _AUTO:
             asked = self[self._asked]
             availability = asked.availability()
@@ -58,7 +59,7 @@ class Engines:
         return open_refusal(environment) or self.chosen_for(environment).refusal(environment)
 
     def why_no_containers(self) -> str:
-        """Why no container engine is chosen, where the user asked for no engine by name; empty where one is chosen."""
+        """Why no container engine is chosen, although the user named no engine; empty where it is chosen."""
         if self._asked != _AUTO or self._containers:
             return ""
         docker = self.docker.availability()

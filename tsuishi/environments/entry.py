@@ -1,4 +1,4 @@
-"""Entering an environment: the workloads' one program, run.py, started in it with its argument."""
+"""Enters an environment: starts run.py, the program of all workloads, in it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import ANY, Environment
 
 WORKLOADS_INSIDE = "/workloads"
-ENTRY = "run.py"  # of all workloads; its argument names the experiment
+ENTRY = "run.py"  # its argument names the experiment
 
 
 @dataclass(frozen=True)
 class Ready:
-    """An environment that was entered and reported what it promises; `record` is its environment record."""
+    """An environment that was entered and has the promised versions. `record` is its environment record."""
 
     environment: Environment
     starter: Starter
@@ -40,10 +40,10 @@ def start_workload(
     pids: int = ResourceLimits.pids,
     mounts: Mapping[Path, str] | None = None,
 ) -> Process:
-    """Start run.py of the folder `workloads` with this argument; for the rest see `Launch` and `ResourceLimits`.
+    """Start run.py of the folder `workloads` with this argument; see `Launch` and `ResourceLimits` for the others.
 
-    `mounts`: what it may read beside the workloads. Raises OSError or UserError where it cannot be started, EngineLost
-    where the engine does not answer.
+    `mounts`: files and folders that it may read beside the workloads. Raises OSError or UserError where it cannot be
+    started, EngineLost where the engine does not answer.
     """
     script = f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}"
     return starter.start(
@@ -59,5 +59,5 @@ def start_workload(
 
 
 def framework_of(environment: Environment) -> str | None:
-    """The framework that a workload imports; None where the workload looks for one itself."""
+    """The framework that a workload imports; None where the workload itself looks for a framework."""
     return None if environment.framework == ANY else environment.framework

@@ -1,6 +1,6 @@
-"""Environments that travel: exported as one file where they were built, imported where there is no network.
+"""Exports built environments, each as an archive, and imports archives on machines without a network.
 
-The image keeps its id on the way (artifacts/image_archive.py), and so stays the same environment to runs and reports.
+The image keeps its id (artifacts/image_archive.py), so that runs and reports see the same environment.
 """
 
 import json
@@ -31,7 +31,7 @@ from tsuishi.specs.environment import Environment, known_environments, read_envi
 SUFFIX = ".oci.tar"
 _FOLDER = "exports"
 _RECORD = "environment.json"
-# Where a disk is too small.
+# The end of the message where a disk is too small.
 _ADVICE = "or choose another disk"
 _LICENCES = "docs/redistribution.md"
 
@@ -39,7 +39,7 @@ Build = Callable[[Sequence[Environment]], object]
 
 
 class _Recorded(Received):
-    """The image of a record."""
+    """The image in a record."""
 
     layers: list[Digest]
     labels: dict[Text, Text]
@@ -55,9 +55,9 @@ class _Record(Received):
 
 
 def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | str = "") -> list[Path]:
-    """Write an archive of each of these environments, with its checksum beside it, to a folder or to exports/.
+    """Write an archive of each of these environments, with its checksum beside it, to the folder `to` or to exports/.
 
-    Raises UserError, and writes nothing, where one is not built or is no image.
+    Raises UserError, and writes nothing, where an environment is not built or is no image.
     """
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
@@ -66,13 +66,13 @@ def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | 
     ready = [_ready(builder, environment) for environment in environments]
     folder = Path(to).expanduser() if to else builder.checkout.from_here(_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
-    return [_export_one(builder.checkout, screen, engine, one, folder) for one in ready]
+    return [_export(builder.checkout, screen, engine, environment, folder) for environment in ready]
 
 
 def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str], build: Build) -> None:
-    """Load the images of archives. `build` then enters those that this checkout asks for.
+    """Load the images of archives. Then `build` enters the environments that this checkout has too.
 
-    Raises UserError for an archive that is not what it says.
+    Raises UserError for an archive whose content does not agree with its record.
     """
     if not files:
         raise UserError("say which archives to import: --archive FILE,FILE")
@@ -82,7 +82,7 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
     engine = _engine(builder, "import")
     for path in paths:
-        if environment := _import_one(builder.checkout, screen, engine, path):
+        if environment := _import(builder.checkout, screen, engine, path):
             build([environment])
 
 
@@ -106,11 +106,11 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
     return ready
 
 
-def _export_one(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
     name, built, image = ready.environment.name, ready.built, ready.built.details["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
-    # The layers, compressed to half or less, are there twice while they are put together; the engine makes a copy, too.
+    # For a time there are two copies of the layers, compressed to half or less; the engine makes a copy, too.
     disk.require([(folder, size), (engine.store.folder(), size)], _ADVICE)
     with screen.moving(f"exporting {name}", size) as progress:
         notes = partial(_notes, checkout, ready)
@@ -125,9 +125,9 @@ def _export_one(checkout: Checkout, screen: Screen, engine: DockerEngine, ready:
 
 
 def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
-    """The files that travel with an image, by their place in a checkout: its record, and the files that asked for it.
+    """The files that travel with an image, by their place in a checkout: its record, its spec, locks and template.
 
-    The record holds the id that most engines give the image, also where this engine gives it another.
+    The record holds `image_id`, the id that most engines give to the image; this engine may give another id.
     """
     record = json.dumps({**ready.record.content(), "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
     files = _files(checkout, ready.environment.name)
@@ -135,14 +135,14 @@ def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
 
 
 def _files(checkout: Checkout, name: str) -> dict[str, Path]:
-    """The files that ask for an environment, whether they exist or not, by their place in a checkout."""
+    """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
     spec = checkout.images / f"{name}.toml"
     files = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
     return {file.relative_to(checkout.root).as_posix(): file for file in files}
 
 
-def _import_one(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
-    """Load the image of an archive; the environment, if this checkout asks for exactly that."""
+def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
+    """Load the image of an archive. Returns the environment if this checkout has exactly the same."""
     image = intake.read_archive(path)
     record = _record(checkout, path, image)
     packed = path.stat().st_size
@@ -152,7 +152,8 @@ def _import_one(checkout: Checkout, screen: Screen, engine: DockerEngine, path: 
     screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
-    asked = _asked_for_here(checkout, record.name)
+    spec = known_environments(checkout.images).get(record.name)
+    asked = read_environment(spec) if spec else None
     if asked is None or asked.spec_id(checkout.dockerfile.read_text(encoding="utf-8")) != record.spec_id:
         screen.say(f"{record.name}: {_how_to_use(checkout, path, image)}")
         return None
@@ -160,9 +161,9 @@ def _import_one(checkout: Checkout, screen: Screen, engine: DockerEngine, path: 
 
 
 def _record(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> _Record:
-    """The record in an archive. Raises UserError where it, or a file beside it, belongs to another image.
+    """The record in an archive. Raises UserError where the record, or a file beside it, belongs to another image.
 
-    The record is only compared, not kept: after the import, the engine and the image are asked again.
+    The record is only compared. After the import, engine and image are asked again.
     """
     record = intake.parsed(path, _RECORD, image.notes.get(_RECORD, b""), _Record)
     says, is_ = f"tsuishi/{record.name}:{record.spec_id}", image.labels.get(f"{OURS}spec-id")
@@ -171,33 +172,28 @@ def _record(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> _Rec
             f"{path}: its record is of {says}, and its image is {image.tag}, made for spec id {is_ or 'none'}: "
             f"{intake.ALTERED}"
         )
-    for what, expected, found in (
+    for difference, expected, actual in (
         ("another id", record.realised_id, image.id),
         ("other layers", record.image.layers, image.diff_ids),
         ("other labels", record.image.labels, image.labels),
     ):
-        if expected != found:
-            raise UserError(f"{path}: its image has {what} than its record says: {intake.ALTERED}")
+        if expected != actual:
+            raise UserError(f"{path}: its image has {difference} than its record says: {intake.ALTERED}")
     for name in image.notes.keys() - {_RECORD, *_files(checkout, record.name)}:
         raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
     return record
 
 
 def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    """The same pieces; each is counted as progress."""
+    """The same pieces; `progress` is called with the size of each."""
     for piece in pieces:
         threads.check()
         progress(len(piece))
         yield piece
 
 
-def _asked_for_here(checkout: Checkout, name: str) -> Environment | None:
-    spec = known_environments(checkout.images).get(name)
-    return read_environment(spec) if spec else None
-
-
 def _how_to_use(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> str:
-    """The advice where this checkout asks for something else than the imported environment."""
+    """The advice where this checkout has another environment of the same name than the archive."""
     brought = {name: text for name, text in image.notes.items() if name != _RECORD}
     here = {name: checkout.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]

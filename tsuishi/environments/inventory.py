@@ -1,4 +1,4 @@
-"""The environments of this machine: a row of `invoke list`, all of `invoke images` and `invoke clean --images`."""
+"""The environments of this machine: the rows of `invoke list`, and the work of `invoke images` and `clean --images`."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,9 +19,9 @@ _SHORT = 12
 
 
 def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
-    """A row for every pinned environment and engine that has it, and for what is left of earlier specs.
+    """Print a row for every pinned environment and each engine that has it, and rows for builds of earlier specs.
 
-    `verify`: all of their files are read. Raises UserError where one is not as it was built.
+    `verify`: all their files are read. Raises UserError where an environment has changed since its build.
     """
     storing = _storing(builder, screen, "listed")
     all_kept = [kept for _, store in storing for kept in store.kept()]
@@ -39,7 +39,7 @@ def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
 
 
 def remove(builder: Builder, screen: Screen) -> None:
-    """Remove all of them, and say each. Environments in use stay, and everything that tsuishi did not make."""
+    """Remove all built environments, with a line for each. Environments in use stay, and images of others too."""
     cache, machine = builder.settings.cache, exclusion.machine(builder.settings.exclusive_on)
     with machine, exclusion.file(cache / "building.lock", "building environments"):
         storing = _storing(builder, screen, "removed")
@@ -47,12 +47,12 @@ def remove(builder: Builder, screen: Screen) -> None:
         if not left:
             shutil.rmtree(cache / "venvs", ignore_errors=True)
             if any(engine is builder.engines.docker for engine, _ in storing):
-                # Else there may be images, whose reports stay true.
+                # Without the engine there may be images, whose reports stay true.
                 shutil.rmtree(cache / "environments", ignore_errors=True)
 
 
 def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:
-    """Name, title, default, engine, state, and what it would compute on: a row of `invoke list`."""
+    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use."""
     engine = builder.engines.chosen_for(environment)
     if why_not := _why_not_here(builder, environment):
         state = why_not
@@ -68,7 +68,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
 
 
 def _why_not_here(builder: Builder, environment: Environment) -> str:
-    """Why an environment cannot be made, as a table has room for it; empty where it can."""
+    """Why an environment cannot be made, in short words for a table; empty where it can."""
     if environment.open:
         return f"not here: {len(environment.open)} hashes not known yet (invoke lock)"
     refusal = builder.engines.refusal(environment)
@@ -76,7 +76,7 @@ def _why_not_here(builder: Builder, environment: Environment) -> str:
 
 
 def _storing(builder: Builder, screen: Screen, done: str) -> list[tuple[Engine, Store]]:
-    """The usable engines that store environments. For an unusable one it says that images are not `done`."""
+    """The usable engines that store environments. For an unusable engine it prints that images are not `done`."""
     storing = []
     for engine in builder.engines:
         if engine.store:
@@ -89,7 +89,7 @@ def _storing(builder: Builder, screen: Screen, done: str) -> list[tuple[Engine, 
 
 
 def _not_removed(builder: Builder, screen: Screen, engine: Engine, store: Store) -> list[Kept]:
-    """Remove all environments of an engine, as far as they are not in use; those that stay."""
+    """Remove the environments of an engine. Returns those that stay, because they are in use."""
     left = []
     for kept in store.kept():
         try:
@@ -106,7 +106,7 @@ def _not_removed(builder: Builder, screen: Screen, engine: Engine, store: Store)
 
 
 def _alteration(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) -> str:
-    """What differs from the environment as it was built; empty where nothing does, or nothing can."""
+    """How an environment has changed since its build; empty where it has not, or cannot (an image)."""
     inspector = builder.engines[kept.engine].inspector
     if inspector is None:
         return ""
@@ -116,7 +116,7 @@ def _alteration(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) ->
 
 
 def _raise_altered(screen: Screen, altered: Mapping[str, str]) -> None:
-    """Raise UserError where something is altered; else say that nothing is."""
+    """Raise UserError where an environment has changed; else print that none has."""
     if lines := [f"{name}: {alteration}" for name, alteration in altered.items() if alteration]:
         raise UserError(f"not as built: {'; '.join(lines)}: remove the folder, then `invoke build`")
     screen.say("all virtual environments are as they were built; an image's id is a digest of all it holds")
@@ -129,7 +129,7 @@ def _rows(
     all_kept: Sequence[Kept],
     altered: Mapping[str, str],
 ) -> Iterator[tuple[str, ...]]:
-    """The rows of one environment: what is kept of it, and, if that is not its present spec, what is to be built."""
+    """The rows of an environment: its builds, and, if none is of its present spec, a row for the build to come."""
     all_built = [built for engine in engines if (built := engine.find(environment))]
     present = {(built.engine, built.realised_id) for built in all_built}
     specs = {(built.engine, built.spec_id) for built in all_built}

@@ -1,4 +1,4 @@
-"""The same job for several environments at once: the failure of one does not stop the others."""
+"""The same job for several environments at once. A failure does not stop the other jobs."""
 
 import os
 import time
@@ -15,13 +15,13 @@ from tsuishi.specs.environment import Environment
 Made = TypeVar("Made")
 Job = Callable[[Environment, Say, Progress], Made]
 
-# More at once wait for one another's disk and network.
+# More jobs would only wait for disk and network.
 _MOST_AT_ONCE = 4
 
 
 @dataclass(frozen=True)
 class JobResult(Generic[Made]):
-    """What a job made of one environment, or why it made nothing."""
+    """The result of a job for an environment, or its failure; its seconds, and its downloaded bytes."""
 
     name: str
     took_s: float
@@ -31,30 +31,30 @@ class JobResult(Generic[Made]):
 
 
 def jobs(settings: Settings) -> int:
-    """The number of environments that are worked on at once."""
+    """The number of jobs at once."""
     return settings.jobs or min(_MOST_AT_ONCE, len(os.sched_getaffinity(0)))
 
 
 def do_each(
     screen: Screen, doing: str, environments: Sequence[Environment], job: Job[Made], at_once: int
 ) -> list[JobResult[Made]]:
-    """The job's result for each environment, in their order. `doing` is the word for the screen, as "building"."""
+    """The job's result for each environment, in their order. `doing` is the verb for the screen, as "building"."""
     alone = len(environments) == 1
     with screen.working(doing, [environment.name for environment in environments]) as lines:
 
-        def one(environment: Environment) -> JobResult[Made]:
+        def do(environment: Environment) -> JobResult[Made]:
             result = _result(environment, lines[environment.name], job)
             if result.failure is not None and not alone:
                 screen.say(f"{result.name}: failed after {units.duration(result.took_s)}; the others go on")
             return result
 
-        return threads.each(environments, one, at_once)
+        return threads.each(environments, do, at_once)
 
 
 def raise_failures(screen: Screen, results: Sequence[JobResult[Made]], done: str) -> None:
-    """Raise the failure where there is one; where there are several, say each, and raise BuildError with their number.
+    """Raise a single failure as it is. Print several failures, and raise BuildError with their number.
 
-    `done` is the word for what they did not become, as "built".
+    `done` is the participle for messages, as "built".
     """
     failures = {result.name: result.failure for result in results if result.failure}
     if len(failures) == 1:

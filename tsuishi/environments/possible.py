@@ -1,4 +1,4 @@
-"""Which cases an environment can run on this machine: one question for all cases, instead of a trial for each."""
+"""Asks an environment which cases it can run on this machine: one start for all cases, instead of a trial for each."""
 
 import contextlib
 import itertools
@@ -19,9 +19,9 @@ from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
 
 WORKLOAD = "possible"
-# Importing a framework takes minutes from a cold disk; then some small programs are tried, each for 20 s at most.
+# The import of a framework takes minutes from a cold disk. Then small programs are tried, each for 20 s at most.
 _TIMEOUT_S = 600.0
-# Linux allows 128 KiB for one argument of a program (MAX_ARG_STRLEN); the text around the cases needs some of it.
+# Linux allows 128 KiB for an argument of a program (MAX_ARG_STRLEN); the text around the cases needs some of it.
 _CASES_BYTES = 100_000
 
 Question = tuple[str, Case, Mapping[str, Any]]
@@ -40,25 +40,23 @@ def unsupported(
     """The reasons why cases cannot run, by case id. A question is a workload, a case and its settings.
 
     Answers are kept in `cache` for this machine, environment, accelerator and these files of the workloads; only
-    questions without an answer are asked. `machine` is the id of the machine's record. Where the environment does not
-    answer, there are no reasons, and `say` gets the failure.
+    questions without an answer are asked. `machine` is the id of the machine's record. If the environment does not
+    answer, the result has no reasons for new questions, and `say` gets the failure.
     """
     file = _file(ready, checkout, cache, machine, accelerator)
     answers = _kept(file)
     keys = [_key(question) for question in questions]
     new = {key: question for key, question in zip(keys, questions, strict=True) if key not in answers}
-    if new:
-        heard = _ask(ready, checkout, accelerator, gpus, new, say)
-        answers |= heard
-        if heard:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            files.write_json(file, answers)
-    found = zip(keys, questions, strict=True)
-    return {case.id: reason for key, (_, case, _) in found if (reason := answers.get(key))}
+    if new and (new_answers := _ask(ready, checkout, accelerator, gpus, new, say)):
+        answers |= new_answers
+        file.parent.mkdir(parents=True, exist_ok=True)
+        files.write_json(file, answers)
+    keyed = zip(keys, questions, strict=True)
+    return {case.id: reason for key, (_, case, _) in keyed if (reason := answers.get(key))}
 
 
 def argument(ready: Ready, accelerator: str, questions: Iterable[Question]) -> dict[str, Any]:
-    """The argument of suites/workloads/experiments/possible.py; its cases are in the order of `questions`."""
+    """The argument for suites/workloads/experiments/possible.py; its cases are in the order of `questions`."""
     groups: list[dict[str, Any]] = []
     for workload, case, settings in questions:
         axes = _axes(case)
@@ -77,7 +75,7 @@ def _ask(
     questions: Mapping[str, Question],
     say: Say,
 ) -> dict[str, str]:
-    """The answers by key; none where the environment fails."""
+    """The answers by key; empty where the environment fails."""
     answers: dict[str, str] = {}
     for keys in _that_fit(questions):
         asked = argument(ready, accelerator, [questions[key] for key in keys])
@@ -90,7 +88,7 @@ def _ask(
 
 
 def _that_fit(questions: Mapping[str, Question]) -> Iterator[list[str]]:
-    """The questions' keys in batches that fit an argument; equal workload, axes and settings are side by side."""
+    """The keys in batches that fit an argument. Questions with equal workload, axes and settings are side by side."""
     ordered = sorted(questions, key=lambda key: (_alike(questions[key]), key))
     batch: list[str] = []
     size = 0
@@ -119,28 +117,28 @@ def _key(question: Question) -> str:
 
 
 def _axes(case: Case) -> dict[str, Any]:
-    """The axes that a workload sees: a suite's name changes no answer."""
+    """The axes for the workload. The name of the suite is left out, because it changes no answer."""
     return {name: value for name, value in case.values.items() if name != SUITE}
 
 
 def _file(ready: Ready, checkout: Checkout, cache: Path, machine: str, accelerator: Accelerator) -> Path:
     workloads = provenance.workload_record(checkout.workloads, WORKLOAD).content()
-    beside = None if ready.built.details.get("image") else _programs()
-    of = [ready.built.realised_id, machine, workloads, accelerator, beside]
+    programs = None if ready.built.details.get("image") else _programs()  # an image has its own
+    of = [ready.built.realised_id, machine, workloads, accelerator, programs]
     return cache / "possible" / f"{ready.environment.name}-{toml.digest(of)}.json"
 
 
 def _programs() -> list[Any]:
-    """A value that changes when a program, a compiler say, is installed or removed. Only images cannot use these."""
-    found: list[Any] = [os.environ.get("CXX")]
+    """A value that changes when a program (a compiler, say) is installed on this machine or removed."""
+    state: list[Any] = [os.environ.get("CXX")]
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         with contextlib.suppress(OSError):
-            found.append([folder, Path(folder).stat().st_mtime_ns])
-    return found
+            state.append([folder, Path(folder).stat().st_mtime_ns])
+    return state
 
 
 def _kept(file: Path) -> dict[str, str]:
-    """The answers in a file; none where it is not there or damaged."""
+    """The answers in a file; empty where the file is missing or damaged."""
     with contextlib.suppress(UserError):
         kept = files.read_json(file)
         if all(isinstance(reason, str) for reason in kept.values()):

@@ -1,4 +1,4 @@
-"""A question to an environment: one experiment, run in it outside of any run, and its answer."""
+"""Asks an environment a question: starts an experiment in it, apart from any run, and returns the answer."""
 
 import time
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def ask(
     timeout_s: float,
     gpus: tuple[Gpu, ...] = (),
 ) -> tuple[Transcript, str]:
-    """The experiment's transcript, and why it failed; empty where it finished."""
+    """The transcript of the experiment, and the reason of its failure; the reason is empty where it finished."""
     started, transcript, log = time.monotonic(), Transcript(), bytearray()
 
     def remember(piece: bytes) -> None:
@@ -45,7 +45,7 @@ def ask(
     try:
         with threads.closing(process.stop):
             ended = listen(process, transcript, started, timeout_s, _ignore, remember)
-    except threads.Halted:  # stopped before `listen` began, which would have cleaned up
+    except threads.Halted:  # `listen`, which cleans up, had not begun
         process.wait()
         raise
     except Timeout:
@@ -60,7 +60,7 @@ def ask(
 
 
 def _ignore(event: Event) -> None:
-    """The transcript holds what matters."""
+    """Does nothing, because the transcript holds all events that matter."""
 
 
 def _last_line(log: bytes) -> str:

@@ -1,13 +1,13 @@
-"""What an environment promises and locks, compared with what it reports about itself."""
+"""Compares the promises and locks of an environment with the versions that it reports."""
 
 from tsuishi.results.facts import Facts
 from tsuishi.specs.environment import Environment
 
 
 def broken_promises(environment: Environment, facts: Facts) -> list[str]:
-    """Every difference between what was promised and locked, and what is reported.
+    """Every difference between the promised or locked versions and the reported versions, in words.
 
-    A promise about Python holds to the digit it gives ("3.6" is kept by 3.6.15); packages, CUDA and cuDNN must match
+    A promise about Python may leave out the last digits ("3.6" is kept by 3.6.15). Packages, CUDA and cuDNN must match
     exactly.
     """
     packages = facts.packages

@@ -1,4 +1,4 @@
-"""The records of an environment and of a workload's code, without which nobody could judge a result."""
+"""Makes the records of an environment and of a workload's code, which a reader needs to judge a result."""
 
 import hashlib
 from pathlib import Path
@@ -10,7 +10,7 @@ from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
 
 
 def environment_record(built: Built, report: SelfReport) -> EnvironmentRecord:
-    """The record of an environment: what was asked for, what was got, and what it reports about itself."""
+    """The record of an environment: its spec, its build, and its report about itself."""
     environment = built.environment
     return EnvironmentRecord(
         name=environment.name,
@@ -35,7 +35,7 @@ def environment_record(built: Built, report: SelfReport) -> EnvironmentRecord:
 
 
 def other_versions(record: EnvironmentRecord, facts: Facts) -> list[str]:
-    """The versions that a trial reports otherwise than its environment's record, in words, each with both versions."""
+    """The differences between the versions of a trial and those of its environment's record, in words."""
     expected, actual = _versions(record), _versions(facts)
     return [
         f"{name} is {actual[name]}, recorded {expected[name]}"

@@ -1,7 +1,7 @@
 """The bill of materials of an image: everything that is installed in it, as CycloneDX 1.6.
 
-The same image gives the same text, so the text holds no date, which an SPDX document would have to. Hashes come from
-the lock, with which the artefacts were verified; for what came with the base image no hash is known.
+The same image gives the same text, so the text has no date; an SPDX document would need a date. Hashes come from the
+lock, with which the artefacts were verified. The parts of the base image have no hash.
 """
 
 import json
@@ -21,17 +21,14 @@ from tsuishi.engines.interface import Built
 from tsuishi.results.facts import Facts
 from tsuishi.specs.environment import Environment
 
-# The registry of a package URL of type "docker" that names none.
+# The registry of a package URL of type "docker" that names no registry.
 _DOCKER_HUB = "docker.io"
 # The keys that a reader wants to see first.
 _HEAD = ("$schema", "bomFormat", "specVersion", "serialNumber", "version", "metadata")
 
 
 def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
-    """The CycloneDX document of an image.
-
-    facts: those that suites/workloads/experiments/probe.py reports in a container.
-    """
+    """The CycloneDX document of an image. facts: the report of suites/workloads/experiments/probe.py in a container."""
     image = Component(
         name=f"tsuishi/{built.environment.name}",
         version=built.spec_id,
@@ -56,7 +53,7 @@ def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
 
 
 def _base(built: Built) -> Component:
-    """The base image by the name that was used; the name that was asked for and the image's id are properties."""
+    """The base image, by the name that was used. The name in the spec and the id of the image are properties."""
     base = built.details["base"]
     name, _, digest = base["used"].partition("@")
     name, _, tag = (name, "", "") if digest else name.rpartition(":")
@@ -72,7 +69,7 @@ def _base(built: Built) -> Component:
 
 
 def _image_purl(name: str, version: str) -> PackageURL | None:
-    """The package URL of an image; None where it comes from no registry: then its name means nothing elsewhere."""
+    """The package URL of an image; None where it comes from no registry, so that only this machine knows its name."""
     registry, _, path = name.partition("/")
     if "." not in registry and ":" not in registry:
         return None
@@ -94,7 +91,7 @@ def _python(facts: Facts) -> Component:
 
 
 def _python_packages(environment: Environment, facts: Facts) -> Iterator[Component]:
-    """The environment's packages, with a hash where the lock accepts only one; then those of the base's Python."""
+    """The packages of the environment, with a hash where the lock has only one; then those of the base's own Python."""
     locked = {(pin.name, pin.version): pin.sha256 for pin in environment.pins}
     for name, version in sorted(facts.packages.items()):
         accepted = locked.get((name, version), ())
@@ -132,7 +129,7 @@ def _library(purl: PackageURL, sha256: Iterable[str], place: str) -> Component:
 
 
 def _hashes(sha256: Iterable[str]) -> list[HashType]:
-    return [HashType(alg=HashAlgorithm.SHA_256, content=one) for one in sha256]
+    return [HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in sha256]
 
 
 def _properties(**values: str) -> list[Property]:

@@ -1,4 +1,4 @@
-"""The check before --force: does an environment compute correct results on a GPU that is newer than its code?"""
+"""The check before --force: whether an environment computes correct results on a GPU that is newer than its code."""
 
 from collections.abc import Sequence
 
@@ -12,16 +12,16 @@ from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import TimingSettings
 
 _WORKLOAD = "self_check"
-# A driver may take many minutes, once, to compile PTX for a GPU that is newer than the stack.
+# For its first use on a newer GPU, a driver may take many minutes to compile PTX.
 _TIMEOUT_S = 1800.0
 
 
 def self_check(
     ready: Ready, checkout: Checkout, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say
 ) -> dict[str, float]:
-    """Check each GPU by known results (experiments/self_check.py of the workloads): the largest errors, by result.
+    """Compare results of each GPU with known results (suites/workloads/experiments/self_check.py).
 
-    Raises UserError where it does not compute, or computes something else than float64 on the CPU.
+    Returns the largest relative error by result. Raises UserError where a GPU fails or differs from float64 on the CPU.
     """
     name = ready.environment.name
     say(f"{name}: self-check: a matrix product, a convolution and a training step against float64 on the CPU")
@@ -33,14 +33,14 @@ def self_check(
         "budget_s": _TIMEOUT_S,
     }
     errors: dict[str, float] = {}
-    each: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
-    for one_gpu in each:
-        transcript, why_not = ask(ready.starter, ready.built, checkout, _WORKLOAD, argument, _TIMEOUT_S, one_gpu)
+    shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
+    for share in shares:
+        transcript, why_not = ask(ready.starter, ready.built, checkout, _WORKLOAD, argument, _TIMEOUT_S, share)
         if why_not:
             raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
         for metric in transcript.metrics:
             if metric.name.endswith("_relative_error"):
                 errors[metric.name] = max(errors.get(metric.name, 0.0), metric.value)
-    worst = max(errors, key=lambda one: errors[one])
+    worst = max(errors, key=lambda name: errors[name])
     say(f"{name}: self-check passed: {len(errors)} results, the worst {worst} {errors[worst]:.1e}; every row is marked")
     return errors

@@ -1,4 +1,4 @@
-"""What environments reported about themselves when they were built, in the cache: a file for each build.
+"""The reports of environments about themselves, made when they were built. The cache has a file for each build.
 
 <cache>/environments/<environment>-<engine>-<digest>.json       the report
 <cache>/environments/<environment>-<engine>-<digest>.cdx.json   an image's bill of materials (CycloneDX)
@@ -16,7 +16,7 @@ _SBOM_SUFFIX = ".cdx.json"
 
 
 class SelfReport(Facts):
-    """What an environment reports about itself (suites/workloads/experiments/probe.py).
+    """The report of an environment about itself (suites/workloads/experiments/probe.py).
 
     `sbom`: the bill of materials of an image (CycloneDX).
     """
@@ -31,7 +31,7 @@ class SelfReports:
         self._folder = cache / "environments"
 
     def find(self, environment: str, build: Built | Kept) -> SelfReport | None:
-        """The report of a build; None where there is none that can be read: the environment is asked again."""
+        """The report of a build; None where it is missing or cannot be read, so that the environment is asked again."""
         try:
             text = files.read_bytes(self._path(environment, build), files.MOST_JSON_BYTES)
             report = SelfReport.model_validate_json(text)
@@ -40,7 +40,7 @@ class SelfReports:
         return report if report.python is not None else None
 
     def keep(self, built: Built, report: SelfReport) -> SelfReport:
-        """Write a report, and return it. An image's gets the bill of materials, which has a file of its own too."""
+        """Write and return a report. That of an image gets the bill of materials, which is also written on its own."""
         path = self._path(built.environment.name, built)
         if built.details["image"]:
             from tsuishi.environments.sbom import bill_of_materials
