@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def resolve_digest(environment: Environment, engine: DockerEngine, mirrors: Mapping[str, str], say: Say) -> str:
     """The digest to write into [base], from the registry or its mirror.
 
-    Without an engine, and for an image that came from no registry, it is the digest of the lock, which may be empty.
-    Raises UserError where the lock has no digest and the registry is out of reach.
+    Without an engine, and for an image that came from no registry, it is the digest of the spec, which may be empty.
+    Raises UserError where the spec has no digest and the registry is out of reach.
     """
     from docker.errors import APIError, NotFound
 

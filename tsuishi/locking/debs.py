@@ -69,7 +69,7 @@ def resolve_debs(
     """The lines of <environment>.apt.lock: the packages of the spec, and their dependencies that the base lacks.
 
     `place_of` maps a URL to its mirror; `download` returns the content of a URL; `certificates` (PEM) are trusted for
-    servers. Raises UserError without an engine, and where a repository or a package cannot be had.
+    servers. Raises UserError without an engine, and where a repository or a package is out of reach.
     """
     apt = environment.apt
     assert apt is not None

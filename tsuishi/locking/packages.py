@@ -56,7 +56,7 @@ def resolve_pins(
 
 
 def _indexes(environment: Environment, sources: Sources, servers: Servers, say: Say) -> list[str]:
-    """The indexes to resolve from: the configured ones, and those of the environment that can be reached.
+    """The indexes to resolve from: the configured indexes, and those of the environment that can be reached.
 
     Raises UserError where a configured index is out of reach: without it uv might choose other versions, or packages of
     other authors.
@@ -182,7 +182,7 @@ def _tags(python: str) -> dict[str, int]:
 def _pin(environment: Environment, package: Mapping[str, Any], tags: Mapping[str, int], servers: Servers) -> Pin:
     """The pin of a release: the wheel that fits best, else the sdist.
 
-    Raises UserError where no file fits, where a file has the name of another release, or where its hash is another.
+    Raises UserError where no file fits, where a file has the name of another release, or where its hash differs.
     """
     release = package["name"], package["version"]
     wheels = [

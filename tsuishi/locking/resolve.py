@@ -116,7 +116,7 @@ class Locker:
 
 
 def _before(path: Path) -> Environment:
-    """The environment with its locks of now; a lock that is missing, or does not fit the spec any more, is empty."""
+    """The environment with its present locks. A lock that is missing, or does not fit the spec any more, is empty."""
     environment = toml.load(path, Environment, name=path.stem, pins=(), debs=())
     with suppress(UserError):
         environment = environment.model_copy(update={"pins": read_lock(path.with_suffix(".lock"))})
@@ -127,7 +127,7 @@ def _before(path: Path) -> Environment:
 
 
 def _read(files: Mapping[Path, str], path: Path) -> Environment:
-    """The environment that these files describe. Raises UserError as reading it from images/ would."""
+    """The environment that these files describe. Raises UserError as `read_environment` does."""
     with tempfile.TemporaryDirectory() as folder:
         for file, text in files.items():
             (Path(folder) / file.name).write_text(text, encoding="utf-8")
@@ -150,7 +150,7 @@ def _with_digest(text: str, digest: str) -> str:
 
 
 def _header(lock: Path, standard: str) -> str:
-    """The comments at the begin of a lock: those of today, or the standard ones."""
+    """The comments at the beginning of a lock: its own comments, or the standard comments."""
     lines = lock.read_text(encoding="utf-8").splitlines(keepends=True) if lock.exists() else []
     end = next((number for number, line in enumerate(lines) if not line.startswith("#")), len(lines))
     comments = "".join(lines[:end])
