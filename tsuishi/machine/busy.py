@@ -9,7 +9,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import BusyGpu
 from tsuishi.machine.gpus import Gpu, Nvml, wsl
 
-# A process that has just ended still counts for a moment: only use that lasts longer is use by others.
+# A process that has just ended still counts for a moment: only a longer use counts as use by others.
 _SETTLED_S = 3.0
 _LOOK_EVERY_S = 0.5
 # Limits where the driver names no process (in a virtual machine, in a container). A desktop takes less.

@@ -1,9 +1,9 @@
 """The rules by which a GPU and its driver run an environment. The facts are in images/compatibility.toml.
 
-A GPU runs native code of its own major compute capability, up to its own minor one (CUDA C++ Programming Guide, binary
-compatibility). A GPU that is newer than the code of an environment needs PTX in all libraries, cuDNN and cuBLAS too:
-with environments of 2019 programs then hang, fail, or compute wrong numbers. So such an environment is refused, and the
-message names environments to use instead.
+A GPU runs native code of its own major compute capability, up to its own minor capability (CUDA C++ Programming Guide,
+binary compatibility). A GPU that is newer than the code of an environment needs PTX in all libraries, cuDNN and cuBLAS
+too: with environments of 2019 programs then hang, fail, or compute wrong numbers. So such an environment is refused,
+and the message names environments to use instead.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -69,7 +69,7 @@ class Nvml:
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs, in NVML's order, which is that of the PCI bus."""
+        """The GPUs in NVML's order, which is the order of the PCI bus."""
         return tuple(Gpu(index, self._uuid(handle)) for index, handle in self._handles.items())
 
     def _usable(self, handles: dict[int, Any]) -> dict[int, Any]:

@@ -73,7 +73,7 @@ class History:
 
     @cached_property
     def slowness(self) -> float:
-        """The duration of a calculation here over that on the machine of the guesses."""
+        """The duration of a fixed calculation here, divided by its duration on the machine of the guesses."""
         return calibration_s() / _REFERENCE_S
 
     @property

@@ -20,7 +20,7 @@ _FOLDERS = (
     "/usr/local/bin",
     "/usr/bin",
 )
-# Variables of the user by which an interpreter is found: a version manager's shim needs all but the first two.
+# Variables of the user that lead to an interpreter. The shim of a version manager needs all but the first two.
 _VARIABLES = (
     *("PATH", "LD_LIBRARY_PATH", "HOME", "PYENV_ROOT", "PYENV_VERSION"),
     *("ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME"),
