@@ -42,7 +42,7 @@ def trusted_certificates(network: Network) -> bytes:
 
 
 def _settings(network: Network) -> list[tuple[str, str | Path]]:
-    """The settings that name certificates, as (name of the setting, path); the first one counts."""
+    """The settings that name certificates, as (name of the setting, path); the first setting counts."""
     settings: list[tuple[str, str | Path | None]] = [("tsuishi.ca_bundle", network.ca_bundle)]
     settings += [("pip's cert", pip_options().get("cert")), *((name, os.environ.get(name)) for name in _BUNDLES)]
     return [(name, path) for name, path in settings if path]

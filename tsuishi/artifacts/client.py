@@ -72,7 +72,7 @@ def _stay_encrypted(response: "Response") -> None:
 
 
 class IndexReader:
-    """The client that unearth gets. It raises every failure, where unearth would log it and take the index to be empty.
+    """The client that unearth gets. It raises every failure; unearth alone would log it and see an empty index.
 
     It reads pages over plain http too, because files from them are checked with the hashes of the lock.
     """
@@ -110,5 +110,5 @@ class IndexReader:
         return self._client.head(url, headers=headers).raise_for_status()
 
     def iter_secure_origins(self) -> Iterable[tuple[str, str, str]]:
-        """All origins."""
+        """Every origin counts as secure."""
         return [("*", "*", "*")]

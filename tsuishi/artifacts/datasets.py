@@ -1,7 +1,7 @@
 """Data sets: their URLs and hashes, finding a file on this machine, and fetching it.
 
 <cache>/data/<file>        a whole and verified file
-<cache>/data/<file>.part   an unfinished download; the next one continues it
+<cache>/data/<file>.part   an unfinished download; the next download continues it
 """
 
 from collections.abc import Sequence

@@ -148,7 +148,7 @@ class Download:
             raise SourceFailed(f"{public_url(url)}: it sends more than the {limit} bytes of {self._expected.file}")
 
     def _headers(self, url: str, kept: int) -> dict[str, str]:
-        """Headers that ask for the bytes after the kept ones, or for all bytes where the version has changed."""
+        """Headers that ask for the bytes after the kept bytes, or for all bytes where the version has changed."""
         headers = {"Accept-Encoding": "identity"}
         if kept:
             headers["Range"] = f"bytes={kept}-"

@@ -31,7 +31,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 
 ALTERED = "altered; do not use it, and export it again"
-# The names that an archive may hold; those of notes are as strict as those of environments.
+# The names that an archive may hold; the names of notes are as strict as the names of environments.
 _NAMES = re.compile(
     rf"oci-layout|(index|manifest)\.json|{image_archive.BLOBS}[0-9a-f]{{64}}"
     rf"|{image_archive.NOTES}(environment\.json|templates/Dockerfile\.j2|images/[a-z0-9][a-z0-9._-]*\.(toml|lock))"
@@ -88,7 +88,7 @@ class _Layer(Part):
 
 @dataclass(frozen=True)
 class ArchivedImage:
-    """The checked content of an archive: one image with one name, and the notes on it."""
+    """The checked content of an archive: an image with its name, and the notes on it."""
 
     tag: str
     labels: Mapping[str, str]
@@ -182,7 +182,7 @@ def _image(path: Path, file: IO[bytes]) -> ArchivedImage:
 
 
 def _checked(path: Path, saved: _ManifestEntry, texts: dict[str, bytes], layers: tuple[_Layer, ...]) -> ArchivedImage:
-    """The image of these parts. Raises UserError where its config is of no use, or where parts contradict others."""
+    """The image of these parts. Raises UserError where its config is of no use, or parts contradict each other."""
     text = texts.pop(saved.config, b"")
     config = parsed(path, "the image's config", text, _Config)
     notes = {

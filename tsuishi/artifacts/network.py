@@ -11,7 +11,7 @@ from urllib.request import getproxies, proxy_bypass
 from tsuishi.artifacts.pip_configuration import pip_proxy
 from tsuishi.base import threads
 
-# X509_V_ERR_* of OpenSSL: the chain ends at a certificate that is not among the trusted ones.
+# X509_V_ERR_* of OpenSSL: the chain ends at a certificate that is not trusted.
 _UNKNOWN_ISSUER = (18, 19, 20, 21)
 # httpx begins so when a connection ended too early; its other protocol errors mean that the server speaks no HTTP.
 _BROKEN_OFF = ("peer closed", "Server disconnected")
@@ -19,7 +19,7 @@ _BROKEN_OFF = ("peer closed", "Server disconnected")
 
 @dataclass(frozen=True)
 class Network:
-    """How to reach servers, and when to give one up."""
+    """How to reach servers, and when to give up a server."""
 
     # Trusted certificates (PEM) in place of the system's.
     ca_bundle: Path | None = None
@@ -32,7 +32,7 @@ class Network:
 
 
 class TooSlow(Exception):
-    """A server sends, but almost nothing."""
+    """A server sends too few bytes in a given time."""
 
 
 class TooLarge(Exception):

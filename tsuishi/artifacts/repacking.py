@@ -61,14 +61,14 @@ def packed(texts: Mapping[str, bytes], parts: Iterable[Part], file: IO[bytes]) -
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object. Raises ValueError where keys differ in case only: engines, written in Go, take them as equal."""
+    """A JSON object. Raises ValueError where keys differ in case only, because engines (in Go) treat them as equal."""
     if len({key.casefold() for key, _ in pairs}) != len(pairs):
         raise ValueError(f"a key is there twice among {', '.join(key for key, _ in pairs)[:60]!r}")
     return dict(pairs)
 
 
 def _content(file: IO[bytes], part: Part) -> Iterator[bytes]:
-    """The bytes of a part. Raises UserError after them where their digest is another than before."""
+    """The bytes of a part. Raises UserError after the last byte where the digest has changed."""
     digest, left = hashlib.sha256(), part.size
     while left and (chunk := file.read(min(left, _CHUNK))):
         threads.check()
