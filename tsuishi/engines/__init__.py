@@ -1,1 +1,1 @@
-"""How an environment is made and entered: the interface, virtual environments and the host."""
+"""Engines make and enter environments: their interface, the virtual environments, and the host."""

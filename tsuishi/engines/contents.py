@@ -1,7 +1,6 @@
 """The files of a virtual environment: recorded when it is built, and compared when it is used.
 
-Of the files outside of it only the interpreter's executable is covered, not the standard library and the system's
-libraries.
+Outside of its folder only the executable of the interpreter is recorded, not the libraries of Python and the system.
 """
 
 import csv
@@ -20,7 +19,7 @@ from tsuishi.base import files, toml
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.files import sha256_of
 
-# Written last: a virtual environment without it was never finished.
+# This file is written last: a virtual environment without it was never finished.
 MARK = "tsuishi.json"
 _RECORD = "contents.json"
 _INTERPRETER = re.compile(r"bin/python[0-9.]*")
@@ -67,7 +66,7 @@ def record(venv: Path, made: Collection[str], packages: Collection[str]) -> None
 
 
 def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
-    """Digest of the interpreter, the lock and every recorded file of a package: the same in any folder.
+    """Digest of the interpreter, the lock and every recorded file of a package. It does not depend on the folder.
 
     Raises UserError where nothing is recorded.
     """
@@ -83,8 +82,8 @@ def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
 def alteration(venv: Path, *, whole: bool) -> str:
     """The first difference between a virtual environment and its record, in words; empty where there is none.
 
-    Compares the names, sizes and times of all files, and the contents of files that were touched since; where `whole`,
-    the contents of all files.
+    Compares the names, sizes and times of all files, and the contents of files that were touched since. `whole`:
+    compares the contents of all files.
     """
     try:
         recorded, now = _read(venv).files, _look(venv)
@@ -102,8 +101,8 @@ def alteration(venv: Path, *, whole: bool) -> str:
 
 
 def _look(venv: Path) -> dict[str, os.stat_result]:
-    """Every file and link by its path; for the links bin/python* the file they lead to."""
-    found, folders = {}, [""]
+    """The state of every file and link by its path. For the links bin/python* it is the state of their target."""
+    states, folders = {}, [""]
     while folders:
         folder = folders.pop()
         with os.scandir(venv / folder) as entries:
@@ -112,8 +111,8 @@ def _look(venv: Path) -> dict[str, os.stat_result]:
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(f"{path}/")
                 elif path not in (MARK, _RECORD):
-                    found[path] = entry.stat(follow_symlinks=bool(_INTERPRETER.fullmatch(path)))
-    return found
+                    states[path] = entry.stat(follow_symlinks=bool(_INTERPRETER.fullmatch(path)))
+    return states
 
 
 def _digest(path: Path, about: os.stat_result) -> str:
@@ -125,18 +124,18 @@ def _digest(path: Path, about: os.stat_result) -> str:
 
 
 def _listed(venv: Path, packages: Collection[str]) -> set[str]:
-    """The files that the RECORD of each of these packages lists."""
+    """The files that the RECORDs of these packages list."""
     listed = set()
     for site in venv.glob("lib/python*/site-packages"):
-        for found in distributions(path=[str(site)]):
-            if canonicalize_name(found.name or "") in packages:
-                rows = csv.reader((found.read_text("RECORD") or "").splitlines())
+        for installed in distributions(path=[str(site)]):
+            if canonicalize_name(installed.name or "") in packages:
+                rows = csv.reader((installed.read_text("RECORD") or "").splitlines())
                 listed |= {os.path.normpath(site.relative_to(venv) / row[0]) for row in rows if row}
     return listed
 
 
 def _portable(venv: Path, path: str, digest: str) -> str:
-    """The digest of a file; of a script without the interpreter's path in its first lines."""
+    """The digest of a file. The first lines of a script count without the path of the interpreter."""
     if not path.startswith("bin/"):
         return digest
     python = rb'"?' + re.escape(os.fsencode(venv)) + rb'/bin/python[0-9.]*"?'

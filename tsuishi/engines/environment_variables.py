@@ -1,4 +1,4 @@
-"""The environment variables of workloads and of pip without a container: a short list, and nothing else of the user's.
+"""The environment variables of workloads and of pip without a container: a short list of the user's variables.
 
 The user's variables hold tokens, passwords of proxies, and sockets of agents. Variables that set the number of threads
 (OMP_NUM_THREADS, ...) or change the computation of a framework are left out too: containers do not get them, and they
@@ -21,12 +21,12 @@ _PASSED = {
     "CUDA_VISIBLE_DEVICES": "which GPUs a scheduler or the user has left to this process",
     "CUDA_DEVICE_ORDER": "how those are counted",
 }
-# Those of them that name folders: a sandbox makes these readable.
+# The variables among them that name folders. A sandbox makes these folders readable.
 _FOLDERS = ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH")
 
 
 def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
-    """The variables of a workload, as in the images. `python` runs it; `home` is a folder that nobody else uses."""
+    """The variables of a workload, the same as in images. `python` runs it; `home` is a folder for it alone."""
     variables = {name: os.environ[name] for name in passed()}
     if gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
@@ -35,7 +35,7 @@ def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
 
 
 def for_building(python: Path, home: str) -> dict[str, str]:
-    """The variables of a step that makes a virtual environment: the setup.py of an sdist is a program of others."""
+    """The variables of a step of a build. They are few, because the setup.py of an sdist is a program of others."""
     libraries = _of_user(("LD_LIBRARY_PATH",))
     return {**libraries, "PATH": f"{python.parent}:{_SYSTEM_PATH}", "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8"}
 
@@ -46,7 +46,7 @@ def passed() -> tuple[str, ...]:
 
 
 def folders() -> list[str]:
-    """The folders that those variables name."""
+    """The folders that the user's variables name."""
     named: Mapping[str, str] = _of_user(_FOLDERS)
     return [folder for value in named.values() for folder in value.split(os.pathsep) if Path(folder).is_absolute()]
 

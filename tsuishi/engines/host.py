@@ -1,4 +1,4 @@
-"""The host engine: the interpreter that the user names, recorded rather than pinned. It makes and stores nothing."""
+"""The host engine: an interpreter that the user names. It is recorded, not pinned; nothing is made or stored."""
 
 import shutil
 import site
@@ -18,7 +18,7 @@ class HostEngine:
 
     def __init__(self, python: str) -> None:
         self._given = python
-        # Where `pip install --user` puts packages; Python finds it by the user's home, which workloads do not get.
+        # The folder of `pip install --user`. Python looks for it in the user's home, which workloads do not get.
         self.starter = ProcessStarter({"PYTHONUSERBASE": site.getuserbase()})
 
     def availability(self) -> Availability:
@@ -33,7 +33,7 @@ class HostEngine:
         return "" if self.availability().usable else self.availability().reason
 
     def find(self, environment: Environment) -> Built | None:
-        """The interpreter, without a realised id: its packages may have changed, and only asking it shows that."""
+        """The interpreter. Its realised id is empty: its packages may have changed, so it has to be asked first."""
         python = self._interpreter()
         if python is None:
             return None
@@ -48,9 +48,9 @@ class HostEngine:
         )
 
     def _interpreter(self) -> Path | None:
-        """Its absolute path, as workloads are started from /. Links stay: a virtual environment is found by its link.
+        """The absolute path of the interpreter, because workloads start in /. Links stay, as virtual environments need.
 
-        In place of a version manager's shim, which needs the user's home and variables, the interpreter behind it.
+        A shim of a version manager is replaced by the interpreter behind it, because it needs the user's variables.
         """
         path = shutil.which(Path(self._given).expanduser())
         return real_executable(Path(path).absolute()) if path else None

@@ -1,7 +1,7 @@
-"""What an engine is: how it enters environments, and the parts it has where it also makes and stores them.
+"""The interface of engines. An engine enters environments; it has more parts where it also makes and stores them.
 
-Every engine finds environments and starts programs in them. The other parts are there or None, so nobody writes a
-method that does nothing, and a caller who needs a part sees in its type that an engine may lack it.
+Every engine finds environments and starts programs in them. The other parts may be None: no engine needs a method that
+does nothing, and the type tells a caller that an engine may lack a part.
 
               starter  maker  store  inspector  bases
     docker    yes      yes    yes               yes
@@ -32,17 +32,17 @@ class Availability:
 
 @dataclass(frozen=True)
 class Built:
-    """An environment that exists and can be entered: what was asked for, and what was got."""
+    """An environment that exists and can be entered: its spec, and the result of its build."""
 
     environment: Environment
     engine: str
     engine_version: str
     spec_id: str
-    # Image id, or the digest of interpreter and installed packages.
+    # The image id, or a digest of interpreter and installed packages.
     realised_id: str
     # The command that starts Python in it: ("python",) in a container, the path of an interpreter elsewhere.
     python: tuple[str, ...]
-    # More for the environment's record: base, substitutions, image or sandbox.
+    # More fields for the environment's record: base, substitutions, image or sandbox.
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -56,7 +56,7 @@ class Artefacts:
 
 @dataclass(frozen=True)
 class Kept:
-    """An environment that takes room on this machine, made from today's spec or an earlier one.
+    """An environment that is stored on this machine, made from the present spec or an earlier spec.
 
     A text is empty where the value is not known.
     """
@@ -70,15 +70,15 @@ class Kept:
     size_bytes: int
     base_digest: str
     lock_sha256: str
-    # ISO 8601.
+    # The time of its build (ISO 8601).
     created: str
 
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """What a program may use.
+    """The resources that a program may use.
 
-    The runner watches `seconds`. Where the runner was killed, the engine ends the program some time later.
+    The runner watches `seconds`. If the runner was killed, the engine ends the program some time later.
     """
 
     memory_bytes: int | None = None
@@ -112,7 +112,7 @@ class Starter(Protocol):
         """Why a program would not see these GPUs, with the remedy; empty where it would."""
 
     def inside(self, path: Path, place: str) -> str:
-        """The path by which a program sees a mounted folder: `place` in a container, else `path`."""
+        """The path of a mounted folder for a program: `place` in a container, else `path`."""
 
     def sweep(self) -> None:
         """End the programs whose runner was killed, of every run, cache and user.
@@ -125,60 +125,60 @@ class Maker(Protocol):
     """Makes environments."""
 
     def build(self, environment: Environment, artefacts: Artefacts, say: Say, downloaded: Progress) -> Built:
-        """Make it of these files. Raises BuildError.
+        """Make an environment of these files. Raises BuildError where it fails.
 
-        The caller verifies what it reports and calls `discard` where that is wrong. `downloaded` counts what the engine
-        still had to download. Several threads may build at once; `tidy` follows when all builds have ended.
+        The caller checks the report of the environment, and calls `discard` where it is wrong. `downloaded` gets the
+        bytes that the engine still downloads. Several threads may build at once; `tidy` follows after all builds.
         """
 
     def discard(self, built: Built) -> None:
-        """Remove an environment that was just built, so that `Engine.find` does not give it again."""
+        """Remove an environment that was just built, so that `Engine.find` does not return it."""
 
     def tidy(self) -> None:
-        """Remove what builds left that failed or were killed. Only while nothing is being built."""
+        """Remove the rests of builds that failed or were killed. Nothing may be built meanwhile."""
 
     def building_bytes(self, packages_bytes: int, installed_bytes: int) -> int:
-        """The most disk space that one build takes while it goes on, by the size of its packages."""
+        """The most disk space that a build takes before it ends, in bytes."""
 
 
 class Store(Protocol):
-    """The environments of an engine that take room on this machine."""
+    """The stored environments of an engine."""
 
     def kept(self) -> list[Kept]:
         """Every environment that this engine made and that is still there, also those of earlier specs."""
 
     def remove(self, kept: Kept) -> None:
-        """Remove one of them. Raises UserError where it is in use."""
+        """Remove an environment. Raises UserError where it is in use."""
 
     def folder(self) -> Path | None:
-        """The folder on whose disk they lie; None where this machine cannot see it."""
+        """The folder that holds them; None where this machine cannot see it."""
 
 
 class Inspector(Protocol):
-    """Compares stored environments with what was built, where they are files that anybody can change.
+    """Compares stored environments with their records, where they are files that anybody can change.
 
-    An image needs none: its id is a digest of all it holds.
+    Images need no inspector: their id is a digest of their content.
     """
 
     def altered(self, kept: Kept, *, whole: bool) -> str:
         """The first difference, in words; empty where there is none.
 
-        Compares sizes and times; where `whole`, every file's content.
+        Compares sizes and times of files; with `whole` also their contents.
         """
 
 
 class BaseSupply(Protocol):
-    """The base images that environments are built on, where the engine does not build on this machine itself."""
+    """The base images for environments, of an engine that needs such images."""
 
     def fetch(self, environment: Environment, say: Say, downloaded: Progress) -> int:
-        """Put the base image into the cache, where it is not there already; its size there in bytes."""
+        """Put the base image into the cache if it is not there. Returns its size in bytes."""
 
     def missing(self, environment: Environment) -> tuple[str, ...]:
-        """The base image in words, where neither engine nor cache has it; else nothing."""
+        """The base image in words, if neither engine nor cache has it; else empty."""
 
 
 class Engine(Protocol):
-    """A way to have environments on this machine."""
+    """A way to make and enter environments on this machine."""
 
     name: str
 
@@ -204,4 +204,4 @@ class Engine(Protocol):
         """Why this engine cannot provide that environment here, with the remedy; empty where it can."""
 
     def find(self, environment: Environment) -> Built | None:
-        """The environment that is there for exactly this spec, lock and template. Quick, and without network."""
+        """The environment that was made from exactly this spec, lock and template, if any. It needs no network."""

@@ -1,8 +1,8 @@
-"""The sandbox of a trial without a container: bubblewrap's walls around it, or the reason why there are none.
+"""The sandbox of a trial without a container, made by bubblewrap; or the reason why there is no sandbox.
 
 The trial can read the system's libraries, its interpreter, the workloads and its data; it can write to a /tmp of its
-own. It sees no home, no network but loopback, and only its own processes. Nothing is slowed down: no system call is
-filtered.
+own. It sees no home, no network but loopback, and only its own processes. System calls are not filtered, so that the
+sandbox slows nothing down.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 from tsuishi.engines import environment_variables
 from tsuishi.machine import interpreters
 
-HOME = "/tmp"  # noqa: S108  inside, where it is the trial's own
+HOME = "/tmp"  # noqa: S108  it is the trial's own in the sandbox
 _PATIENCE_S = 20
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt")
 # Files that the loader, the C library and interpreters read.
@@ -38,7 +38,7 @@ print(json.dumps([path for path in (*prefixes, *sys.path) if os.path.isabs(path)
 
 
 def walls(python: str, mounts: Iterable[Path]) -> list[str]:
-    """The beginning of a command, which runs its rest in a sandbox; empty where `why_none` has a reason."""
+    """The first words of a command, which run its rest in a sandbox; empty where `why_none` has a reason."""
     return [] if why_none(python) else _command(python, map(str, mounts))
 
 
@@ -52,10 +52,9 @@ def why_none(python: str) -> str:
     """Why programs of this interpreter run without a sandbox; empty where a trial run in a sandbox works."""
     if shutil.which("bwrap") is None:
         return "bubblewrap (bwrap) is not installed"
-    tried = _said(
-        [*_command(python, ()), python, "-S", "-c", ""], environment_variables.for_trial(Path(python), HOME, ())
-    )
-    return "" if tried.returncode == 0 else f"bubblewrap does not work here ({_last_line(tried.stderr)})"
+    variables = environment_variables.for_trial(Path(python), HOME, ())
+    result = _run([*_command(python, ()), python, "-S", "-c", ""], variables)
+    return "" if result.returncode == 0 else f"bubblewrap does not work here ({_last_line(result.stderr)})"
 
 
 def _command(python: str, mounts: Iterable[str]) -> list[str]:
@@ -81,8 +80,8 @@ def _readable(place: str) -> tuple[str, str, str]:
 @cache
 def _places(python: str) -> frozenset[str]:
     """The folders that this interpreter needs, without those that contain the user's home."""
-    said = _said([python, "-c", _WHERE], interpreters.variables())
-    named = json.loads(said.stdout) if said.returncode == 0 else []
+    result = _run([python, "-c", _WHERE], interpreters.variables())
+    named = json.loads(result.stdout) if result.returncode == 0 else []
     places = {*named, *(os.path.realpath(place) for place in named), *_folders_of_links(Path(python))}
     home = Path.home()
     return frozenset(place for place in places if not home.is_relative_to(place))
@@ -97,10 +96,10 @@ def _folders_of_links(path: Path) -> Iterator[str]:
 
 @cache
 def _version() -> str:
-    return _said(["bwrap", "--version"], interpreters.variables()).stdout.strip()
+    return _run(["bwrap", "--version"], interpreters.variables()).stdout.strip()
 
 
-def _said(command: list[str], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
+def _run(command: list[str], variables: Mapping[str, str]) -> "subprocess.CompletedProcess[str]":
     try:
         return subprocess.run(
             command, env=variables, cwd="/", capture_output=True, text=True, timeout=_PATIENCE_S, check=False

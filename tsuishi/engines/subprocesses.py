@@ -1,4 +1,4 @@
-"""A workload as a child process: how the venv and host engines start it and end it."""
+"""Starts and ends a workload as a child process, for the engines venv and host."""
 
 import ctypes
 import os
@@ -24,17 +24,17 @@ from tsuishi.machine.gpus import Gpu
 _CHUNK = 1 << 16
 _TICK_S = 0.2
 _PR_SET_CHILD_SUBREAPER = 36
-# Loaded before any fork: the child must not import anything between fork and exec.
+# It is loaded before any fork, because the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None)
-# Set in everything that a trial starts: its runner (owner.py), and the trial.
+# The variable of every process that a trial starts. Its value names the trial's runner (owner.py) and the trial.
 _MARK = "TSUISHI_TRIAL"
 
 
 class ChildProcess:
     """A workload under a supervisor, which ends every process that the workload started: see supervisor.py.
 
-    `scratch` is a folder that is made for the workload, and removed when it ends. Raises OSError where it cannot be
-    started.
+    `scratch` is a folder that is made for the workload and removed when it ends. Raises OSError where the workload
+    cannot be started.
     """
 
     def __init__(self, command: Sequence[str], variables: Mapping[str, str], scratch: str = "") -> None:
@@ -51,7 +51,7 @@ class ChildProcess:
                 stderr=subprocess.STDOUT,
                 env={**variables, _MARK: self._mark},
                 cwd="/",
-                start_new_session=True,  # Ctrl-C is the runner's
+                start_new_session=True,  # Ctrl-C goes to the runner only
                 preexec_fn=_adopt_orphans,
                 pass_fds=(lifeline, status),
                 bufsize=0,
@@ -69,7 +69,7 @@ class ChildProcess:
             raise OSError(code, os.strerror(code), command[0])
 
     def output(self) -> Iterator[tuple[Stream, bytes]]:
-        """Until the workload itself has ended: what it left in the background is ended then, not waited for."""
+        """The output until the workload itself has ended. Its processes in the background are then killed."""
         stream = self._popen.stdout
         assert stream is not None
         while True:
@@ -101,9 +101,9 @@ class ChildProcess:
         return Ended(code if self._code is None else self._code)
 
     def _hear_status(self) -> None:
-        """Read how the workload ended, once the supervisor has ended.
+        """Read the exit code of the workload after the supervisor has ended.
 
-        A supervisor that was killed has written nothing, and has left the workload running.
+        A supervisor that was killed has written nothing, and the workload still runs: it is killed now.
         """
         if not self._status.closed:
             status = self._status.read()
@@ -114,16 +114,16 @@ class ChildProcess:
 
 
 class ProcessStarter:
-    """Starts workloads as child processes, in a sandbox where there is one.
+    """Starts workloads as child processes, in a sandbox where this machine has one.
 
-    `more_variables`: environment variables that a workload gets beside those of every workload without a container.
+    `more_variables`: more environment variables for workloads, beside those of environment_variables.py.
     """
 
     def __init__(self, more_variables: Mapping[str, str] | None = None) -> None:
         self._more_variables = dict(more_variables or {})
 
     def start(self, built: Built, launch: Launch) -> Process:
-        """As the protocol says; of the limits only the time is enforced."""
+        """See `Starter`. Of the limits only the time is enforced."""
         python = built.python[0]
         walls = sandbox.walls(python, launch.mounts)
         scratch = "" if walls else f"{tempfile.gettempdir()}/tsuishi-{uuid.uuid4().hex}"
@@ -131,12 +131,12 @@ class ProcessStarter:
         return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self._more_variables}, scratch)
 
     def confinement(self, python: str) -> dict[str, Any]:
-        """How a workload of this interpreter is kept apart from the machine, for the environment's record."""
+        """The sandbox of workloads and the user's variables that they get, for the environment's record."""
         variables = [*environment_variables.passed(), *self._more_variables]
         return {"sandbox": sandbox.described(python), "variables": variables}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
-        """Never: a child process sees the GPUs that its parent sees."""
+        """Always empty: a child process sees the GPUs that its parent sees."""
         return ""
 
     def inside(self, path: Path, place: str) -> str:
@@ -150,14 +150,14 @@ class ProcessStarter:
 
 
 def _adopt_orphans() -> None:
-    """In the supervisor, before it begins: every process below it that loses its parent becomes its child."""
+    """Make this process, the supervisor, the parent of every process below it that loses its parent."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def _marked() -> Iterator[tuple[psutil.Process, str]]:
     """Every process that a trial on this machine has started, with the mark of its trial."""
     for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):  # it is another user's, or has just ended
+        with suppress(psutil.Error, OSError):  # it belongs to another user, or has just ended
             mark = process.environ().get(_MARK)
             if mark and process.status() != psutil.STATUS_ZOMBIE:
                 yield process, mark
@@ -165,7 +165,7 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
 
 def _kill_marked(mark: str) -> None:
     """Kill every process that a trial has started, until none is left."""
-    while found := [process for process, its_mark in _marked() if its_mark == mark]:
-        for process in found:
+    while living := [process for process, its_mark in _marked() if its_mark == mark]:
+        for process in living:
             with suppress(psutil.Error):
                 process.kill()

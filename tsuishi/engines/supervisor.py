@@ -1,4 +1,4 @@
-"""Runs one command, and when it ends, kills every process that it started. subprocesses.ChildProcess runs this script:
+"""Runs a command. When it ends, kills every process that it started. subprocesses.ChildProcess runs this script:
 
     python -I -S supervisor.py LIFELINE STATUS SCRATCH COMMAND...
 
@@ -65,12 +65,12 @@ def wait_for(child: int) -> int:
 
 
 def end_all() -> None:
-    """Kill all descendants, again and again until none is left: meanwhile a living one may start another process."""
+    """Kill all descendants, again and again until none is left, because a living process may start another process."""
     try:
         while True:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
                 for process, group in descendants():
-                    # A whole group at once: none of its members can fork meanwhile.
+                    # A group is killed at once, so that its members cannot fork meanwhile.
                     kill(os.killpg, group)
                     kill(os.kill, process)
                 time.sleep(0.001)
@@ -86,7 +86,7 @@ def kill(how, whom) -> None:  # type: ignore[no-untyped-def]  # typing is not im
 
 
 def descendants() -> list[tuple[int, int]]:
-    """Every process below this one, with its process group."""
+    """Every process below this process, with its process group."""
     known = {}
     for name in os.listdir("/proc"):
         if name.isdigit():

@@ -1,6 +1,6 @@
-"""The venv engine: a virtual environment from a CPython of this machine. The default where no container engine answers.
+"""The venv engine: virtual environments from a CPython of this machine. It is the default without a container engine.
 
-It pins the packages but not the system's libraries or the interpreter's patch version; both are recorded.
+It pins the packages, but neither the system's libraries nor the patch version of the interpreter; both are recorded.
 """
 
 import shutil
@@ -20,7 +20,7 @@ from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
 from tsuishi.machine.interpreters import find_python, full_version
 from tsuishi.specs.environment import Environment
 
-# What decides how a venv is made, in place of a template's text.
+# It stands in spec ids in place of the text of a template, and changes when venvs are made in another way.
 _RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
 
 
@@ -30,7 +30,7 @@ class Mark(BaseModel):
     python: str
     lock_sha256: str
     realised_id: str
-    # What the spec asked for, for people who read the file.
+    # The content of the spec, for people who read the file.
     asked: dict[str, Any]
 
 
@@ -59,7 +59,7 @@ class VenvEngine:
         return "" if _python(environment, self._pythons) else _no_python(environment)
 
     def find(self, environment: Environment) -> Built | None:
-        """As the protocol says; None also where a file is not as it was recorded when it was built."""
+        """See `Engine`. None also where a file has changed since the build."""
         return self._venvs.find(environment)
 
 
@@ -70,7 +70,7 @@ class Venvs:
         self._venvs = venvs
         self._pythons = pythons
         self._starter = starter
-        # The alteration by folder, or "" where there is none; each folder is compared once.
+        # The alteration of each folder that was compared, or ""; each folder is compared once.
         self._alterations: dict[Path, str] = {}
 
     def find(self, environment: Environment) -> Built | None:
@@ -108,13 +108,13 @@ class Venvs:
         shutil.rmtree(self._folder(built.environment), ignore_errors=True)
 
     def tidy(self) -> None:
-        """Remove the folders without a mark: their builds did not end well."""
+        """Remove the folders without a mark: their builds failed or were killed."""
         for folder in self._venvs.glob("[!.]*/"):
             if not (folder / contents.MARK).exists():
                 shutil.rmtree(folder, ignore_errors=True)
 
     def building_bytes(self, packages_bytes: int, installed_bytes: int) -> int:
-        """The packages are linked from the cache, and take no further space."""
+        """See `Maker`. Packages take no space, because they are linked from the cache."""
         return installed_bytes
 
     def kept(self) -> list[Kept]:
@@ -177,7 +177,7 @@ def _no_python(environment: Environment) -> str:
 
 
 def _mark(folder: Path) -> Mark | None:
-    """The mark of a virtual environment; None where there is none, or an earlier tsuishi wrote it."""
+    """The mark of a virtual environment; None where it is missing, or written by an earlier tsuishi."""
     try:
         return Mark.model_validate_json(files.read_bytes(folder / contents.MARK))
     except (UserError, ValueError):
@@ -209,13 +209,13 @@ def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
 
 
 def _run(environment: str, command: list[str], home: Path) -> None:
-    """Run one step of a build, whose home is a temporary folder. Raises BuildError with its last lines of output."""
-    # It ends with this process, also where this one is killed.
+    """Run a step of a build, whose home is a temporary folder. Raises BuildError with the last lines of its output."""
+    # The step ends with this process, even if this process is killed.
     process = ChildProcess(command, environment_variables.for_building(Path(command[0]), str(home)))
     with threads.closing(process.stop):
-        said = b"".join(piece for _, piece in process.output()).decode(errors="replace")
+        output = b"".join(piece for _, piece in process.output()).decode(errors="replace")
         code = process.wait().code
     threads.check()
     if code:
-        words = [line for line in said.splitlines() if line.strip()]
-        raise BuildError(f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(words[-3:]) or code}")
+        lines = [line for line in output.splitlines() if line.strip()]
+        raise BuildError(f"{environment}: {' '.join(command[:4])} … failed: {' / '.join(lines[-3:]) or code}")

@@ -7,8 +7,8 @@ from pathlib import Path
 from tsuishi.base.errors import BuildError
 from tsuishi.specs.lock import BOOTSTRAP, Pin
 
-# A second name for pip's wheel, whatever its version, from which pip runs. It has the form of a wheel's name, because
-# pip takes a package that runs from a file of another form for an installed one.
+# A second name for the wheel of pip, from which pip runs, whatever its version. It has the form of a wheel's name:
+# otherwise pip would treat itself as an installed package.
 PIP = "pip-0-py3-none-any.whl"
 
 
@@ -25,7 +25,7 @@ def bootstrap(pins: Sequence[Pin]) -> list[Pin]:
 
 
 def pip_wheel(environment: str, wheels: Iterable[Path]) -> Path:
-    """The lock's wheel of pip, which supports the environment's Python. Raises BuildError where there is none."""
+    """The wheel of pip in the lock. Raises BuildError where there is none."""
     for wheel in wheels:
         if wheel.name.startswith("pip-") and wheel.suffix == ".whl":
             return wheel

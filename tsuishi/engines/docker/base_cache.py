@@ -1,10 +1,10 @@
 """Base images in the cache, for machines without a network.
 
-    <cache>/bases/<digest, or image id>.tar      as `docker save` writes it
+    <cache>/bases/<digest, or image id>.tar      the output of `docker save`
     <cache>/bases/<digest, or image id>.json     reference, digest, reference used, image id, bytes
 
-An image id is a hash over configuration and layers: an image that is loaded must have the id that was noted when it was
-saved. Another machine or user may have filled the cache: of a tar, an engine gets that image and nothing else.
+An image id is a hash over configuration and layers. A loaded image must have the id that was noted when it was saved.
+Another machine or user may have filled the cache, so an engine gets only the image with that id from a tar.
 """
 
 from collections.abc import Sequence
@@ -31,11 +31,11 @@ _AGAIN = "remove it, and get it again with `invoke fetch`"
 
 
 class CachedBase(Received):
-    """A base image in the cache: its .json file."""
+    """The .json file of a base image in the cache."""
 
     reference: Text
     digest: Digest | Literal["unpinned"]
-    # The reference that goes into records: a mirror's, say.
+    # The reference for records: that of a mirror, say.
     used: Text
     image_id: Digest
     size_bytes: Annotated[int, Field(ge=0)]
@@ -48,7 +48,7 @@ class BaseCache:
         self._folder = cache / "bases"
 
     def find(self, references: Sequence[str]) -> CachedBase | None:
-        """The image that was saved under the first of these references. Raises UserError for a damaged note."""
+        """The image that was saved under the first of these references. Raises UserError for a damaged .json file."""
         by_reference: dict[str, CachedBase] = {}
         for path in sorted(self._folder.glob("*.json")):
             cached = _read(path)
@@ -58,7 +58,7 @@ class BaseCache:
         return next((by_reference[used] for used in references if used in by_reference), None)
 
     def load(self, client: "DockerClient", cached: CachedBase, say: Say) -> "Image":
-        """Load the image into the engine. Raises BuildError where the tar does not hold the image of that id."""
+        """Load the image into the engine. Raises BuildError where the tar does not hold the image with the noted id."""
         from docker.errors import APIError
         from docker.utils import parse_repository_tag
 
@@ -81,7 +81,7 @@ class BaseCache:
         return image
 
     def save(self, client: "DockerClient", base: BaseImage, image: "Image", used: str, say: Say) -> CachedBase:
-        """Save an image of the engine, in place of the one that was saved under the same reference."""
+        """Save an image of the engine. It replaces an image that was saved under the same reference."""
         say(f"keeping {used} in the cache")
         with files.temporary_folder(self._folder, ".saving-") as folder:
             part = folder / "image.tar"
@@ -89,7 +89,7 @@ class BaseCache:
                 for chunk in client.api.get_image(str(image.id), _CHUNK):
                     threads.check()
                     file.write(chunk)
-            for path in self._folder.glob("*.json"):  # of a tag that has moved
+            for path in self._folder.glob("*.json"):  # the tag may have moved to another image
                 if _read(path).used == used:
                     path.unlink()
                     path.with_suffix(".tar").unlink(missing_ok=True)

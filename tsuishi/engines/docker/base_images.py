@@ -1,4 +1,4 @@
-"""Base images: found in the engine, loaded from the cache, or pulled; and put into the cache."""
+"""Brings base images into the engine, from the cache or a registry, and into the cache."""
 
 import re
 import threading
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 class PresentBase(NamedTuple):
-    """A base image in the engine, and the reference under which it goes into records."""
+    """A base image in the engine. `used` is the reference for records."""
 
     image: "Image"
     used: str
 
 
 class Bases:
-    """The base images of one engine and one cache."""
+    """The base images of an engine and a cache."""
 
     def __init__(
         self, connection: Connection, cache: Path, mirrors: Mapping[str, str], *, offline: bool = False
@@ -37,11 +37,11 @@ class Bases:
         self._cache = BaseCache(cache)
         self._mirrors = mirrors
         self._offline = offline
-        # Two builds on one base: the first brings it, the other finds it.
+        # Of two builds on the same base, the first brings it and the second waits.
         self._bringing = threading.Lock()
 
     def references(self, base: BaseImage) -> tuple[str, ...]:
-        """The references to build on, the best first: by the spec's digest if it has one; else, or then, by tag."""
+        """The references to build on, the best first: by the spec's digest, if any; for a mirror, then also by tag."""
         used = mirrored(base.reference, self._mirrors)
         if not base.digest or "@" in used:
             return (used,)
@@ -49,7 +49,7 @@ class Bases:
         return (by_digest,) if used == base.reference else (by_digest, used)
 
     def ensure(self, environment: Environment, say: Say, downloaded: Progress) -> PresentBase:
-        """The base image, in the engine. Raises BuildError where neither engine, cache nor registry has it."""
+        """Bring the base image into the engine. Raises BuildError where neither engine, cache nor registry has it."""
         base = _base(environment)
         with self._bringing, self._connection.speaking() as client:
             threads.check()
@@ -82,14 +82,14 @@ class Bases:
             return () if self._in_engine(client, base) or self._cached(base) else (_title(base),)
 
     def _places(self, base: BaseImage) -> dict[str, str]:
-        """The names under which registries have it, in order, each with the reference that goes into records."""
+        """The names of the image in registries, in order, each with the reference for records."""
         references = self.references(base)
         copies = base.copies if references == (_by_digest(base.reference, base.digest),) else ()
         same = {_by_digest(copy, base.digest): references[0] for copy in copies}
         return {name: name for name in references} | same
 
     def _in_engine(self, client: "DockerClient", base: BaseImage) -> PresentBase | None:
-        """The image by any of its names; by its id where it was loaded from the cache, which knows no digests."""
+        """The image, by any of its names; by its id if it was loaded from the cache, because then it has no digest."""
         cached = self._cached(base)
         by_id = {cached.image_id: cached.used} if cached and "@" in cached.used else {}
         places = self._places(base)
@@ -128,7 +128,7 @@ def _base(environment: Environment) -> BaseImage:
 
 
 def _by_digest(reference: str, digest: str) -> str:
-    """The image of that digest in the same repository.
+    """The reference with a digest in place of the tag.
 
     >>> _by_digest("localhost:5000/python:3.6", "sha256:ab"), _by_digest("localhost:5000/python", "sha256:ab")
     ('localhost:5000/python@sha256:ab', 'localhost:5000/python@sha256:ab')
@@ -141,7 +141,7 @@ def _title(base: BaseImage) -> str:
 
 
 def _pull(client: "DockerClient", name: str, downloaded: Progress) -> None:
-    """Pull one reference, counting the bytes of its layers. Raises APIError, or UserError with the engine's reason."""
+    """Pull an image, and count the bytes of its layers. Raises APIError, or UserError with the engine's reason."""
     so_far: dict[str, int] = {}
     with interruptible(client):
         for chunk in client.api.pull(name, stream=True, decode=True):

@@ -1,4 +1,4 @@
-"""A trial as a container: how it is started, what it may do, how its output is read and how it is ended."""
+"""Runs a trial as a container: starts it, limits what it may do, reads its output, and ends it."""
 
 import os
 import re
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-# A container's own deadline is so much later than its runner's: a living runner is always first.
+# The container's own deadline is so much later than that of its runner, so that a living runner always ends it.
 GRACE_S = 30.0
 _OWNER = f"{OURS}owner"
-# By the monotonic clock, which a change of the time of day does not move.
+# In seconds of the monotonic clock, which changes of the time of day do not move.
 _DEADLINE = f"{OURS}deadline-monotonic-s"
 _NOBODY = "65534:65534"
 _SIGKILLED = 128 + signal.SIGKILL
@@ -52,7 +52,7 @@ class ContainerStarter:
             )
             try:
                 return RunningContainer(client, container)
-            except BaseException:  # it must not stay behind, whatever happened
+            except BaseException:  # the container must not stay behind
                 container.remove(force=True)
                 raise
 
@@ -77,7 +77,7 @@ class ContainerStarter:
 
 
 def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
-    """What a trial's container may not do, and the little that it may, as arguments of containers.create."""
+    """The limits and permissions of a trial's container, as arguments of containers.create."""
     from docker.types import LogConfig, Mount
 
     given: dict[str, Any] = {
@@ -88,7 +88,7 @@ def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, A
         "security_opt": ["no-new-privileges"],
         "user": _unprivileged_user(),
         "pids_limit": limits.pids,
-        # The image's own would run beside what is measured.
+        # The image's own health check would disturb the measurement.
         "healthcheck": {"test": ["NONE"]},
         # The engine would keep every line on disk; the runner reads the stream itself.
         "log_config": LogConfig(type="none"),
@@ -100,28 +100,28 @@ def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, A
 
 
 def owned_labels(seconds: float) -> dict[str, str]:
-    """Labels of a container: this process owns it, and nobody needs it after so many seconds."""
+    """The labels of a container: its owner is this process, and its deadline is after these seconds and the grace."""
     return {_OWNER: owner.me(), _DEADLINE: f"{time.monotonic() + seconds + GRACE_S:.0f}"}
 
 
 def bounded(command: Sequence[str], seconds: float) -> list[str]:
-    """The command with a time limit of its own, so many seconds and the grace: its runner may have been killed.
+    """The command with its own time limit, these seconds and the grace, because its runner may have been killed.
 
-    timeout(1), which every Debian and Ubuntu has, is the container's process 1: nothing in there can end it, and all
-    ends with it.
+    timeout(1), which every Debian and Ubuntu has, is the container's process 1: no process in the container can end it,
+    and all of them end with it.
     """
     return ["timeout", "-s", "KILL", f"{seconds + GRACE_S:.0f}", *command]
 
 
 def remove_abandoned(client: "DockerClient") -> None:
-    """Remove the containers whose owner is dead or whose time is over."""
+    """Remove the containers whose owner is dead or whose deadline is over."""
     from docker.errors import APIError
 
-    for found in client.api.containers(all=True, filters={"label": _OWNER}):
-        if _is_wanted(found["Labels"]):
+    for container in client.api.containers(all=True, filters={"label": _OWNER}):
+        if _is_wanted(container["Labels"]):
             continue
         try:
-            client.api.remove_container(found["Id"], force=True)
+            client.api.remove_container(container["Id"], force=True)
         except APIError as error:
             if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else removes it
                 raise
@@ -134,7 +134,7 @@ def _is_wanted(labels: Mapping[str, str]) -> bool:
 
 
 class RunningContainer:
-    """A trial's container, attached before it starts so that none of its output is lost."""
+    """The container of a trial. It is attached before it starts, so that no output is lost."""
 
     def __init__(self, client: "DockerClient", container: "Container") -> None:
         self._client = client
@@ -167,16 +167,16 @@ class RunningContainer:
             code = int(self._client.api.wait(self._id, timeout=None)["StatusCode"])
             killed = bool(self._client.api.inspect_container(self._id)["State"].get("OOMKilled"))
             self._container.remove(force=True)
-        # Podman does not notice under cgroups of the first version; the kernel's own count does.
+        # Under cgroups of the first version Podman does not notice this; the kernel's own count shows it.
         return Ended(code, out_of_memory=killed or (code == _SIGKILLED and _oom_kills() > self._oom_kills))
 
 
 def _oom_kills() -> int:
-    """The number of processes of this machine, in containers or not, that the kernel has ended for want of memory."""
-    found = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
-    return int(found[1]) if found else 0
+    """How many processes of this machine the kernel has killed because memory was full, in containers or not."""
+    count = re.search(r"^oom_kill (\d+)$", Path("/proc/vmstat").read_text(), re.MULTILINE)
+    return int(count[1]) if count else 0
 
 
 def _unprivileged_user() -> str:
-    """The user who runs tsuishi and can read the workloads, whatever the umask was; in place of root, nobody."""
+    """The user who runs tsuishi, because that user can read the workloads; "nobody" in place of root."""
     return f"{os.getuid()}:{os.getgid()}" if os.getuid() else _NOBODY

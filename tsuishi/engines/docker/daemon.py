@@ -1,4 +1,4 @@
-"""The daemon behind the socket: where it listens, which engine it is, and the errors on the way to it."""
+"""The daemon of the engine: its socket, its kind and version, and the errors of its answers."""
 
 import os
 import re
@@ -16,15 +16,14 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.images import Image
 
-
-# Open files, and processes of a user: enough for any trial, and no more than any system allows.
+# The limit of open files, and of processes of a user: enough for any trial, and every system allows it.
 _LIMIT = 4096
 _CAP_SYS_RESOURCE = 24
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """The engine at the socket: Docker, or Podman, which speaks its language. `info`: what it says of itself."""
+    """The engine at the socket: Docker, or Podman, which has Docker's API. `info`: its answer to the request `info`."""
 
     name: Literal["Docker", "Podman"]
     version: str
@@ -36,9 +35,9 @@ class Daemon:
 
     @property
     def recorded_version(self) -> str:
-        """The version as records have it: beside it the engine's name is `docker`, as both speak Docker's language."""
+        """The version for records, with Podman's name: records call both engines `docker`."""
         rootless = self.info.get("Rootless") or "name=rootless" in (self.info.get("SecurityOptions") or ())
-        # Podman is silent about limits it ignores: those of a user under cgroups of the first version.
+        # Under cgroups of the first version Podman silently ignores limits of a user.
         unlimited = ", without limits on memory" if self.info.get("CgroupVersion") == "1" else ""
         more = f" (rootless{unlimited})" if rootless else ""
         return (self.version if self.name == "Docker" else self.title) + more
@@ -57,12 +56,12 @@ class Daemon:
 
     @property
     def no_network(self) -> str:
-        """The build argument `networkmode` for no network: at Docker's word for it, Podman gives the host's network."""
+        """The build argument `networkmode` for no network. For Docker's word `none` Podman gives the host's network."""
         return "none" if self.name == "Docker" else "NetworkDisabled"
 
     @property
     def number(self) -> tuple[int, ...]:
-        """The version's first two parts."""
+        """The first two parts of the version."""
         return tuple(int(part) for part in re.findall(r"\d+", self.version)[:2])
 
 
@@ -74,7 +73,7 @@ def identify(client: "DockerClient") -> Daemon:
 
 
 def address() -> str:
-    """Where the daemon listens: DOCKER_HOST, or the first of the usual sockets that exists; empty where none does."""
+    """The address of the daemon: DOCKER_HOST, or the first of the usual sockets that exists; empty without any."""
     given = os.environ.get("DOCKER_HOST", "")
     if given:
         return given
@@ -84,13 +83,13 @@ def address() -> str:
 
 
 def _may_raise_limits() -> bool:
-    """Whether anybody on this machine (which may be a container) could: by the bounding set, that of root too."""
+    """Whether root on this machine (which may be a container) can raise limits, by the bounding set of capabilities."""
     (bounding,) = re.findall(r"^CapBnd:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(), re.MULTILINE)
     return bool(int(bounding, 16) >> _CAP_SYS_RESOURCE & 1)
 
 
 def image_or_none(client: "DockerClient", name: str) -> "Image | None":
-    """An image here by any of its names, or its id."""
+    """The image in the engine with this name or id; None where there is none."""
     from docker.errors import ImageNotFound
 
     try:
@@ -100,16 +99,16 @@ def image_or_none(client: "DockerClient", name: str) -> "Image | None":
 
 
 class Connection:
-    """The clients of one daemon."""
+    """The clients of a daemon."""
 
     def __init__(self, timeout_s: float = 60.0) -> None:
         self._timeout_s = timeout_s
-        # Docker's client is not made for several threads: each has its own.
+        # Docker's client is not made for several threads, so each thread has its own.
         self._of_thread = threading.local()
 
     @contextmanager
     def speaking(self) -> Iterator["DockerClient"]:
-        """This thread's client, whose errors become UserError and EngineLost."""
+        """This thread's client. Inside the block its errors become UserError and EngineLost."""
         with speaking():
             yield self.client
 
@@ -125,14 +124,14 @@ class Connection:
 
     @cached_property
     def daemon(self) -> Daemon:
-        """The engine that answers, asked once."""
+        """The engine that answers. It is asked only once."""
         with self.speaking() as client:
             return identify(client)
 
 
 @contextmanager
 def patient(client: "DockerClient") -> Iterator[None]:
-    """Inside, answers have no time limit: an engine that packs or unpacks gigabytes is silent meanwhile."""
+    """Inside the block answers have no time limit, because an engine that packs gigabytes is silent meanwhile."""
     usual = client.api.timeout
     client.api.timeout = None  # type: ignore[assignment]
     try:
@@ -143,7 +142,7 @@ def patient(client: "DockerClient") -> Iterator[None]:
 
 @contextmanager
 def speaking() -> Iterator[None]:
-    """Inside, every error between here and the daemon becomes EngineLost, or UserError where the engine refuses."""
+    """Inside the block errors of requests become EngineLost, or UserError where the engine refuses."""
     import docker.credentials.errors
     import docker.errors
     import requests.exceptions

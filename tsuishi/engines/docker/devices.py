@@ -1,9 +1,9 @@
-"""How a container gets its GPUs: by CDI where the engine offers it, else by NVIDIA's runtime or hook.
+"""Passes GPUs to containers: by CDI where the engine offers it, else by NVIDIA's runtime or hook.
 
-The engine is asked. What it does not say is read in its configuration files, as the engine is on this machine. Sources:
-Docker's API (CDISpecDirs from Docker 25, DiscoveredDevices from 28.2), moby's daemon/nvidia_linux.go (the hook has to
-be on the daemon's PATH), Podman's pkg/api/handlers/compat/containers_create.go (it ignores device requests without a
-word before 5.4, and others than CDI's ever since), and NVIDIA's guide to its container toolkit.
+The engine is asked, and where it does not answer its configuration files on this machine are read. Sources: Docker's
+API (CDISpecDirs from Docker 25, DiscoveredDevices from 28.2), moby's daemon/nvidia_linux.go (the hook has to be on the
+daemon's PATH), Podman's pkg/api/handlers/compat/containers_create.go (before 5.4 it silently ignores device requests;
+since then it ignores all but those of CDI), and NVIDIA's guide to its container toolkit.
 """
 
 import os
@@ -23,8 +23,8 @@ _KIND = "nvidia.com/gpu="
 _CDI_FOLDERS = ("/etc/cdi", "/var/run/cdi")
 _PODMAN_HOOKS = Path("/usr/share/containers/oci/hooks.d")
 _HOOK = "nvidia-container-runtime-hook"
-_HOOKS = re.compile(r"nvidia-container-(runtime-hook|toolkit)\b")  # by its newer and its older name
-# The PATH of system services; a user's may lack some of it.
+_HOOKS = re.compile(r"nvidia-container-(runtime-hook|toolkit)\b")  # the newer name and the older name
+# The PATH of system services; the PATH of a user may lack some of these folders.
 _SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # The first version in which Podman's Docker-compatible API accepts requests for CDI devices.
 _PODMAN_CDI = (5, 4)
@@ -33,7 +33,7 @@ _CONFIGURE = "`nvidia-ctk runtime configure --runtime=docker`, restart Docker"
 _NVML_AND_CUDA = "compute,utility"
 _NCCL_SHARED_MEMORY = "8g"
 
-# This holds whatever variables an image sets, and also where NVIDIA's runtime is the default runtime.
+# It overrides the variables of an image, and also works where NVIDIA's runtime is the default runtime.
 NO_GPUS = {"environment": {"NVIDIA_VISIBLE_DEVICES": "void"}}
 
 Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Podman"]
@@ -41,7 +41,7 @@ Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Pod
 
 @dataclass(frozen=True)
 class Passing:
-    """How an engine passes GPUs; `names` are the devices of its CDI specification."""
+    """How an engine passes GPUs. `names` are the names of GPUs in its CDI specifications."""
 
     way: Way
     names: frozenset[str] = frozenset()
@@ -49,17 +49,17 @@ class Passing:
     def arguments(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
         """Arguments of containers.create that pass exactly these GPUs.
 
-        Raises UserError where the CDI specification lacks one.
+        Raises UserError where the CDI specifications lack a GPU.
         """
         from docker.types import DeviceRequest
 
         ids = ["all"] if wsl() else [gpu.id for gpu in gpus]
         environment = {"NVIDIA_DRIVER_CAPABILITIES": _NVML_AND_CUDA, "NVIDIA_VISIBLE_DEVICES": ",".join(ids)}
-        if wsl():  # Windows gives all or none: CUDA has to leave the others out
+        if wsl():  # Windows gives all GPUs or none: CUDA has to leave the others out
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
         given: dict[str, Any] = {"environment": environment, "shm_size": _NCCL_SHARED_MEMORY}
         if self.way == "CDI":
-            environment["NVIDIA_VISIBLE_DEVICES"] = "void"  # or a default runtime of NVIDIA's would add to them
+            environment["NVIDIA_VISIBLE_DEVICES"] = "void"  # else NVIDIA's runtime, if it is the default, adds GPUs
             names = ["all"] if wsl() else [self._name(gpu) for gpu in gpus]
             given["device_requests"] = [DeviceRequest(driver="cdi", device_ids=[_KIND + name for name in names])]
         elif self.way == "NVIDIA's runtime":
@@ -80,7 +80,7 @@ class Passing:
 
 
 def find_passing(daemon: Daemon) -> Passing:
-    """The way this engine passes GPUs. Raises UserError where there is none, with what to do."""
+    """The way in which an engine passes GPUs. Raises UserError with a remedy where it passes none."""
     names = _cdi_names(daemon)
     if names:
         return Passing("CDI", names)
@@ -103,10 +103,11 @@ def find_passing(daemon: Daemon) -> Passing:
 
 
 def _cdi_names(daemon: Daemon) -> frozenset[str]:
-    """The names of NVIDIA's devices in the engine's CDI specifications; none where it accepts no CDI requests."""
+    """The names of NVIDIA's devices in the engine's CDI specifications; empty where it accepts no CDI requests."""
     discovered = daemon.info.get("DiscoveredDevices")
     if discovered is not None:
-        return frozenset(one["ID"].removeprefix(_KIND) for one in discovered if one["ID"].startswith(_KIND))
+        ids = [device["ID"] for device in discovered]
+        return frozenset(name.removeprefix(_KIND) for name in ids if name.startswith(_KIND))
     folders: Sequence[str] = daemon.info.get("CDISpecDirs") or ()  # Docker: none where CDI is switched off
     if daemon.name == "Podman":
         folders = _CDI_FOLDERS if daemon.number >= _PODMAN_CDI else ()

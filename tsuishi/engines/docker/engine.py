@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from docker import DockerClient
     from docker.models.containers import Container
 
-# What finding Debian packages may take; a container in which it is done ends by itself after that.
+# The most seconds for resolving Debian packages; then the container for it ends by itself.
 _LOCKING_S = 86_400.0
 
 
@@ -75,13 +75,13 @@ class DockerEngine:
 
     @contextmanager
     def client(self) -> Iterator["DockerClient"]:
-        """For questions that concern no environment, as to a registry. Errors become UserError and EngineLost."""
+        """A client for requests to a registry, say. Errors become UserError and EngineLost."""
         with self._connection.speaking() as client:
             yield client
 
     @contextmanager
     def base_container(self, environment: Environment, say: Say) -> Iterator["Container"]:
-        """A container of the base image that does nothing, as root, on this machine's network; removed afterwards."""
+        """An idle container of the base image, with root as user and this machine's network; removed afterwards."""
         with self._connection.speaking() as client:
             base, _ = self.bases.ensure(environment, say, lambda size: None)
             self.starter.sweep()

@@ -1,4 +1,4 @@
-"""Making environments as images: a Dockerfile and its context for each, built on a base image without network."""
+"""Makes environments as images: builds a Dockerfile and its context on a base image, without network."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -21,15 +21,14 @@ from tsuishi.specs.environment import Environment
 if TYPE_CHECKING:
     from docker import DockerClient
 
-# The age at which a nameless layer is removed: no build takes so long, so the process that would have removed it was
-# killed during its build.
+# Layers without a name are removed at this age. No build takes so long, so the process of their build was killed.
 _ABANDONED = "24h"
-# An image is made in two stages, and until the second ends the engine has its packages twice beside the result.
+# An image is made in two stages. Until the second ends, the engine has packages and installed files of both.
 _STAGES = 2
 
 
 class ImageMaker:
-    """Builds images from the Dockerfile `template`; `cache` is where contexts are put together."""
+    """Builds images from the Dockerfile `template`. Contexts of builds are made in the folder `cache`."""
 
     def __init__(self, connection: Connection, images: ImageStore, bases: Bases, template: str, cache: Path) -> None:
         self._connection = connection
@@ -62,10 +61,10 @@ class ImageMaker:
             client.images.remove(self._images.tag(built.environment), force=True)
 
     def tidy(self) -> None:
-        """Remove the layers of which no image was made. A build that goes on may still need some of them."""
+        """Remove the layers that belong to no image. A build that goes on may still need some of them."""
         from docker.errors import APIError
 
-        # Another process may be removing them, too; layers that stay take space, no more.
+        # Another process may also be removing them. Layers that stay only take space.
         with self._connection.speaking() as client, suppress(APIError):
             while self._layers:
                 self._layers.pop().remove(client)
@@ -79,7 +78,7 @@ class ImageMaker:
     ) -> None:
         tag = self._images.tag(environment)
         stream = client.api.build(
-            fileobj=cast("IO[bytes]", context),  # which is sent as it comes
+            fileobj=cast("IO[bytes]", context),  # the client sends an iterator piece by piece
             custom_context=True,
             tag=tag,
             labels=labels.labels(environment, self._images.spec_id(environment), base.image, base.used),

@@ -1,4 +1,4 @@
-"""The images of environments in the engine: found, listed and removed, saved as archives and loaded from them."""
+"""Finds, lists and removes the images of environments in the engine; saves them as archives and loads archives."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ImageStore:
-    """Images named `tsuishi/<environment>:<spec id>`. `template` is the Dockerfile's, which the spec id covers."""
+    """Images named `tsuishi/<environment>:<spec id>`. The spec id also covers `template`, that of the Dockerfile."""
 
     def __init__(self, engine: str, connection: Connection, template: str, cache: Path) -> None:
         self._engine = engine
@@ -33,7 +33,7 @@ class ImageStore:
         return f"tsuishi/{environment.name}:{self.spec_id(environment)}"
 
     def find(self, environment: Environment, base_references: Sequence[str]) -> Built | None:
-        """The environment's image, if it was imported or built on a base of one of these references."""
+        """The image of an environment, if it was imported, or was built on a base with a reference in the list."""
         with self._connection.speaking() as client:
             image = image_or_none(client, self.tag(environment))
         if image is None:
@@ -42,7 +42,7 @@ class ImageStore:
         return self.built(environment, image) if on_this_base or self._import_note(image).exists() else None
 
     def built(self, environment: Environment, image: "Image") -> Built:
-        """The environment as this image has it."""
+        """The environment that this image is."""
         return Built(
             environment=environment,
             engine=self._engine,
@@ -59,7 +59,7 @@ class ImageStore:
         return [kept for image in images for tag in image.tags if (kept := labels.kept(image, tag, self._engine))]
 
     def remove(self, kept: Kept) -> None:
-        """Remove the image's name, never by force: an image to which a user gave another name stays under that."""
+        """Remove the image's name, never by force: an image that a user has given another name stays."""
         with self._connection.speaking() as client:
             client.images.remove(kept.name)
 
@@ -69,14 +69,14 @@ class ImageStore:
         return root if root.is_dir() else None
 
     def save(self, built: Built) -> Iterator[bytes]:
-        """The image as `docker save` writes it, which differs between versions."""
+        """The output of `docker save` for the image; its format differs between versions."""
         with self._connection.speaking() as client, patient(client):
             yield from client.api.get_image(built.realised_id)
 
     def load(self, archive: Iterable[bytes], tag: str, ids: Sequence[str]) -> str:
-        """Load an image that was built elsewhere, on any base; its id.
+        """Load an image that was built elsewhere, on any base. Returns its id.
 
-        Raises UserError where that is none of `ids`: then everything is as it was before.
+        Raises UserError where the id is not in `ids`; then the engine's images are the same as before.
         """
         with self._connection.speaking() as client, patient(client):
             before = image_or_none(client, tag)
@@ -98,12 +98,12 @@ class ImageStore:
         return str(image.id)
 
     def _import_note(self, image: "Image") -> Path:
-        """The file that exists where an image was imported."""
+        """The file which notes that an image was imported."""
         return self._imported / str(image.id).removeprefix("sha256:")
 
 
 def _restore(client: "DockerClient", tag: str, loaded: "Image", before: "Image | None") -> None:
-    """Give a tag back to the image that had it before; remove the loaded one."""
+    """Remove the loaded image, and give its tag back to the image that had it before."""
     if before is None or before.id != loaded.id:
         client.images.remove(tag)
     if before is not None:

@@ -1,4 +1,4 @@
-"""Long requests to a Docker engine, cut off by an interrupt: the engine gives up a request when nobody listens."""
+"""Ends long requests to a Docker engine at an interrupt. The engine gives up a request when nobody listens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def interruptible(client: "DockerClient") -> Iterator[None]:
-    """Inside, an interrupt closes the connections over which answers come to this client."""
+    """Inside the block, an interrupt closes the connections on which this client receives answers."""
     from docker.types import CancellableStream
 
     answers: list[Any] = []

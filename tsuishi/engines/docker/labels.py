@@ -1,4 +1,4 @@
-"""The labels that an image is built with, and the facts that are read from them later."""
+"""The labels of images, and the facts that are read from them later."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ OURS = "io.tsuishi."
 
 
 def labels(environment: Environment, spec_id: str, base: "Image", base_used: str) -> dict[str, str]:
-    """The labels for an environment's image, built on this base image, which was found by the reference `base_used`."""
+    """The labels for an environment's image on the base image `base`. `base_used` is the reference of the base."""
     assert environment.base is not None
     revision = git_state()
     return {
@@ -32,7 +32,7 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
 
 
 def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any]:
-    """Facts for the environment's record: the base asked for and the base used, substitutions, the image."""
+    """Facts for the environment's record: the base in the spec, the base that was used, substitutions, the image."""
     assert environment.base is not None
     asked, used = environment.base.reference, image.labels[f"{OURS}base-used"]
     replaced = used.partition("@")[0] not in (asked, asked.rpartition(":")[0])
@@ -48,7 +48,7 @@ def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any
             "id": image.id,
             "tag": tag,
             "size_bytes": image.attrs.get("Size"),
-            # The same layers are the same files; the id also says when they were put together.
+            # Equal layers have equal files. The id of the image also depends on the time of its build.
             "layers": image.attrs["RootFS"]["Layers"],
             "created": image.attrs.get("Created"),
             "labels": dict(sorted(image.labels.items())),
@@ -57,8 +57,8 @@ def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any
 
 
 def kept(image: "Image", tag: str, engine: str) -> Kept | None:
-    """An image by its tag; None where tsuishi did not give the tag: another program may have built on our image."""
-    # Podman names the registry it takes a name without one for.
+    """The image with this tag; None if tsuishi did not give the tag: another program may have built on our image."""
+    # Podman adds a registry to names that have none.
     repository, _, version = tag.removeprefix("localhost/").removeprefix("docker.io/").rpartition(":")
     owner, _, environment = repository.partition("/")
     if owner != "tsuishi" or image.labels.get(f"{OURS}spec-id") != version:

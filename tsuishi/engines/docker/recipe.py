@@ -1,4 +1,4 @@
-"""What an image is built from: the Dockerfile of an environment, and the build context with its files."""
+"""The Dockerfile of an environment, and the build context with its files."""
 
 import re
 import tarfile
@@ -10,7 +10,7 @@ from tsuishi.base.files import temporary_folder
 from tsuishi.engines import wheelhouse
 from tsuishi.specs.environment import Environment
 
-# From the first quotation mark to the last of the same kind: a quoted script contains quotation marks, too.
+# From the first quotation mark to the last of the same kind, because a quoted script may contain quotation marks.
 _QUOTED = re.compile(r"""(["'])(.{60}).*\1""", re.DOTALL)
 
 
@@ -44,7 +44,7 @@ def context(
     debs: Sequence[Path],
     temporary: Path,
 ) -> Iterator[Path]:
-    """A build context as a tar in the folder `temporary`, removed afterwards.
+    """A build context as a tar in the folder `temporary`; it is removed afterwards.
 
     The same content gives the same bytes, so that the engine finds the layers of an earlier build. Raises BuildError
     where the lock has no wheel of pip.

@@ -1,7 +1,7 @@
-"""An archive of `docker save` or `podman save`, repacked for an engine; somebody may have changed it meanwhile.
+"""Repacks an archive of `docker save` or `podman save` for an engine. Somebody may have changed the archive meanwhile.
 
-The archive must hold one image. The engine gets this image without any name, in an archive that is written here, so its
-other images and their names stay as they are.
+The archive must hold one image. The engine gets this image without a name, in a new archive, so that its other images
+keep their names.
 """
 
 import hashlib
@@ -25,21 +25,21 @@ from tsuishi.artifacts.repacking import (
 from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import threads, toml
 
-# Folder, version, description and layer of each layer, as engines before Docker 25 write them.
+# Engines before Docker 25 write four entries for each layer: its folder, version, description and content.
 _LIMITS = strict_tar.ArchiveLimits(members=4 * MOST_LAYERS + 20)
-# A manifest.
+# The most bytes of a manifest.
 _MOST_TEXT = 4 << 20
 
 
 class _Saved(Received):
-    """The image of a manifest.json."""
+    """The image in a manifest.json."""
 
     config: Text = Field(alias="Config")
     layers: list[Text] = Field(alias="Layers", max_length=MOST_LAYERS)
 
 
-class _SavedOne(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length=1)]]):
-    """manifest.json."""
+class _SavedFile(RootModel[Annotated[list[_Saved], Field(min_length=1, max_length=1)]]):
+    """manifest.json with exactly one image."""
 
 
 class _Pointer(Received):
@@ -47,7 +47,7 @@ class _Pointer(Received):
 
 
 class _Manifest(Received):
-    """A manifest of OCI or of Docker, or an index of some."""
+    """A manifest of OCI or of Docker, or an index of manifests."""
 
     media_type: Text = Field(alias="mediaType")
     manifests: list[_Pointer] = Field([], max_length=500)
@@ -56,13 +56,13 @@ class _Manifest(Received):
 
 
 def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
-    """The archive that an engine loads: the image of that id. The given archive is first read from end to end.
+    """The archive of the image with this id, for an engine. The archive in `file` is first read from end to end.
 
-    Raises Damaged where that holds several images, another image or only a part of one. Raises UserError where the file
-    changes meanwhile: then the new archive has no end.
+    Raises Damaged where `file` holds several images, another image or only a part of an image. Raises UserError, before
+    the end of the new archive, where `file` changes meanwhile.
     """
     parts = _parts(file)
-    (saved,) = _read(file, parts, image_archive.MANIFEST, _SavedOne).root
+    (saved,) = _read(file, parts, image_archive.MANIFEST, _SavedFile).root
     config, *layers = image = [_part(parts, name) for name in (saved.config, *saved.layers)]
     described = [{"Config": config.name, "RepoTags": None, "Layers": [layer.name for layer in layers]}]
     texts = {image_archive.MANIFEST: toml.canonical_json(described).encode()}
@@ -73,19 +73,21 @@ def repacked(file: IO[bytes], image_id: str) -> Iterator[bytes]:
             raise Damaged("it holds another image")
         top = _read(file, manifests, name, _Manifest)
         texts |= image_archive.layout(manifests[name], top.media_type, {})
-        image += [manifests[name], _of_this(file, manifests, name, top, image)]
+        image += [manifests[name], _manifest_of(image, file, manifests, top_name=name, top=top)]
     return packed(texts, image, file)
 
 
-def _of_this(file: IO[bytes], manifests: dict[str, Part], name: str, top: _Manifest, image: list[Part]) -> Part:
-    """The manifest of this image: the top itself, or the one in an index that fits. Raises Damaged without any."""
+def _manifest_of(
+    image: list[Part], file: IO[bytes], manifests: dict[str, Part], *, top_name: str, top: _Manifest
+) -> Part:
+    """The manifest of an image: `top`, or a manifest in the index `top`. Raises Damaged where no manifest fits."""
     digests = [_digest(part) for part in image]
-    listed = [image_archive.BLOBS + one.digest.removeprefix("sha256:") for one in top.manifests] or [name]
-    for one in listed:
-        if one in manifests:  # those for other machines are not
-            manifest = _read(file, manifests, one, _Manifest)
+    listed = [image_archive.BLOBS + pointer.digest.removeprefix("sha256:") for pointer in top.manifests]
+    for name in listed or [top_name]:
+        if name in manifests:  # manifests for other machines are not
+            manifest = _read(file, manifests, name, _Manifest)
             if [pointer and pointer.digest for pointer in (manifest.config, *manifest.layers)] == digests:
-                return manifests[one]
+                return manifests[name]
     raise Damaged("it holds another image")
 
 
@@ -108,7 +110,7 @@ def _read(file: IO[bytes], parts: dict[str, Part], name: str, model: type[M]) ->
 
 
 def _parts(file: IO[bytes]) -> dict[str, Part]:
-    """Every file of an archive, by its name there."""
+    """The files of an archive by name."""
     parts: dict[str, Part] = {}
     links: dict[str, str] = {}
     for member in strict_tar.members(file, _LIMITS):
