@@ -1,4 +1,4 @@
-"""Answers to the questions of a run. Their intervals are those of this look alone (docs/method.md)."""
+"""Answers to the questions of a run. Their intervals are not corrected for earlier looks (docs/method.md)."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,9 @@ State = Literal["answered", "open", "cannot be answered"]
 class Answer:
     """The answer to a question of a run.
 
-    A comparison has a `ratio`, as a logarithm; a claim has a `judgement`. `columns`: the names of the environments in
-    the report. `trials`: those of the cell that has the fewest. `lacking`: the statuses of cells without a number.
+    A comparison has the logarithm of a `ratio`; a claim has a `judgement`. `columns`: the environments' names in the
+    report. `trials`: the number of trials of the cell with the fewest. `lacking`: the statuses of cells without a
+    number.
     """
 
     run_id: str
@@ -55,10 +56,10 @@ def quantities_of(
     words: Vocabulary,
     whole: Epochs | None,
 ) -> dict[str, float]:
-    """The quantities of one finished trial of a case with these axes, from the rows of its tables, as for a report.
+    """The quantities of one finished trial, reckoned as a report does.
 
-    whole: the length of a whole training, where a source says it. Raises KeyError, ValueError or ArithmeticError where
-    rows hold no numbers.
+    samples, metrics: the rows of the trial's tables. axes: those of its case. whole: the length of a whole training,
+    where a source says it. Raises KeyError, ValueError or ArithmeticError where rows hold no numbers.
     """
     phases: dict[str, list[Block]] = {}
     for row in samples:
@@ -78,9 +79,10 @@ def quantities_of(
 
 
 def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Contrast | None:
-    """The logarithm of the geometric mean of side `of` over that of side `to`: values by cell and trial.
+    """The logarithm of a ratio: the geometric mean of side `of` over the geometric mean of side `to`.
 
-    Each cell has its own scatter (Welch). None where a cell has no value above 0.
+    A side has a list for each cell, with a value for each trial. Each cell has its own scatter (Welch). None where a
+    cell has no value above 0.
     """
     weighted = []
     for side, sign in ((of, 1.0), (to, -1.0)):
@@ -93,7 +95,7 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
 
 
 def is_decided(ratio: Contrast | None) -> bool:
-    """Whether the 95 % interval excludes 1, or shows that both sides are alike; without correction for other looks."""
+    """Whether the 95 % interval excludes 1, or shows that both sides are alike; not corrected for earlier looks."""
     interval = ratio.interval() if ratio else None
     if interval is None:
         return False
@@ -129,12 +131,12 @@ def _answer(evidence: Evidence, judgements: Sequence[Judgement], run_id: str, as
 
 
 def _counts(outcomes: Any, asked: Asked) -> tuple[list[int], tuple[str, ...]]:
-    """For each cell the number of its ok trials; and the statuses of cells that have trials, but no ok one."""
+    """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok."""
     counts, lacking = [], set()
-    keys = zip(outcomes["case_id"].tolist(), outcomes["environment"].tolist(), strict=True)
     statuses: dict[tuple[str, str], list[str]] = {}
-    for key, status in zip(keys, outcomes["status"].tolist(), strict=True):
-        statuses.setdefault(key, []).append(status)
+    columns = (outcomes[name].tolist() for name in ("case_id", "environment", "status"))
+    for case_id, environment, status in zip(*columns, strict=True):
+        statuses.setdefault((case_id, environment), []).append(status)
     for cell in asked.cells:
         of_cell = statuses.get((cell.case_id, cell.environment), [])
         counts.append(of_cell.count(OK))
@@ -144,7 +146,6 @@ def _counts(outcomes: Any, asked: Asked) -> tuple[list[int], tuple[str, ...]]:
 
 
 def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict[str, str]) -> list[list[float]]:
-    """The values of the trials of each cell of a side."""
     values = []
     for cell in side:
         axes = evidence.axes.get(cell.case_id, {})
@@ -154,7 +155,7 @@ def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict
 
 
 def _judgement(judgements: Sequence[Judgement], asked: Asked, columns: set[str]) -> Judgement | None:
-    """The judgement on a question's claim in one of these columns; a tested one if there is one."""
+    """The judgement on a question's claim in any of these columns: a tested judgement before a `not tested` one."""
     of_claim = [
         judgement
         for judgement in judgements

@@ -19,11 +19,12 @@ from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, is_logari
 
 @dataclass(frozen=True)
 class CheckResult:
-    """The result of a check. Each p value is the smallest a at which an answer holds with 1 - a intervals.
+    """The result of a check.
 
-    p_hold, p_direction: the comparisons lie in the region. p_against: they have nothing in common with `direction`.
-    `summary` is the mean of the comparisons, or the deciding one: for "all" the least favourable, for "some" the most
-    favourable. None for presence, which has `statuses` instead. `trials`: those of the case that has the fewest.
+    Each p value is the smallest a at which its statement is true of intervals of confidence 1 - a. p_hold: the
+    comparisons lie in the region `hold`. p_direction: they lie in `direction`. p_against: they lie outside `direction`.
+    `summary`: the mean of the comparisons, or the comparison that decides (the least favourable for "all", the most
+    favourable for "some"); None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
     """
 
     check: Check
@@ -37,12 +38,12 @@ class CheckResult:
     statuses: tuple[str, ...] = ()
 
     def shown(self, value: float) -> float:
-        """A value as people read it: a logarithm as its ratio."""
+        """A value for readers: the ratio instead of its logarithm."""
         return math.exp(value) if is_logarithmic(self.check) else value
 
 
 def evaluate(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
-    """The result of a check on findings of one subject. Missing where there are fewer comparisons than it needs."""
+    """The result of a check on findings of one subject; Missing where there are fewer comparisons than it needs."""
     if check.kind == "presence":
         return _presence(check, findings)
     elements = _elements(check, findings)
@@ -80,7 +81,7 @@ def _region(check: Check, bounds: Bounds | None) -> Region:
 
 
 def _p_for(check: Check, ps: Sequence[float]) -> float:
-    """The p value for a check. All: each comparison has to hold (intersection-union). Some: the best (Bonferroni)."""
+    """The p value for a check. "all": the worst comparison's (intersection-union). "some": the best's (Bonferroni)."""
     return min(1.0, len(ps) * min(ps)) if check.every == "some" else max(ps)
 
 
@@ -119,11 +120,11 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
 
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:
-    """All combinations of values that a selection names, as pairs of axis and value."""
+    """All combinations of the values in a selection, as pairs of axis and value."""
     axes = sorted(set(selection) - {"framework"})
     yield from itertools.product(*[[(axis, value) for value in selection[axis]] for axis in axes])
 
 
 def _combination(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
-    """The values of a finding on the axes of a selection, as `_combinations` gives them."""
+    """The values of a finding on the axes of a selection, in the form of `_combinations`."""
     return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {"framework"}))

@@ -13,7 +13,7 @@ from tsuishi.verdicts.checks import CheckResult
 
 
 class PValues(NamedTuple):
-    """The smallest a at which, with 1 - a intervals, a claim holds, holds in its direction, or is contradicted."""
+    """The smallest a at which intervals of confidence 1 - a show that a claim holds, or its direction, or neither."""
 
     p_hold: float
     p_direction: float
@@ -26,7 +26,7 @@ class PValues(NamedTuple):
 
 
 def together(results: Sequence[CheckResult]) -> PValues:
-    """The p values of a claim: all its checks have to hold; one contradicted check refutes it (with Bonferroni)."""
+    """The p values of a claim. It holds if all its checks hold; one contradicted check refutes it (with Bonferroni)."""
     p_against = min(1.0, len(results) * min(result.p_against for result in results))
     return PValues(max(result.p_hold for result in results), max(result.p_direction for result in results), p_against)
 
@@ -61,6 +61,6 @@ def on_values(results: Sequence[CheckResult]) -> Verdict:
 
 
 def too_few(results: Sequence[CheckResult]) -> int | None:
-    """The trials of the case that has the fewest, where they are too few for a verdict. For statuses one is enough."""
+    """The trials of the case with the fewest, if too few for a verdict; else None. A status needs a single trial."""
     trials = [result.trials for result in results if result.check.kind != "presence"]
     return min(trials) if trials and min(trials) < FEWEST_TRIALS else None

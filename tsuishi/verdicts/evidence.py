@@ -1,4 +1,4 @@
-"""Evidence: everything that a report rests on, read and matched once. All other parts of a report are views of it."""
+"""Evidence: all data behind a report, read once. All other parts of a report are views of it."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -24,8 +24,8 @@ class Evidence:
     def __init__(
         self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = contents
     ) -> None:
-        # As recorded. `environments`: labels of environments (`column` in frames.py). `every_axes`: those of each case
-        # and of each published number; `words` describes them, and no other axes that a checkout may have.
+        # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
+        # each case and of each published number; `words` describes these axes, and no others of the checkout.
         self.results = read_runs(runs, words, read)
         published = (number.axes for source in sources for number in source.flat())
         self.every_axes = [*self.results.axes.values(), *published]
@@ -38,7 +38,7 @@ class Evidence:
 
         # What follows from the records. `fractions` has rows without a value, where no limit was measured.
         epochs = {case_id: epochs_of(sources, axes) for case_id, axes in self.axes.items()}
-        # By case id: the whole training of a source, where it is of that case.
+        # The whole training of a source, by the ids of its cases.
         self.epochs = {case_id: whole for case_id, whole in epochs.items() if whole}
         timed = trial_estimates(self.results, self.epochs)
         rates = roofline.with_axes(timed, self.results.trials)
@@ -51,7 +51,7 @@ class Evidence:
         keys = [SUITE, PROTOCOL]
         self._outcomes, self._cases = (dict(iter(frame.groupby(keys))) for frame in (self.outcomes, self.cases))
 
-        # As published: the numbers of the suites that ran, and by Number.key the hardware of each.
+        # From the sources: the numbers of the suites that ran, and their hardware by Number.key.
         self.sources = sources
         self.numbers = [number for source in sources for number in source.flat() if number.axes[SUITE] in self.suites]
         listed = hardware_by_key(sources)
@@ -69,7 +69,7 @@ class Evidence:
 
     @cached_property
     def trial_values(self) -> Values:
-        """The values of trials: `terms` are their means."""
+        """The values behind `terms`, trial by trial."""
         return trial_values(self.estimates)
 
     @cached_property
@@ -79,14 +79,14 @@ class Evidence:
 
     @cached_property
     def of_one_gpu(self) -> dict[str, pd.DataFrame]:
-        """The estimates for single GPUs of several, by suite."""
+        """The estimates for single GPUs of trials with several GPUs, by suite."""
         rows = self.estimates[self.estimates["quantity"].isin(list(self.words.of_one_gpu))]
         return {str(suite): of_suite for suite, of_suite in rows.groupby("suite")}
 
     def published(self, case_id: str) -> dict[tuple[str, str], float]:
         """The published numbers of a case, by Number.key and quantity, in the quantity's unit.
 
-        There is no accuracy where ours was reached on made-up data: the two are not comparable.
+        Without its accuracy where our trials had made-up data: the two accuracies are not comparable.
         """
         if case_id not in self._published:
             axes = self.axes[case_id]
@@ -111,7 +111,7 @@ class Evidence:
 
 
 def _workloads(results: Results) -> dict[str, str]:
-    """The workload of every suite, from the records of its trials and from plans. A suite with several has none."""
+    """The workload of every suite, from its trials' records and from plans. A suite with two workloads is left out."""
     trials = results.trials[["suite", "workload_record"]].drop_duplicates()
     records = zip(trials["suite"], trials["workload_record"], strict=True)
     ran = [(suite, results.workloads.get(record)) for suite, record in records]

@@ -15,9 +15,9 @@ from tsuishi.verdicts.evidence import Evidence
 
 @dataclass(frozen=True)
 class Finding:
-    """A case of a series: of an environment on a machine, or of published hardware.
+    """A case with its numbers, of a series: an environment on a machine, or published hardware.
 
-    `logs` and `values` are its terms by quantity: of logarithms, and of the values themselves. `partial`: an axis that
+    `logs`: the terms of logarithms, by quantity; `values`: the terms of the values themselves. `partial`: an axis that
     the source does not state matches any value.
     """
 
@@ -28,7 +28,7 @@ class Finding:
     values: dict[str, Term]
     statuses: tuple[str, ...] = ()
     on_gpu: bool = True
-    # Computed on the CPU whatever its environment has, as its source did.
+    # The case computes on the CPU in every environment, as its source did.
     on_cpu: bool = False
     simulated: bool = False
     synthetic: bool = False
@@ -40,7 +40,7 @@ class Finding:
     partial: bool = False
 
     def selected(self, *selections: Selection) -> bool:
-        """Whether the case has one of the values on every axis of these selections."""
+        """Whether, on every axis of these selections, the case has one of the values."""
         axes = {**self.axes, "framework": self.framework}
         return all(
             axes.get(axis) in values or (self.partial and axes.get(axis) is None)
@@ -108,7 +108,7 @@ def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
 def published_findings(source: Source) -> dict[str, list[Finding]]:
     """The numbers of a source as findings without scatter, by hardware.
 
-    Numbers of a hardware that the source prints `beside` others count for these, and it has no entry of its own.
+    Hardware that the source prints `beside` other hardware has no entry: its numbers count for the other hardware.
     """
     beside = {hardware.name: hardware.beside for hardware in source.hardware}
     cases: dict[tuple[str, frozenset[tuple[str, Any]]], Finding] = {}

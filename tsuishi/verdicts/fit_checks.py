@@ -1,4 +1,4 @@
-"""The comparisons of checks on fits: parameters of lines over batch sizes, and the distance of points to their line.
+"""The comparisons of checks on fits: parameters of lines over batch sizes, and the distances of points to the lines.
 
 The lines are those of the throughput model: see estimates/throughput.py.
 """
@@ -19,9 +19,9 @@ Point = tuple[int, Term]
 
 
 def parameters(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
-    """Parameters of the lines of both sides, compared where lines differ only in the axes of `of` and `to`.
+    """Comparisons of a parameter, for pairs of lines that differ only in the axes of `of` and `to`.
 
-    Missing where there are fewer than the check needs.
+    Missing where there are fewer comparisons than the check needs.
     """
     quantities = check.quantity, check.to_quantity or check.quantity
     of = _lines(check, findings, check.of, quantities[0])
@@ -34,9 +34,9 @@ def parameters(check: Check, findings: Sequence[Finding]) -> list[Element] | Mis
 
 
 def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
-    """Every point over the value of its line there, for lines of three points or more.
+    """The ratio of every point to its line, for lines of three points or more.
 
-    Missing where there are fewer than the check needs.
+    Missing where there are fewer ratios than the check needs.
     """
     elements = []
     for line, points in _points(check, findings, check.of, check.quantity):
@@ -52,7 +52,7 @@ def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
 
 
 def _lines(check: Check, findings: Sequence[Finding], selection: Selection, quantity: str) -> list[Side]:
-    """The lines of a side: a finding without its batch size, and the logarithm of its parameter."""
+    """The lines of a side: a finding without batch size, and the logarithm of the line's parameter."""
     lines = []
     for line, points in _points(check, findings, selection, quantity):
         # Sources print the parameters of the time of a step, not of other quantities.
@@ -80,7 +80,7 @@ def _points(
 
 
 def _step_time(finding: Finding, quantity: str) -> Term | None:
-    """The term of `quantity`, where one is named; else that of a step, or of an epoch over its steps."""
+    """The term of `quantity`; without a quantity, of the time of a step, or of an epoch divided by its steps."""
     if quantity:
         return finding.logs.get(quantity)
     for name, term in finding.logs.items():
@@ -91,7 +91,7 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
 
 
 def _printed(parameter: str, line: Finding) -> Term | None:
-    """The logarithm of a parameter that a source prints; None where it prints none."""
+    """The logarithm of a parameter as the source prints it; None where it is not printed."""
     if parameter == "b_half":
         factors = [line.logs.get(name) for name in throughput.PRINTED.values()]
         return None if None in factors else Term(sum(factor.mean for factor in factors if factor), 0, None)
@@ -103,7 +103,7 @@ def _fit(points: Sequence[Point]) -> throughput.Fit | None:
 
 
 def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
-    """The logarithm of a line's parameter. Its error is that of the fit, from the scatter of points about the line."""
+    """The logarithm of a line's parameter, with the error of the fit: from the scatter of points about the line."""
     fit = _fit(points)
     value = getattr(fit, parameter) if fit else 0.0
     if fit is None or value <= 0:

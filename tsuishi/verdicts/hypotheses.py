@@ -15,15 +15,15 @@ _IMBALANCE = "gpu_imbalance"
 
 # The series, axes and quantity of a term.
 Key = tuple[str, frozenset[tuple[str, Any]], str]
-# A finding, and the term of it that is compared.
+# A finding, and the term that a comparison takes from it.
 Side = tuple[Finding, Term]
 
 
 @dataclass(frozen=True)
 class Element:
-    """A comparison: the sum of weight times mean over its terms, minus `shift`.
+    """A comparison: the weighted sum of the means of its terms, minus `shift`.
 
-    `axes` distinguish it from the other comparisons of a check. `weights` are (weight, term) by the key of the term.
+    `axes` distinguish it from the other comparisons of a check. `weights`: (weight, term) by the key of the term.
     """
 
     axes: Mapping[str, Any]
@@ -46,7 +46,7 @@ class Missing(NamedTuple):
     """Why a check has no result.
 
     `side`: "of" or "to" where no finding of that side has the quantity, "both" where too few pairs match, "along" where
-    there are too few points along the axis. `statuses`: those of the side's findings.
+    there are too few points along the axis. `statuses`: the statuses of the side's findings.
     """
 
     side: str
@@ -68,7 +68,7 @@ def mean(elements: Sequence[Element]) -> Element:
 def comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
     """All pairs of cases that differ only in the axes of `of` and `to`; without `to`, all cases against a number.
 
-    Missing where there are fewer than the check needs.
+    Missing where there are fewer comparisons than the check needs.
     """
     quantity = _IMBALANCE if check.kind == "imbalance" else check.quantity
     of = _side(check, findings, "of", quantity)
@@ -89,9 +89,9 @@ def comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | Mi
 
 
 def slopes(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
-    """The slopes of a trend: least squares of the logarithm of values on that of an axis, so weights are linear.
+    """The slopes of a trend: least squares of the logarithm of values on the logarithm of an axis.
 
-    Missing where there are fewer than the check needs.
+    A slope is a weighted sum of the points. Missing where there are fewer slopes than the check needs.
     """
     points = comparisons(check.model_copy(update={"fewest": 1}), findings)
     if isinstance(points, Missing):
@@ -114,7 +114,7 @@ def slopes(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing
 
 
 def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tuple[str, str]) -> list[Element]:
-    """A comparison for each finding of `of` and each of `to` that agree in all axes which neither side names."""
+    """A comparison for each pair of a finding of `of` and a finding of `to` that agree in the axes named by no side."""
     bases: dict[frozenset[tuple[str, Any]], list[Side]] = {}
     for finding, base in to:
         bases.setdefault(_rest(finding, check), []).append((finding, base))
@@ -142,7 +142,7 @@ def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
 
 
 def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
-    """The axes in which both sides of a comparison agree: those that neither side names."""
+    """The axes that no side of the check names: both cases of a comparison agree in them."""
     axes_of_sides = {*check.of, *(check.to or {})}
     return frozenset((axis, value) for axis, value in finding.axes.items() if axis not in axes_of_sides)
 
@@ -152,7 +152,7 @@ def _key(finding: Finding, quantity: str) -> Key:
 
 
 def _weighted(elements: Iterable[Element], factors: Iterable[float]) -> dict[Key, tuple[float, Term]]:
-    """The weights of the sum of factor times element."""
+    """The weights of a sum of elements, each multiplied by its factor."""
     weights: dict[Key, tuple[float, Term]] = {}
     for element, factor in zip(elements, factors, strict=True):
         for key, (weight, term) in element.weights.items():

@@ -1,4 +1,4 @@
-"""Judges every claim of every source: on the findings of runs, and on the numbers that the source itself prints."""
+"""Judges every claim of every source by the findings of runs, and by the numbers that the source itself prints."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,7 +20,7 @@ Hindrance = Literal[
 
 
 class Subject(NamedTuple):
-    """The subject of a verdict: a protocol, and an environment or one of each framework that the claim compares."""
+    """The subject of a verdict: a protocol, and an environment; a pair of them for a claim on two frameworks."""
 
     environments: tuple[str, ...]
     protocol: str
@@ -33,9 +33,9 @@ class Subject(NamedTuple):
 class Judgement:
     """The verdict on a claim for a subject, with the results of its checks in their order.
 
-    Where it is `not tested`, `hindrance` says why, and `outcomes` are those of findings that cannot support the claim
-    (of simulated devices, say): they are shown and not judged. `trials`: where these are too few for a verdict.
-    `epochs`: the whole training of the cases, where a source trained.
+    For `not tested`, `hindrance` says why, and `outcomes` are the results on findings that cannot support the claim (of
+    simulated devices, say): the report shows them without a verdict. `trials`: their number, where it is too small for
+    a verdict. `epochs`: the whole training of the cases, where a source trained.
     """
 
     source: str
@@ -50,9 +50,9 @@ class Judgement:
 
 @dataclass(frozen=True)
 class SelfConsistency:
-    """The verdict on a claim by the numbers that its own source prints; None where it prints none.
+    """The verdict on a claim by the numbers of its own source; None where the source prints no numbers.
 
-    `partial`: the source prints numbers for some of its checks only.
+    `partial`: the source prints numbers for only some of the claim's checks.
     """
 
     source: str
@@ -64,9 +64,9 @@ class SelfConsistency:
 
 
 def judge(evidence: Evidence) -> list[Judgement]:
-    """The judgements on every claim of the sources, one for each subject; one without a subject where there is none.
+    """A judgement for each claim of the sources and each subject; without subjects, a single judgement for the claim.
 
-    The claims of a source on one subject are a family: see decision.decide.
+    The claims of a source on a subject are a family: see decision.decide.
     """
     findings = measured_findings(evidence)
     judgements: list[Judgement] = []
@@ -90,7 +90,7 @@ def judge(evidence: Evidence) -> list[Judgement]:
 
 
 def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
-    """The judgements on a claim for every subject: `inconclusive`, until its family is decided, or `not tested`."""
+    """The judgements on a claim for every subject: `not tested`, or `inconclusive` until its family is decided."""
     suites = claim.named(SUITE)
     of_suites = [finding for finding in findings if not suites or finding.axes[SUITE] in suites]
     allowed = claim.named(PROTOCOL) or {"literal", "steady"}
@@ -102,7 +102,7 @@ def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterat
 
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
-    """The environments of a claim's framework, or of any. Pairs on one machine where it compares two frameworks."""
+    """The environments of a claim's framework, or of all frameworks; for two frameworks, pairs on the same machine."""
     frameworks = sorted(map(str, claim.named(FRAMEWORK)))
     by_framework: dict[str | None, dict[str, str]] = {}
     for finding in findings:
@@ -116,9 +116,9 @@ def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[s
 
 
 def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Finding]) -> Judgement:
-    """The judgement with the results of a claim's checks on the findings that can support it.
+    """The judgement with the results of a claim's checks on the findings that can support the claim.
 
-    It is `not tested` where these are not enough; then the results are those on all findings.
+    Where these findings are too few, it is `not tested`, with the results on all findings.
     """
     supporting = [finding for finding in findings if _hindrance(claim, finding) == ""]
     outcomes = tuple(evaluate(check, supporting) for check in claim.checks)
@@ -126,7 +126,7 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
         return Judgement(source, claim, subject, "inconclusive", outcomes)
     on_all = tuple(evaluate(check, findings) for check in claim.checks)
     selected = [finding for finding in findings if any(_selects(check, finding) for check in claim.checks)]
-    # Without its cases a claim about GPUs still says "no gpu", not "no cases", if nothing ran on a GPU.
+    # A claim about GPUs whose cases did not run gets "no gpu", not "no cases", if nothing ran on a GPU.
     hindrances = [_hindrance(claim, finding) for finding in selected or findings]
     hindrance: Hindrance = "no cases"
     if selected or all(hindrances):
@@ -172,7 +172,7 @@ def _results(outcomes: Iterable[CheckResult | Missing]) -> tuple[CheckResult, ..
 
 
 def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
-    """The verdict on every claim by its source's own numbers, for every hardware of these numbers."""
+    """A verdict on each claim by its source's own numbers, for each hardware of these numbers."""
     for source in sources:
         printed = published_findings(source)
         for claim in source.claims:
