@@ -1,1 +1,1 @@
-"""What a report is made of: blocks, columns, comparisons, and how numbers are worded."""
+"""The parts of a report: blocks, columns, comparisons, and the words for numbers."""

@@ -1,4 +1,4 @@
-"""Blocks: what a page is made of, in the order in which it is read. Templates set them; nothing else knows HTML."""
+"""Blocks: the pieces of a page, in reading order. Templates turn them into HTML and Markdown; no other code does."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Text:
-    """A paragraph; `lead` opens the page, `note` is small print, `topic` stands in front of it, emphasised."""
+    """A paragraph. Kinds: `lead` opens the page, `note` is small print. `topic`: emphasised words in front of it."""
 
     text: str
     kind: Literal["", "lead", "note"] = ""
@@ -22,7 +22,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Heading:
-    """A heading inside a section: level 3 or 4, as the section's own title is of level 2."""
+    """A heading inside a section. The section's own title has level 2."""
 
     text: str
     level: Literal[3, 4] = 3
@@ -30,7 +30,7 @@ class Heading:
 
 @dataclass(frozen=True)
 class Bullets:
-    """A list; `warning`: what a reader has to know before believing a number."""
+    """A list; `warning`: readers have to know its items before they believe a number."""
 
     items: tuple[str, ...]
     title: str = ""
@@ -39,14 +39,14 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Code:
-    """Something to copy, as it is."""
+    """Text that readers copy unchanged, a command for instance."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Chart:
-    """A chart: a Vega-Lite specification with its data, its file name and what it shows in words."""
+    """A chart: a Vega-Lite specification with its data. `name`: of its file. `caption`: what it shows, in words."""
 
     title: str
     name: str
@@ -56,7 +56,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Explorer:
-    """Telemetry of every trial, to choose from: see report/telemetry.py for what `data` is."""
+    """A chart of any trial's telemetry, which readers choose. `data`: see report/sections/load.py."""
 
     title: str
     caption: str
@@ -65,13 +65,13 @@ class Explorer:
 
 Block = Text | Heading | Bullets | Code | Table | Chart | Explorer
 
-# Rows of CSV files, by the file's name without .csv.
+# Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class View:
-    """One look at the evidence: its blocks, and what they show as rows of CSV files (columns.py says of which)."""
+    """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in columns.py."""
 
     blocks: tuple[Block, ...] = ()
     rows: Rows = field(default_factory=dict)
@@ -79,7 +79,7 @@ class View:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a title and a place to link to."""
+    """A part of the page with a title. `anchor`: the target of links to it."""
 
     anchor: str
     title: str
@@ -96,7 +96,7 @@ class Section:
 
 
 class ClaimVerdict(NamedTuple):
-    """The verdict on one claim in some environments, which are separated by " / "."""
+    """The verdict on a claim in some environments, which are separated by " / "."""
 
     verdict: Verdict
     source: str
@@ -106,11 +106,10 @@ class ClaimVerdict(NamedTuple):
 
 @dataclass(frozen=True)
 class Page:
-    """A report in the order in which it is read: headline, environments compared, suites, and all it takes to redo it.
+    """A report. `sections`: everything that readers see, in reading order.
 
-    `sections` hold everything a reader sees; `tables` the same as data, exact values, by file name without .csv.
-    `verdicts`: the verdict on every claim, in the order of the page. `closing`: the lines that the command ends with.
-    `more`: what more time would bring.
+    `tables`: the same as exact values, by file name without .csv. `verdicts`: the verdict on every claim, in the order
+    of the page. `closing`: the last lines that the command prints. `more`: lines on what more time would bring.
     """
 
     title: str

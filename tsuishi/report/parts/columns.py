@@ -1,4 +1,4 @@
-"""The columns of a report's tables: names with units, types and meanings, as data (compare schema.py, of a run's)."""
+"""The columns of a report's tables as data: names with units, types, meanings (schema.py has those of a run)."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 class Axes(NamedTuple):
-    """Stands for the columns of axes: the `named`, or all `but` some; `of_lines`: those that tell lines apart."""
+    """Stands for a column per axis: the `named` axes, or all `but` some; `of_lines`: the axes that tell lines apart."""
 
     named: tuple[str, ...] = ()
     but: tuple[str, ...] = ()
@@ -22,7 +22,7 @@ class Axes(NamedTuple):
 
 
 Columns = tuple[Column, ...]
-# As declared here; which axes there are is for the vocabulary of a report to say.
+# The columns of a table, before the vocabulary of a report says which axes there are.
 Declared = tuple[Column | Axes, ...]
 
 _DESCRIPTION = (
@@ -65,14 +65,14 @@ _REGIONS: Columns = tuple(
     for region, text in (("hold", "where the claim holds"), ("direction", "where its direction does"))
     for end in ("above", "below")
 )
-_FOUND: Columns = (
+_RESULT: Columns = (
     Column("estimate", "number", "of the check: its mean, or the comparison that decides"),
     Column("low", "number", "lower end of its 95 % interval"),
     Column("high", "number", "upper end of its 95 % interval"),
     Column("trials", "integer", "of the case with the fewest"),
 )
 _JUDGED: Columns = (
-    *_FOUND,
+    *_RESULT,
     Column("cases", "integer", "that are compared"),
     Column("statuses", "string", "of the cases, where these are what is judged"),
     Column("p_hold", "number", "the smallest a with which the 1 - a interval lies where the claim holds"),
@@ -100,7 +100,7 @@ TABLES: dict[str, Declared] = {
         Column("text", "string", "the claim"),
         Column("sentence", "string", "the verdict in words"),
     ),
-    "verdict_cases": (*_JUDGEMENT, Axes(but=(PROTOCOL,)), *_FOUND),
+    "verdict_cases": (*_JUDGEMENT, Axes(but=(PROTOCOL,)), *_RESULT),
     "self_consistency": (
         _SOURCE,
         _CLAIM,
@@ -291,7 +291,7 @@ TABLES: dict[str, Declared] = {
 
 
 def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, Columns]:
-    """The columns of every table of a report; cases have one more of each published hardware, by Number.key.
+    """The columns of every table of a report. `cases` has a further column per published hardware, named by Number.key.
 
     `explained`: the tables of explanations.
     """
@@ -302,15 +302,15 @@ def tables(evidence: Evidence, explained: Mapping[str, Declared]) -> dict[str, C
 
 
 def _columns(evidence: Evidence, declared: Declared) -> Iterator[Column]:
-    for one in declared:
-        if isinstance(one, Column):
-            yield one
+    for entry in declared:
+        if isinstance(entry, Column):
+            yield entry
         else:
-            yield from map(schema.axis_column, _axes_of(evidence, one))
+            yield from map(schema.axis_column, _axes_of(evidence, entry))
 
 
 def _axes_of(evidence: Evidence, which: Axes) -> Iterator[Axis]:
-    """The axes that an entry stands for; named ones in that order, others in canonical order."""
+    """The axes that an entry stands for: named axes in the order of their names, others in canonical order."""
     axes = evidence.words.axes
     if which.named:
         yield from (evidence.words.axis(name) for name in which.named)
@@ -329,7 +329,10 @@ def data_package(declared: Mapping[str, Columns]) -> str:
 
 
 def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows with exactly these columns, in this order; what a row lacks is empty, what it has beyond them an error."""
+    """Rows with exactly these columns, in this order; missing values are empty.
+
+    Raises ValueError where a row has another column.
+    """
     names = [column.name for column in columns]
     unknown = sorted(set().union(*rows) - set(names))
     if unknown:

@@ -1,5 +1,6 @@
-"""Comparison: the cases of one suite under one protocol, by environment, beside what was published of them."""
+"""Comparison: the cases of a suite under a protocol, by environment, beside their published numbers."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -21,29 +22,29 @@ from tsuishi.specs.source import Epochs, Hardware, Number
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.verdicts.evidence import Evidence
 
-# What a fraction is a fraction of, by limits.Bound.
+# The limit that a fraction is of, by roofline.Bound.
 _BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}
 
 
 class Known(NamedTuple):
-    """What is known of one case in one environment, or on published hardware: its values by quantity."""
+    """The values of a case by quantity, in an environment (`series`) or on published hardware."""
 
     series: str
     case_id: str | None
     axes: dict[str, Any]
     values: dict[str, float]
     simulated: bool
-    # The whole training of a source, where it is of this case.
+    # The whole training of a source that has this case.
     epochs: Epochs | None = None
 
     @property
     def step_s(self) -> float | None:
-        """Seconds per step, also where only the time of an epoch is known."""
+        """Seconds per step; also reckoned from the time of an epoch."""
         return step_time(self.values, self.axes, self.epochs)
 
 
 class Comparison:
-    """Joined outwards on the case: what one environment has and another lacks is there, and says so."""
+    """The cases of a suite and protocol in all environments. A case that an environment lacks has a status there."""
 
     def __init__(self, evidence: Evidence, suite: str, protocol: str) -> None:
         self.evidence, self.suite, self.protocol = evidence, suite, protocol
@@ -54,34 +55,34 @@ class Comparison:
         every = evidence.words.axes
         self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(every, self.axes[case_id]))
         values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in every}
-        # An axis that few cases have tells these from the others, whatever its value.
+        # An axis that fewer than half of the cases have tells these cases from the others, whatever its value.
         rare = {axis for axis in every if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
         self.varying = [axis for axis in every if axis in rare or axis in differing(self.axes.values())]
         self._names: dict[str, str] = {}
-        # What all cases have in common, in words.
-        common = {axis: next(iter(found)) for axis, found in values.items() if len(found) == 1 and axis not in rare}
+        # The axes that all cases share, in words.
+        common = {axis: next(iter(known)) for axis, known in values.items() if len(known) == 1 and axis not in rare}
         self.common = case_text(common)
         self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
-        # Of limits; None where no limit was measured.
+        # Fractions of limits; None where no limit was measured.
         fractions = [row for row in evidence.fractions if (row[SUITE], row[PROTOCOL]) == (suite, protocol)]
         self.fractions: list[float | None] = [row["value"] for row in fractions]
         self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
         self.quantities = {*cases["quantity"], *(row["quantity"] for row in fractions)}
-        self._found: dict[tuple[str, str, str], Any] = {}
+        self._estimates: dict[tuple[str, str, str], Any] = {}
         self._parts: dict[tuple[str, str], list[Any]] = {}
         for row in named_rows(cases):
-            self._found[row.case_id, row.column, row.quantity] = row
+            self._estimates[row.case_id, row.column, row.quantity] = row
             self._parts.setdefault((row.case_id, row.column), []).append(row)
         self._simulated = {key for key, part in self._parts.items() if any(row.simulated for row in part)}
         statuses: dict[tuple[str, str], set[str]] = {}
         for case_id, column, status in zip(*(outcomes[name] for name in ("case_id", "column", "status")), strict=True):
             statuses.setdefault((case_id, column), set()).add(status)
-        self._statuses = {key: ", ".join(sorted(found, key=[*STATUSES].index)) for key, found in statuses.items()}
+        self._statuses = {key: ", ".join(sorted(names, key=[*STATUSES].index)) for key, names in statuses.items()}
 
     def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
-        """An estimate with its spread, or the word for why there is none: never nothing."""
-        row = self._found.get((case_id, environment, quantity))
+        """An estimate with its spread; without an estimate, a word for the reason."""
+        row = self._estimates.get((case_id, environment, quantity))
         status = self.status(case_id, environment)
         if row is None:
             return status_cell(NOT_MEASURED if status == OK and quantity else status)
@@ -95,33 +96,33 @@ class Comparison:
         return Cell(text, row.estimate, tuple(notes), "number")
 
     def simulated(self, case_id: str, environment: str) -> bool:
-        """Whether some devices of a case that was measured were not distinct real GPUs."""
+        """Whether some devices of a measured case were not distinct real GPUs."""
         return (case_id, environment) in self._simulated
 
     def marks(self, case_id: str, environment: str) -> list[str]:
-        """What has to stand below a number of a case that was measured."""
+        """The words below each number of a measured case."""
         marks = [t("simulated")] if self.simulated(case_id, environment) else []
         status = self.status(case_id, environment)
         return marks if status == OK else [*marks, status_text(status.removeprefix(f"{OK}, "))]
 
     def status(self, case_id: str, environment: str) -> str:
-        """What became of a case in an environment: the statuses of its repetitions, each once."""
+        """The statuses of a case's repetitions in an environment, each status once."""
         return self._statuses.get((case_id, environment), NOT_PLANNED)
 
     def name(self, case_id: str) -> str:
-        """A case by the axes in which it differs from the others."""
+        """The name of a case: the axes in which it differs from the others, in words."""
         if case_id not in self._names:
             self._names[case_id] = case_text(self.axes[case_id], self.varying) or t("the one case")
         return self._names[case_id]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """For cases.csv: a row per case, environment and quantity; a row without quantity where there is none.
+        """For cases.csv: a row per case, environment and quantity; a case without estimates has a row without quantity.
 
-        `bound` is the limit a fraction_of_limit is of.
+        `bound`: the limit that a fraction_of_limit is of.
         """
         fields = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
         flags = ("simulated", "synthetic", "derived")
-        for case_id, environment in ((one, other) for one in self.case_ids for other in self.environments):
+        for case_id, environment in itertools.product(self.case_ids, self.environments):
             axes = {axis: self.axes[case_id].get(axis) for axis in self.evidence.words.axes}
             base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
             theirs = self.evidence.published(case_id)
@@ -134,9 +135,9 @@ class Comparison:
 
     @property
     def epochs(self) -> Epochs | None:
-        """The whole training that the cases belong to; None where there is none, or where there are several."""
+        """The whole training that the cases belong to; None for no training, and for several."""
         every = (self.evidence.epochs.get(case_id) for case_id in self.case_ids)
-        whole = {(one.images, one.count): one for one in every if one}
+        whole = {(epochs.images, epochs.count): epochs for epochs in every if epochs}
         return next(iter(whole.values())) if len(whole) == 1 else None
 
     @property
@@ -145,7 +146,7 @@ class Comparison:
 
     def ours(self) -> Iterator[Known]:
         """Every case that has estimates, environment by environment."""
-        for environment, case_id in ((one, other) for one in self.environments for other in self.case_ids):
+        for environment, case_id in itertools.product(self.environments, self.case_ids):
             part = self._parts.get((case_id, environment))
             if part is not None:
                 values = {row.quantity: row.estimate for row in part}
@@ -153,45 +154,48 @@ class Comparison:
                 yield Known(environment, case_id, self.axes[case_id], values, simulated, epochs)
 
     def theirs(self) -> list[Known]:
-        """Every case that numbers of this suite were published of."""
+        """Every case of this suite with published numbers."""
         return published_cases(self.numbers, self.hardware)
 
     def flags(self) -> list[str]:
-        """What has to stand below every chart of these cases."""
+        """The sentences below every chart of these cases."""
         flags = [t("Some devices are simulated.")] if self.cases["simulated"].any() else []
         return [*flags, t("Synthetic data.")] if self.cases["synthetic"].any() else flags
 
 
 def comparisons(evidence: Evidence) -> list[Comparison]:
-    """Of every suite and protocol, in their order."""
+    """A comparison for every suite and protocol, in their order."""
     kinds = sorted(set(zip(evidence.outcomes[SUITE], evidence.outcomes[PROTOCOL], strict=True)))
     return [Comparison(evidence, suite, protocol) for suite, protocol in kinds]
 
 
 def published_cases(numbers: Iterable[Number], hardware: Mapping[str, Hardware]) -> list[Known]:
-    """Numbers by the case they are of; hardware by Number.key."""
-    found: dict[tuple[str, str], Known] = {}
+    """Published numbers, gathered by case. hardware: by Number.key."""
+    cases: dict[tuple[str, str], Known] = {}
     for number in numbers:
         series = published_name(hardware[number.key].title)
         key = number.key, str(sorted(number.axes.items()))
-        known = found.setdefault(key, Known(series, None, dict(number.axes), {}, False, number.epochs))
+        known = cases.setdefault(key, Known(series, None, dict(number.axes), {}, False, number.epochs))
         known.values[number.quantity] = number.value
-    return list(found.values())
+    return list(cases.values())
 
 
 def published_name(hardware: str) -> str:
-    """What a line or a column of published numbers is called."""
+    """The name of a line or a column of published numbers."""
     return t("{hardware} (published)", hardware=hardware)
 
 
 def differing(several: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The axes in which these differ, in canonical order; one that some lack is no difference."""
-    axes = list(several)
+    """The axes in which cases differ, in canonical order. To lack an axis is no difference.
+
+    several: the axes of each case.
+    """
+    cases = list(several)
     known = words().axes
-    there = [*known, *dict.fromkeys(axis for one in axes for axis in one if axis not in known)]
-    return [axis for axis in there if len({one[axis] for one in axes if axis in one}) > 1]
+    every = [*known, *dict.fromkeys(axis for axes in cases for axis in axes if axis not in known)]
+    return [axis for axis in every if len({axes[axis] for axes in cases if axis in axes}) > 1]
 
 
 def _in_order(every: Iterable[str], axes: dict[str, Any]) -> list[tuple[bool, str, Any]]:
-    """The key that sorts cases axis by axis, numbers by size."""
+    """The sort key of a case: axis by axis, numbers by size."""
     return [(axis in axes, type(axes.get(axis)).__name__, axes.get(axis, "")) for axis in every]

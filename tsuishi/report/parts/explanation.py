@@ -1,7 +1,7 @@
-"""What an explanation can say, and how a workload's own is found: by its name in tsuishi/report/explanations/.
+"""Explanations of suites. Each belongs to a workload: a module of its name in tsuishi/report/explanations/.
 
-A suite of any name and any sizes gets the explanation of the workload that its trials ran. Whoever writes a workload
-may put `<workload>.py` into that folder, with a subclass of Explanation that overrides what it has to say.
+A suite gets the explanation of the workload that its trials ran, whatever its name and sizes. The author of a workload
+may add `<workload>.py` to that folder, with a subclass of Explanation that overrides some of its methods.
 """
 
 import importlib
@@ -22,39 +22,39 @@ _PACKAGE = "tsuishi.report.explanations"
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A few sentences about one topic of an explanation."""
+    """A few sentences about a topic of an explanation."""
 
     topic: str
     text: str
 
 
 class Explanation:
-    """What explains the numbers of one suite. As it stands, it says nothing: a workload's own overrides parts of it."""
+    """The explanation of a suite's numbers. This base class says nothing; subclasses override parts of it."""
 
     # Columns of the tables that its views fill, by file name without .csv. Every report has these tables.
     tables: ClassVar[Mapping[str, Declared]] = {}
-    # Quantities that are read together, by the title of their table.
+    # Groups of quantities, each for a table, by the table's title.
     read_together: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    # What environments are compared by: each case by all quantities of the first group of which it has any.
+    # The quantities by which environments are compared: for each case, the first group of which it has a quantity.
     compared_by: ClassVar[tuple[tuple[str, ...], ...]] = ()
 
     def __init__(self, evidence: Evidence, suite: str) -> None:
         self.evidence, self.suite = evidence, suite
 
     def paragraphs(self) -> Mapping[str, list[Paragraph]]:
-        """What the cases say, by environment. The first paragraph answers a question that has `explains = true`."""
+        """The paragraphs by environment. The first paragraph answers questions with `explains = true`."""
         return {}
 
     def opening_views(self, comparison: Comparison) -> Iterable[View]:
-        """What stands above the tables of a protocol."""
+        """The views above the tables of a protocol."""
         return ()
 
     def closing_views(self, comparison: Comparison) -> Iterable[View]:
-        """What stands below the tables of a protocol."""
+        """The views below the tables of a protocol."""
         return ()
 
     def covered(self, comparison: Comparison) -> frozenset[str]:
-        """Quantities that its opening views show already: a table of nothing else is folded away."""
+        """Quantities that the opening views show already: a table with no others is folded."""
         return frozenset()
 
 
@@ -73,13 +73,13 @@ class Explanations:
 
 
 def declared_tables() -> dict[str, Declared]:
-    """The tables of all explanations that are here, whether their workload ran or not."""
+    """The tables of all explanations, also of workloads that did not run."""
     return {name: columns for workload in _known() for name, columns in _kind(workload).tables.items()}
 
 
 @cache
 def _known() -> tuple[str, ...]:
-    """The workloads that have an explanation here."""
+    """The workloads that have an explanation."""
     return tuple(sorted(module.name for module in pkgutil.iter_modules(importlib.import_module(_PACKAGE).__path__)))
 
 

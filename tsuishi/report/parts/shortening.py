@@ -1,4 +1,4 @@
-"""Shortening: a page of a very large run stays one that a browser opens at once; its tables/*.csv have every row."""
+"""Shortening: browsers open even the page of a very large run at once; tables/*.csv have the rows left out."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -7,14 +7,14 @@ from tsuishi.base.language import t
 from tsuishi.report.parts.blocks import Block, Section, View
 from tsuishi.report.parts.wording import Table
 
-# A page of 5 MB holds charts, scripts, and about so many cells of tables, at some hundred bytes each.
+# With so many cells, of about a hundred bytes each, a page with charts and scripts has 5 MB.
 MOST_CELLS = 20_000
-# Verdicts are what the page is for.
+# The verdicts are never shortened.
 _WHOLE = ("summary",)
 
 
 def shortened(sections: Sequence[Section], most_cells: int = MOST_CELLS) -> list[Section]:
-    """The sections as they are; where their tables have too many cells, each with as many rows as all can have."""
+    """The sections, unchanged unless their tables have too many cells; then each table with the same most rows."""
     tables = [block for section in sections for block in section.blocks if isinstance(block, Table)]
     rows = _most_rows(tables, most_cells)
     if rows is None:
@@ -23,7 +23,7 @@ def shortened(sections: Sequence[Section], most_cells: int = MOST_CELLS) -> list
 
 
 def _most_rows(tables: Iterable[Table], most_cells: int) -> int | None:
-    """The most rows a table may have, so that all of them have no more cells than that; None: as many as it likes."""
+    """The most rows of a table with which all tables together have at most so many cells; None: no table is cut."""
     sizes = [(len(table.rows), len(table.columns)) for table in tables]
 
     def cells(most: int) -> int:

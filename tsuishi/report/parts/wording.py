@@ -1,4 +1,4 @@
-"""Tables of a report, and how numbers, quantities and cases are worded in them: the same way everywhere."""
+"""Tables of a report, and the words for numbers, quantities and cases, which are the same everywhere in it."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ _worded: ContextVar[Vocabulary] = ContextVar("worded")
 
 @contextmanager
 def worded(words: Vocabulary) -> Iterator[None]:
-    """Axes and quantities are called as this vocabulary has it in this block, in the language that is spoken."""
+    """Inside this block, the names of axes and quantities come from this vocabulary, in the report's language."""
     token = _worded.set(words)
     try:
         yield
@@ -33,16 +33,16 @@ def worded(words: Vocabulary) -> Iterator[None]:
 
 
 def words() -> Vocabulary:
-    """What axes and quantities are called by: the vocabulary of the block, else of this checkout."""
+    """The vocabulary of the `worded` block, else of this checkout."""
     return _worded.get(None) or vocabulary(Checkout().suites)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: `value` is the exact number behind `text`; `notes` say its spread; `kind` is how it is set.
+    """A cell of a table. `value`: the exact number behind `text`; `notes`: small print below, the spread for instance.
 
     Kinds: text, label (never broken into lines), number (with a value), status, absent, verdict. A verdict's `tone` is
-    good, part, bad, open or none. `best` marks the best of its row or column, where intervals say that it is.
+    good, part, bad, open or none. `best`: intervals show that the number is the best of its row or column.
     """
 
     text: str
@@ -60,9 +60,9 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table of the page. `groups`: labels over the columns, with how many they span (the first column has none).
+    """A table of the page. `groups`: labels above the columns, each with the number of columns that it spans.
 
-    `filters`: indexes of the columns by whose texts a reader can choose rows.
+    `filters`: indexes of the columns by whose texts readers can choose rows.
     """
 
     columns: list[str]
@@ -75,18 +75,18 @@ class Table:
 
     @cached_property
     def numeric(self) -> list[bool]:
-        """Which columns hold numbers, and are set flush right."""
+        """Whether each column holds numbers, which are set flush right."""
         return [any(row[index].kind == "number" for row in self.rows) for index in range(len(self.columns))]
 
     @property
     def full_columns(self) -> list[str]:
-        """Column headers for where there are no groups over them."""
+        """The column headers with their groups' labels, for tables that show no groups."""
         labels = [label for label, span in self.groups for _ in range(span)] or [""] * len(self.columns)
         return [f"{label}: {column}" if label else column for label, column in zip(labels, self.columns, strict=True)]
 
 
 def text_cell(value: Any, kind: str = "text") -> Cell:
-    """A value as it is; a dash where there is none."""
+    """The text of a value; a dash for None and for empty text."""
     return Cell(NOTHING if value in (None, "") else str(value), kind=kind)
 
 
@@ -95,24 +95,25 @@ def number_cell(value: float) -> Cell:
 
 
 def status_cell(word: str) -> Cell:
-    """A status, or the word for why there is nothing."""
+    """A status, or the word for why there is no number."""
     absent = word in (NOTHING, NOT_PLANNED, NOT_MEASURED, NOT_PUBLISHED)
     return Cell(status_text(word), kind="absent" if absent else "status")
 
 
 def status_text(statuses: str) -> str:
-    """A status, or several that commas separate, in words."""
+    """Statuses in words; commas separate them."""
     names = statuses.split(", ")
     return ", ".join(in_language(STATUSES[name].label) if name in STATUSES else t(name) for name in names)
 
 
 def digits(value: float, unit: str = "") -> str:
-    """A number as people read it: four significant digits; counts (whole, of unit 1) and thousands in full.
+    """A number for readers: four significant digits; whole numbers of unit 1, and numbers from 1000 on, in full.
 
-    Large rates of work have an SI prefix, for the unit in the header: "210.0 G".
+    Large rates of work end with an SI prefix; the unit is in the header: "210.0 G".
     """
     if unit in ("FLOP/s", "B/s"):
-        prefix, factor = next(one for one in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("", 0.0)) if abs(value) >= one[1])
+        prefixes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("", 0.0))
+        prefix, factor = next(pair for pair in prefixes if abs(value) >= pair[1])
         return f"{value / (factor or 1):#.4g}".removesuffix(".") + f"\u00a0{prefix}".rstrip("\u00a0")
     if abs(value) >= 1000 or (unit == "1" and value == int(value)):
         return f"{value:,.0f}"
@@ -125,18 +126,18 @@ def unit_of(quantity: str) -> str:
 
 
 def label(quantity: str) -> str:
-    """What a quantity is called, without its unit."""
+    """The name of a quantity, without its unit."""
     return in_language(words().quantity(quantity).label)
 
 
 def header(quantity: str) -> str:
-    """A quantity as a column's header, with its unit."""
+    """The header of a quantity's column, with the unit."""
     unit = unit_of(quantity)
     return label(quantity) if unit == "1" else f"{label(quantity)},\u00a0{unit}"
 
 
 def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> str:
-    """A case's axes, or the wanted ones of them, in words: "4 devices, random data"."""
+    """A case's axes, or only the wanted axes, in words: "4 devices, random data"."""
     known = words()
     names = [*known.axes, *(name for name in axes if name not in known.axes)]
     texts = [
@@ -148,18 +149,18 @@ def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> st
 
 
 def ratio_cell(logarithm: Contrast, notes: tuple[str, ...], best: bool = False) -> Cell:
-    """A ratio, given by its logarithm, with its interval."""
+    """A cell with a ratio and its interval, from the logarithm of the ratio."""
     ratio = as_ratio(logarithm)
     return Cell(ratio_text(ratio), ratio.value, notes, "number", best=best)
 
 
 def ratio_text(ratio: Ratio) -> str:
-    """A ratio with its interval, where it has one: 1.23 [1.10, 1.37]."""
+    """A ratio, with its interval if there is an interval: 1.23 [1.10, 1.37]."""
     if ratio.low is None or ratio.high is None:
         return short(ratio.value)
     return f"{short(ratio.value)} [{short(ratio.low)}, {short(ratio.high)}]"
 
 
 def short(ratio: float) -> str:
-    """A ratio with three digits, or all of those before the point."""
+    """A ratio with three significant digits; from 100 on, all digits before the point."""
     return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.3g}"
