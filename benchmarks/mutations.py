@@ -36,14 +36,7 @@ import psutil
 
 from tests.bench import make_checkout
 from tests.run.test_runner import session
-from tests.synthetic_run import (
-    TF,
-    TORCH,
-    SyntheticRun,
-    conv2d_case,
-    steady_samples,
-    training_case,
-)
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout

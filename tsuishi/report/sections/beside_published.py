@@ -1,4 +1,4 @@
-"""Your card beside the published ones: how many times as fast as each published machine, over the cases that both have.
+"""The reader's card beside the published cards: how many times as fast it is, over the cases that both have.
 
 Absolute times belong to their hardware: they are shown side by side, and never judged.
 """
@@ -24,7 +24,7 @@ _FLAGS = ("simulated", "synthetic", "derived")
 class Which(NamedTuple):
     """The subject of a comparison: our device in an environment, and published hardware, at the same work.
 
-    `key` is the Number.key of the hardware; `devices` is the number of devices on each side.
+    `key`: the Number.key of the hardware. `devices`: the number of devices on each side.
     """
 
     device: str
@@ -48,22 +48,18 @@ class Card(NamedTuple):
 
 
 def cards_view(evidence: Evidence) -> View:
-    """A sentence for each published machine and work, with all environments; a table of all comparisons."""
+    """A sentence for each published machine and work, on all environments; then a table of all comparisons."""
     every_card = list(cards(evidence))
     single = [card for card in every_card if card.which.devices == 1 and not card.simulated]
+    sentences = (*_sentences(evidence, single), *_not_shared(evidence, single))
     blocks: list[Block] = [
         Heading(t("Your card beside the published ones")),
         Text(t("How many times as fast, over the cases that both have. Other hardware, so no verdict follows.")),
-        _bullets(evidence, single),
+        Bullets(sentences) if sentences else Text(t("Of the suites that ran here, no time was published.")),
     ]
     if every_card:
         blocks.append(_table(evidence, every_card))
     return View(tuple(blocks), {"cards": [_row(evidence, card) for card in every_card]})
-
-
-def _bullets(evidence: Evidence, single: list[Card]) -> Bullets | Text:
-    sentences = (*_sentences(evidence, single), *_not_shared(evidence, single))
-    return Bullets(sentences) if sentences else Text(t("Of the suites that ran here, no time was published."))
 
 
 def cards(evidence: Evidence) -> Iterator[Card]:
@@ -100,7 +96,7 @@ def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
 
 
 def _sentences(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
-    """A sentence for each device, published hardware and work, with all environments; `single`: of one device."""
+    """A sentence for each device, published hardware and work, on all environments. single: cards of one device."""
     groups: dict[tuple[Any, ...], list[Card]] = {}
     for card in single:
         groups.setdefault((card.which.device, *card.which[2:]), []).append(card)
@@ -139,7 +135,7 @@ def _work(which: Which) -> str:
 
 
 def _marks(group: Sequence[Card]) -> list[str]:
-    """What a reader has to know of our trials."""
+    """Warnings about our trials."""
     texts = {
         t("Epochs derived from steps or shortened ones."): any(card.derived for card in group),
         t("Synthetic data."): any(card.synthetic for card in group),
@@ -149,7 +145,7 @@ def _marks(group: Sequence[Card]) -> list[str]:
 
 
 def _not_shared(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
-    """A sentence for each published hardware of the suites that ran, if it shares no case of one device."""
+    """A sentence for each published hardware of the suites that ran, if our runs share no case of one device."""
     shown = {card.which.key for card in single}
     for key, hardware in evidence.hardware.items():
         times = [number for number in evidence.numbers if number.key == key and number.quantity in _TIMES]

@@ -41,7 +41,7 @@ def selection_text(selection: Mapping[str, Any]) -> str:
 
 
 def what(check: Check) -> str:
-    """The value that a check computes: a ratio of two sides, a slope, a parameter of a fit."""
+    """The value that a check computes, in words: a ratio of two sides, a slope, a parameter of a fit."""
     of, to = selection_text(check.of), selection_text(check.to or {})
     cases = selection_text({**check.case, **check.of})
     quantity, to_quantity = (label(name) if name else "" for name in (check.quantity, check.to_quantity))
@@ -69,7 +69,7 @@ def what(check: Check) -> str:
 
 
 def _sided(cases: str, quantity: str) -> str:
-    """The cases of a side, with its quantity in brackets where it has its own."""
+    """The cases of a side, with the side's own quantity in brackets, if any."""
     return f"{cases} ({quantity})" if cases and quantity else cases or quantity
 
 
@@ -85,7 +85,7 @@ def bounds_text(bounds: Bounds | None) -> str:
 
 
 def value_text(outcome: CheckResult) -> str:
-    """The result: its value, with its interval where it has one; the statuses for a check on statuses."""
+    """The result of a check: its value and interval, if any; for a check on statuses, the statuses."""
     if outcome.summary is None:
         return in_words(status_text(status) for status in outcome.statuses)
     interval = outcome.summary.interval()
@@ -102,7 +102,7 @@ def _end_text(outcome: CheckResult, end: float) -> str:
 
 
 def sentence(judgement: Judgement) -> str:
-    """Why the verdict is as it is, or what a test of the claim would take."""
+    """The reasons for the verdict; for a claim that was not tested, what a test needs."""
     if judgement.verdict == "not tested":
         return prose([takes(judgement), _all_the_same(judgement)])
     outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
@@ -137,7 +137,7 @@ def _explained(outcome: CheckResult) -> str:
 
 
 def takes(judgement: Judgement) -> str:
-    """Why a claim was not tested, and what it would take."""
+    """Why a claim was not tested, and what a test needs."""
     claim = judgement.claim
     if judgement.hindrance == "untestable":
         assert claim.untestable is not None
@@ -183,7 +183,7 @@ def _missing_text(missing: Missing) -> str:
 
 
 def _all_the_same(judgement: Judgement) -> str:
-    """The results that cannot support the claim; empty where there are none."""
+    """The results that cannot support the claim; empty without such results."""
     outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
     if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
         return ""
@@ -191,7 +191,7 @@ def _all_the_same(judgement: Judgement) -> str:
 
 
 def _devices(claim: Claim) -> int:
-    """The largest number of devices of a claim's cases."""
+    """The largest number of devices among a claim's cases."""
     return max(map(int, claim.named(DEVICES)), default=1)
 
 

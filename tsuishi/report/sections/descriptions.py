@@ -1,4 +1,4 @@
-"""Records in words: what the environments and machines of a run are, and the command that runs it again."""
+"""Records in words: the environments and machines of a run, and the command that runs it again."""
 
 import shlex
 from collections import Counter
@@ -10,7 +10,7 @@ from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.results.records import BaseRecord, EnvironmentRecord, Image, MachineRecord, Processor, Value
 from tsuishi.verdicts.evidence import Evidence
 
-# A base's digest where none is known.
+# Stands for the digest of a base that has no known digest.
 UNPINNED = mark("unpinned")
 
 
@@ -57,9 +57,9 @@ def machine_text(machine: MachineRecord) -> str:
 
 
 def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:
-    """The command that does a run again, from the run's arguments; arguments that were not given are left out.
+    """The command that repeats a run, from the run's arguments; arguments that were not given are left out.
 
-    Readers copy the command into a shell, so every value is one word of it, on one line.
+    Readers copy the command into a shell: it is a single line, in which every value is a single word.
     """
     words = ["invoke", "build", "run-suite"]
     for name, value in arguments.items():
@@ -72,14 +72,14 @@ def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:
 def _side_by_side(
     corner: str, labels: list[str], fields: Sequence[Mapping[str, Any]], names: Iterable[str] | None = None
 ) -> Table:
-    """A row per name (every field's, where none are given), a column per label."""
+    """A row per name, a column per label. names: without them, the names of all fields."""
     names = dict.fromkeys(name for column in fields for name in column) if names is None else names
     rows = [[text_cell(name), *[text_cell(column.get(name, NOTHING)) for column in fields]] for name in names]
     return Table([corner, *labels], rows)
 
 
 def _environment(record: EnvironmentRecord) -> dict[str, Any]:
-    """An environment record as lines of a table."""
+    """The rows of a column of the table of environments."""
     base, image, none = record.base or BaseRecord(), record.image, t("none")
     versions = ", ".join(f"{name} {version}" for name, version in (record.versions or {}).items())
     changes = [t("{used} for {asked}", used=change.used, asked=change.asked) for change in record.substitutions or []]
@@ -112,7 +112,7 @@ def _image(image: Image | None) -> str | None:
 
 
 def _flags(evidence: Evidence, environment_record: str) -> str:
-    """The flags that workloads of an environment reported: threads, TF32, cudnn.benchmark and the like."""
+    """The flags that workloads reported in an environment: threads, TF32, cudnn.benchmark and others."""
     flags = set()
     for trial in evidence.results.records.values():
         if trial.environment_record == environment_record and trial.reported:
@@ -121,7 +121,7 @@ def _flags(evidence: Evidence, environment_record: str) -> str:
 
 
 def _machine(record: MachineRecord) -> dict[str, Any]:
-    """A machine record as lines of a table."""
+    """The rows of a column of the table of machines."""
     cpu = record.cpu or Processor()
     fields = {
         "CPU": cpu.model,

@@ -1,4 +1,4 @@
-"""Deviations: in what a run differs from what a source did, as far as both are known."""
+"""Deviations: the differences between a run and a source's experiment, as far as both are known."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -9,20 +9,19 @@ from tsuishi.report.sections import descriptions
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
-# How sources call the frameworks that environments report.
 _OF_A_TRIAL = ("run_id", "trial_id", "case_id", "protocol")
+# The names of frameworks: in sources, and in environments.
 _FRAMEWORKS = {"pytorch": "torch", "tensorflow": "tensorflow"}
 
 
 def deviations(evidence: Evidence) -> View:
-    """Of every source whose suites ran: hardware, software, length, data."""
+    """The deviations from every source whose suites ran: hardware, software, length, data."""
     blocks: list[Block] = []
     for source in evidence.sources:
         suites = {number.axes["suite"] for number in source.flat()}
         suites |= {suite for claim in source.claims for suite in claim.named("suite")}
-        found = tuple(_of_source(evidence, source, suites & set(evidence.suites)))
-        if found:
-            blocks.append(Bullets(found, source.name))
+        if differences := tuple(_of_source(evidence, source, suites & set(evidence.suites))):
+            blocks.append(Bullets(differences, source.name))
     if not blocks:
         return View()
     return View((Heading(t("Deviations from what the sources did")), *blocks))
@@ -34,12 +33,12 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
     trials = evidence.results.trials
     trials = trials[trials["suite"].isin(suites)]
     machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
-    theirs = in_words(one.title for one in source.hardware)
+    theirs = in_words(hardware.title for hardware in source.hardware)
     yield t("Hardware: {ours} instead of {theirs}.", ours=in_words(machines) or t("an unknown machine"), theirs=theirs)
     for name, version in source.software.items():
         framework = _FRAMEWORKS.get(name)
-        ours = sorted({one for one in trials["framework"] if framework and one.split(" ")[0] == framework})
-        others = [one for one in ours if one.split(" ")[1].split("+")[0] != version]
+        ours = sorted({title for title in trials["framework"] if framework and title.split(" ")[0] == framework})
+        others = [title for title in ours if title.split(" ")[1].split("+")[0] != version]
         if others:
             yield t(
                 "Software: {ours} where the source had {theirs}.", ours=in_words(others), theirs=f"{name} {version}"
@@ -50,7 +49,7 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
 
 
 def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
-    """How much shorter literal training was than the source's."""
+    """A sentence for each length of literal training that differs from the source's."""
     lengths = set()
     for run_id, trial_id, case_id, protocol in trials:
         trial, whole = evidence.results.records[run_id, trial_id], epochs_of([source], evidence.axes[case_id])
@@ -59,7 +58,7 @@ def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str,
         if protocol == "literal" and trained and whole and whole.count:
             own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
             lengths.add((own, (whole.count, whole.images)))
-    for (epochs, images), (all_epochs, all_images) in sorted(one for one in lengths if one[0] != one[1]):
+    for (epochs, images), (all_epochs, all_images) in sorted(pair for pair in lengths if pair[0] != pair[1]):
         yield t(
             "Length: {epochs} epochs at most, of {images} images, instead of {all_epochs} of {all_images}.",
             epochs=epochs, images=f"{images:,}", all_epochs=all_epochs, all_images=f"{all_images:,}",

@@ -24,7 +24,7 @@ from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.source import hardware_by_key
 from tsuishi.verdicts.evidence import Evidence
 
-# Nobody reads more points than these.
+# A table with more points shows kinks only.
 _MOST_POINTS = 100
 _PRINTED = tuple(throughput.PRINTED.values())
 _EPOCHS = ("median_epoch_s",)
@@ -32,7 +32,7 @@ _PARAMETERS = ("v0_images_per_s", "t_cost_s", "b_half_images")
 
 
 def fitted_lines(comparison: Comparison) -> View:
-    """The lines of one suite and protocol, ours first, then the published; none where no batch size varies."""
+    """The lines of a suite and protocol: ours, then published lines. Empty where no batch size varies."""
     ours = Fits(list(comparison.ours()), comparison.where)
     if not ours.points:
         return View()
@@ -42,7 +42,7 @@ def fitted_lines(comparison: Comparison) -> View:
 
 
 def published_section(evidence: Evidence) -> Section:
-    """The lines of all published sweeps over batch sizes, whether their suites ran or not."""
+    """The lines of all published sweeps over batch sizes, also of suites that did not run."""
     hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.flat()]
     suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
@@ -71,14 +71,14 @@ def published_section(evidence: Evidence) -> Section:
 
 
 class Fits:
-    """The lines of several cases; `where` holds their suite, and their protocol where they have one."""
+    """The lines through the points of several cases. where: their suite, and the protocol of measured cases."""
 
     def __init__(self, cases: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
         self._where, self._published = where, published
         self._simulated = {throughput.line(case.series, case.axes) for case in cases if case.simulated}
         self.points = throughput.lines((case.series, case.axes, case.step_s) for case in cases)
         self._fits = {line: throughput.fit(of_line) for line, of_line in self.points.items()}
-        # v0 and t_cost as printed, by sources that print no step times.
+        # v0 and t_cost from sources that print no step times.
         self._printed = {
             throughput.line(case.series, case.axes): (case.values[_PRINTED[0]], case.values[_PRINTED[1]])
             for case in cases
@@ -91,7 +91,7 @@ class Fits:
         return [*self.points, *self._printed]
 
     def rows(self) -> list[dict[str, Any]]:
-        """The rows of throughput_model.csv, without the ends of intervals that are infinite or unknown."""
+        """The rows of throughput_model.csv; infinite and unknown ends of intervals are left out."""
         fitted = [
             {**self._identity(line), "simulated": line in self._simulated, **_parameters(fit)}
             for line, fit in self._fits.items()
@@ -113,7 +113,7 @@ class Fits:
         ]
 
     def lines(self, axes: Iterable[str]) -> Iterator[list[Cell]]:
-        """A row of cells for every line, which is named by these axes."""
+        """A row of cells for every line. axes: those that distinguish the lines."""
         for line, fit in self._fits.items():
             yield [*_name(line, axes), *self._summary(line, fit)]
         for line, (v0, t_cost) in self._printed.items():
@@ -122,7 +122,7 @@ class Fits:
             yield [*_name(line, axes), status_cell(NOTHING), *values, b_half, status_cell(NOTHING)]
 
     def points_off(self, axes: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
-        """A row of cells for every point, or every kink, of a line through three points or more."""
+        """A row of cells for every point, or every kink, of the lines through three points or more."""
         for line, fit in self._fits.items():
             for point in (point for point in _residuals(fit) if point.kink or not kinks_only):
                 numbers = map(number_cell, (point.step_s, point.fitted_s, point.percent))
@@ -188,7 +188,7 @@ def _values(fit: Fit) -> list[tuple[float, Interval | None]]:
 
 
 def _residuals(fit: Fit | None) -> tuple[Residual, ...]:
-    """The residuals of a line; none where it has two points, as it goes through both."""
+    """The residuals of a line; empty for a line with two points, as it goes through both."""
     return fit.residuals if fit and fit.v0_interval else ()
 
 

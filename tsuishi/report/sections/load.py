@@ -1,4 +1,4 @@
-"""Telemetry as a reader sees it: any trial to choose, the longest of each suite drawn, the load over several GPUs."""
+"""The section on telemetry: a chart of any trial, a chart of each suite's longest trial, and the load of GPUs."""
 
 import math
 from collections.abc import Iterator
@@ -13,21 +13,13 @@ from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
 from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, View
-from tsuishi.report.parts.wording import (
-    NOTHING,
-    Table,
-    case_text,
-    digits,
-    number_cell,
-    status_cell,
-    text_cell,
-)
+from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.verdicts.evidence import Evidence
 
-# With their units, in the order in which they are drawn and listed.
+# Titles with units, in the order of charts and lists.
 _QUANTITIES = {
     "utilisation_percent": mark("utilisation, %"),
     "memory_mib": mark("memory, MiB"),
@@ -44,7 +36,7 @@ _NO_LOAD = mark("Load over the devices: not known. No trial had two GPUs or more
 
 
 def telemetry_section(evidence: Evidence) -> Section:
-    """What machine and GPUs did while trials ran; no view where nothing was sampled."""
+    """The telemetry of machine and GPUs while trials ran; a suite without samples has no view."""
     views = [_explorer(evidence)]
     for suite in evidence.suites:
         drawn, load = longest_trial(evidence, suite), gpu_loads(evidence, suite)
@@ -54,7 +46,7 @@ def telemetry_section(evidence: Evidence) -> Section:
 
 
 def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
-    """What telemetry and the order of blocks say against numbers; in counts of trials."""
+    """Warnings from telemetry and from the order of blocks, each with its number of trials."""
     results = evidence.results
     of_all = {"all": len(ok_rows(results.counting))}
     throttled, clocks, steps = drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)
@@ -90,16 +82,16 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
 
 
 def _percent(share: float) -> str:
-    """Rounded upwards, so that what is there is never said to be 0."""
+    """A share in percent, rounded upwards: a share above 0 is never printed as 0."""
     return f"{math.ceil(round(100 * share, 6))}"
 
 
 def _explorer(evidence: Evidence) -> View:
-    """Every trial that was sampled, to choose from.
+    """A chart of any sampled trial, which readers choose.
 
-    The data: `quantities`, their labels with units by name; `trials`, by suite and id, each with `id`, `label`,
-    `phases` (name, begin_s, end_s), `step_s`, and `devices`: by device and quantity means over bins of `step_s` seconds
-    from the start, null where there is none.
+    Its data: `quantities`, their labels with units by name; `trials`, by suite and id, each with `id`, `label`,
+    `phases` (name, begin_s, end_s), `step_s`, and `devices`: by device and quantity the means over bins of `step_s`
+    seconds from the start, null for a bin without samples.
     """
     results = evidence.results
     shown = overview(results)
@@ -107,12 +99,12 @@ def _explorer(evidence: Evidence) -> View:
         return View((Text(t("No telemetry was recorded."), "note"),))
     several_runs = len(results.runs) > 1
     columns = ["suite", "trial_id", "run_id", "protocol", "case_id", "column", "repetition", "attempt"]
-    trials = results.trials.loc[[one.trial for one in shown], columns]
+    trials = results.trials.loc[[series.trial for series in shown], columns]
     phases = (results.records[key].phases or [] for key in zip(trials["run_id"], trials["trial_id"], strict=True))
     cases = {case_id: case_text(evidence.axes[case_id]) or t("the one case") for case_id in set(trials["case_id"])}
     entries = [
-        (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, one)
-        for trial, spans, one in zip(named_rows(trials), phases, shown, strict=True)
+        (trial.suite, f"{trial.run_id}/{trial.trial_id}" if several_runs else trial.trial_id, trial, spans, series)
+        for trial, spans, series in zip(named_rows(trials), phases, shown, strict=True)
     ]
     entries.sort(key=lambda entry: entry[:2])
     data = {
@@ -120,15 +112,15 @@ def _explorer(evidence: Evidence) -> View:
             {
                 "id": trial_id,
                 "label": _label(trial, cases[trial.case_id], several_runs),
-                "phases": [[span.name, span.begin_s, span.end_s or one.end_s] for span in spans],
-                "step_s": one.step_s,
-                "devices": one.devices,
+                "phases": [[span.name, span.begin_s, span.end_s or series.end_s] for span in spans],
+                "step_s": series.step_s,
+                "devices": series.devices,
             }
-            for _, trial_id, trial, spans, one in entries
+            for _, trial_id, trial, spans, series in entries
         ],
         "quantities": {quantity: t(label) for quantity, label in _QUANTITIES.items()},
     }
-    widest_s = max(one.step_s for one in shown)
+    widest_s = max(series.step_s for series in shown)
     all_trials = results.telemetry["trial"].nunique()
     captions = [t("Means over {seconds} s or less; bands are the workload's phases.", seconds=digits(widest_s))]
     if len(shown) < all_trials:
@@ -136,19 +128,19 @@ def _explorer(evidence: Evidence) -> View:
             t("{shown} of {all} trials are here, first repetitions first.", shown=len(shown), all=all_trials)
         )
     captions.append(t("Every sample of every trial is in telemetry.csv of its run."))
-    rows = [row for _, _, trial, _, one in entries for row in _rows(trial, one)]
+    rows = [row for _, _, trial, _, series in entries for row in _rows(trial, series)]
     return View((Explorer(t("Any trial over time"), prose(captions), data),), {"telemetry": rows})
 
 
 def _label(trial: Any, case: str, several_runs: bool) -> str:
-    """A trial as a reader chooses it."""
+    """The text of a trial in the list that readers choose from."""
     parts = [f"{trial.suite}, {trial.protocol}", case, trial.column, t("trial {number}", number=trial.repetition)]
     parts += [t("attempt {number}", number=trial.attempt)] if trial.attempt > 1 else []
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
 
 
 def _rows(trial: Any, series: Series) -> Iterator[dict[str, Any]]:
-    """A row per device and bin, with the quantities that were sampled in it."""
+    """A row of telemetry.csv per device and bin, with the quantities that were sampled."""
     for device, lists in series.devices.items():
         for place, values in enumerate(zip(*lists.values(), strict=True)):
             begin = {"run_id": trial.run_id, "trial_id": trial.trial_id, "device": device}
@@ -156,7 +148,7 @@ def _rows(trial: Any, series: Series) -> Iterator[dict[str, Any]]:
 
 
 def longest_trial(evidence: Evidence, suite: str) -> View:
-    """The longest ok trial of a suite over time."""
+    """A chart of the longest ok trial of a suite, over time."""
     results = evidence.results
     trials = results.counting
     trials = ok_rows(trials[trials["suite"] == suite])
@@ -175,14 +167,14 @@ def longest_trial(evidence: Evidence, suite: str) -> View:
 
 
 def gpu_loads(evidence: Evidence, suite: str) -> View:
-    """What every GPU did in the trials that had two or more: means over trials, by case."""
+    """The load of every GPU in trials with two GPUs or more: means over trials, by case."""
     loads = _loads(evidence.of_one_gpu[suite]) if suite in evidence.of_one_gpu else {}
     if not loads:
         trials = evidence.results.trials
         of_suite = ok_rows(trials[trials["suite"] == suite])
         return View((Text(t(_NO_LOAD), "note"),) if (of_suite[DEVICES].fillna(1) > 1).any() else ())
     devices = sorted({device for means in loads.values() for device in means}, key=device_order)
-    whats = [what for what in _LOADS if any(what == found for *_, found in loads)]
+    whats = [what for what in _LOADS if any(what == measured for *_, measured in loads)]
     table = []
     for case_id, environment in dict.fromkeys(key[:2] for key in loads):
         axes = evidence.axes[case_id]
@@ -201,18 +193,18 @@ def gpu_loads(evidence: Evidence, suite: str) -> View:
 def _load_rows(
     evidence: Evidence, case_id: str, environment: str, what: str, means: dict[str, float]
 ) -> Iterator[dict[str, Any]]:
-    """Of load.csv, a row per GPU."""
+    """The rows of load.csv for a case: a row per GPU."""
     for device, mean in means.items():
         where = {**evidence.axes[case_id], "environment": environment, "quantity": what, "device": device}
         yield {**where, "mean": mean, "imbalance": imbalance(list(means.values()))}
 
 
 def _loads(estimates: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, float]]:
-    """By case, environment and what of _LOADS: the mean over trials of every GPU; of two GPUs or more."""
-    told = {f"gpu{gpu}_{what}": (what, f"gpu{gpu}") for what in _LOADS for gpu in GPUS}
+    """The mean over trials for every GPU, by (case id, environment, key of _LOADS); without entries of a single GPU."""
+    of_gpus = {f"gpu{gpu}_{what}": (what, f"gpu{gpu}") for what in _LOADS for gpu in GPUS}
     values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for row in named_rows(estimates[estimates["quantity"].isin(list(told))]):
-        what, device = told[row.quantity]
+    for row in named_rows(estimates[estimates["quantity"].isin(list(of_gpus))]):
+        what, device = of_gpus[row.quantity]
         values.setdefault((row.case_id, row.column, what), {}).setdefault(device, []).append(row.value)
     return {
         key: {device: fmean(of_gpu) for device, of_gpu in sorted(by_gpu.items())}

@@ -1,4 +1,4 @@
-"""The questions of a run and their answers: on the page, and as the lines that the command ends with."""
+"""The questions of a run and their answers: on the page, and in the last lines that the command prints."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,13 +17,13 @@ from tsuishi.verdicts.answers import Answer, answers, is_alike
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.judge import Judgement
 
-# How many answers the command ends with.
+# The number of answers in the last lines that the command prints.
 _SHOWN = 2
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
 class Questions:
-    """The answers of a report's runs, and what more time would bring them."""
+    """The answers of a report's runs, and the questions that more time would answer."""
 
     def __init__(self, evidence: Evidence, judgements: Sequence[Judgement], explanations: Explanations) -> None:
         self._evidence = evidence
@@ -31,7 +31,7 @@ class Questions:
         self.answers = answers(evidence, judgements)
 
     def views(self) -> Iterator[View]:
-        """The main questions, then those that came later; what more time would bring."""
+        """The main questions, then later questions; below them, what more time would bring."""
         if not self.answers:
             return
         columns = [t("question"), t("environments"), t("state"), t("answer"), t("trials")]
@@ -60,7 +60,7 @@ class Questions:
         yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
 
     def closing(self) -> list[str]:
-        """Up to four lines: the answers to the first two questions, the rest counted, what more time would bring."""
+        """Up to three lines: the answers to the first two questions, and the number of further questions by state."""
         if not self.answers:
             return []
         lines = [f"{self.title(answer.asked)}: {_in_short(self.words(answer))}" for answer in self.answers[:_SHOWN]]
@@ -75,7 +75,7 @@ class Questions:
         return lines
 
     def more(self) -> list[str]:
-        """What more time would bring each run, a line for each step."""
+        """What more time would bring to each run: a line for each further question."""
         lines = []
         for run in self._evidence.results.runs.values():
             for asked in run.more:
@@ -131,7 +131,7 @@ class Questions:
         return comparison
 
     def _sides(self, answer: Answer) -> tuple[str, str]:
-        """What tells the two sides apart: the environments, or the axes in which the cases differ."""
+        """The names of the two sides: their environments, or the axes in which their cases differ."""
         asked = answer.asked
         if asked.kind == "environments":
             return answer.columns[0], answer.columns[-1]
@@ -142,7 +142,7 @@ class Questions:
         return case_text(of, differ), case_text(to, differ)
 
     def _explanation(self, answer: Answer) -> str:
-        """The first paragraph of what explains a suite in an environment."""
+        """The first paragraph of a suite's explanation in an environment."""
         paragraphs = self._explanations.of(answer.asked.suite).paragraphs().get(answer.columns[0])
         return paragraphs[0].text if paragraphs else t("nothing was measured yet")
 
@@ -163,7 +163,7 @@ class Questions:
 
 
 def _in_short(words: str) -> str:
-    """The first two sentences, without what is in brackets: the page has the rest.
+    """The first two sentences, without text in brackets: the page has the rest.
 
     >>> _in_short("It steps (by 3). So it is. And more.")
     'It steps. So it is.'

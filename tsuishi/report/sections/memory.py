@@ -1,4 +1,4 @@
-"""What fits: the largest batch that fitted in memory and the first that did not, by network and devices."""
+"""Memory: the largest batch that fitted and the smallest batch that did not, by network and devices."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -29,12 +29,12 @@ _FITTED, _OTHER = mark("fitted"), mark("neither: see its status")
 _FATES = {_FITTED: figures.PALETTE[2], OUT_OF_MEMORY: figures.PALETTE[1], _OTHER: "#9A9A9A"}
 
 Axes = dict[str, Any]
-# Case ids by batch size, of cases that differ in their batch size only.
+# Case ids by batch size, of cases that differ in nothing else.
 Line = dict[int, str]
 
 
 def memory(comparison: Comparison) -> View:
-    """The map of a suite with batch sizes; empty where no case ran out of memory, here or at a source."""
+    """A table and a map of batch sizes; empty where no case ran out of memory, here or at a source."""
     lines = _lines(comparison)
     rows = [row for axes, line in lines for row in _rows(comparison, axes, line)]
     if not any(row["smallest_out_of_memory"] or row["not_in_table"] for row in rows):
@@ -144,7 +144,7 @@ def _fate(status: str) -> str:
 
 
 def _map(frame: pd.DataFrame) -> dict[str, Any]:
-    """A panel for each environment, one below the other. Symbols repeat the colours for readers who see none."""
+    """A column of panels, by environment. Symbols repeat the colours, for readers who do not see colours."""
     fates = list(map(status_text, _FATES))
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
     cases = list(dict.fromkeys(frame["case"]))

@@ -1,4 +1,4 @@
-"""The page: everything a report says, section by section; the templates only set it."""
+"""The page: the whole content of a report, section by section, for the templates to typeset."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -21,7 +21,7 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
-    """The page; `begin` gets each section as soon as it is made, before the next section is made."""
+    """The page of a report. begin: gets each section before the next section is made."""
     sections = []
     explanations = Explanations(evidence)
     questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements, explanations)
@@ -57,12 +57,12 @@ def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
 
 
 def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
-    """The two largest tables, which exist before any section: the trials, and the estimates from each trial."""
+    """The two largest tables, which exist before any section: trials, and the estimates of each trial."""
     return {"trials": evidence.results.trials, "estimates": evidence.estimates}
 
 
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
-    """The tables behind the views, and the inputs of the views; columns.py describes each table."""
+    """The tables behind the views, and the numbers that the views start from; columns.py describes each table."""
     declared = declared_columns(evidence)
     rows: Rows = {name: [] for name in declared}
     for view in (view for section in sections for view in section.views):
@@ -74,7 +74,7 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.Dat
 
 
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
-    """Every number of every source, also of suites that did not run."""
+    """The rows of published.csv: every number of every source, also of suites that did not run."""
     for number in (number for source in evidence.sources for number in source.flat()):
         origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
         amount = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}

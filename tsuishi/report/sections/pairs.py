@@ -1,4 +1,4 @@
-"""Matchups: the cases that are compared between environments, the quantity they are compared by, and the ratios."""
+"""Matchups: cases that are compared between environments, by a quantity, with the ratios."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -9,14 +9,14 @@ from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of
 from tsuishi.verdicts.evidence import Evidence
 
-# The quantities that cases are compared by, where no explanation names others. A case is compared by all quantities of
-# the first group of which it has any.
+# The groups of quantities that cases are compared by, unless an explanation names others. A case is compared by all
+# quantities of the first group of which it has a quantity.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
 _RATES = ("FLOP/s", "B/s", "images/s")
 
 
 class Matchup:
-    """The cases of a suite and protocol that are compared by one quantity, in all their environments.
+    """The cases of a suite and protocol that are compared by the same quantity, in all their environments.
 
     `reference` is the first environment in which any of these cases has the quantity.
     """
@@ -39,7 +39,7 @@ class Matchup:
     def ratio(self, case_id: str, environment: str) -> Contrast | None:
         """The logarithm of the environment's ratio to the reference.
 
-        None for the reference itself, and where one of the two lacks the quantity.
+        None for the reference itself, and where either environment lacks the quantity.
         """
         terms = self.terms[case_id]
         if environment == self.reference or not {environment, self.reference} <= set(terms):
@@ -47,7 +47,7 @@ class Matchup:
         return ratio(terms[environment], terms[self.reference])
 
     def mean(self, environment: str) -> tuple[Contrast, int] | None:
-        """The logarithm of the mean ratio, and the number of its cases; None where no case has both environments."""
+        """The logarithm of the mean ratio, and the number of its cases; None where no case ran in both environments."""
         both = {environment, self.reference}
         pairs = [(terms[environment], terms[self.reference]) for terms in self.terms.values() if both <= set(terms)]
         return (mean_ratio(pairs), len(pairs)) if pairs else None
@@ -58,7 +58,7 @@ class Matchup:
 
 
 def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
-    """The matchups of every suite and protocol, one for each quantity."""
+    """The matchups of every suite and protocol: a matchup for each quantity."""
     known: dict[str, set[str]] = {}
     for case_id, _, quantity in evidence.terms:
         known.setdefault(case_id, set()).add(quantity)

@@ -1,4 +1,4 @@
-"""Measurements: every quantity of every case by environment, with the published numbers at the right."""
+"""Measurements: every quantity of every case by environment, and the published numbers in the last columns."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,19 +8,11 @@ from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
-from tsuishi.report.parts.wording import (
-    NOT_PUBLISHED,
-    Table,
-    digits,
-    header,
-    number_cell,
-    status_cell,
-    text_cell,
-)
+from tsuishi.report.parts.wording import NOT_PUBLISHED, Table, digits, header, number_cell, status_cell, text_cell
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
-# Groups of quantities that are read together; explanations name more groups. All other quantities come last.
+# Groups of quantities, each for a table; explanations name more groups. All other quantities come last.
 _TOGETHER = {
     mark("First and later runs"): ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
@@ -40,7 +32,7 @@ _OTHER = mark("Other measurements")
 
 
 def measured(comparison: Comparison, explanation: Explanation) -> View:
-    """A table for each group of quantities that are read together; where nothing was measured, the cases' statuses."""
+    """A table for each group of quantities; where nothing was measured, a table of the cases' statuses."""
     covered = explanation.covered(comparison)
     # The quantities of single GPUs are in the section on telemetry.
     every = comparison.quantities - comparison.evidence.words.of_one_gpu
@@ -62,7 +54,7 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
-    """Cases by environments: every case, or only those with a number. Without quantities, the cells are statuses."""
+    """Cases by environments: every case, or only cases with a number. Without quantities, the cells are statuses."""
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
     pairs = {pair for numbers in numbers_of.values() for pair in numbers}
     hardware = comparison.evidence.hardware
@@ -89,7 +81,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
 
 
 def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
-    """The meanings of the marks under a table's numbers; only of marks that the table has."""
+    """The meanings of the marks that stand below the numbers of this table."""
     rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
     notes = []
     if "fraction_of_limit" in quantities:
@@ -125,7 +117,7 @@ def _derived(epochs: Epochs | None) -> str:
 
 
 def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLimits]) -> list[str]:
-    """The notes below these fractions; a fraction is None where its limit was not measured."""
+    """The notes below a table of fractions. values: the fractions, None where the limit was not measured."""
     known = [value for value in values if value is not None]
     texts = {
         t(

@@ -1,18 +1,11 @@
-"""Everything a replication needs: problems, environments, machines, deviations, commands, published sources."""
+"""All that a replication needs: problems, environments, machines, deviations, commands, published sources."""
 
 import shlex
 from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import in_language, t
-from tsuishi.report.parts.blocks import (
-    Block,
-    Bullets,
-    Code,
-    Heading,
-    Text,
-    View,
-)
+from tsuishi.report.parts.blocks import Block, Bullets, Code, Heading, Text, View
 from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
@@ -56,7 +49,7 @@ def _problems(evidence: Evidence) -> View:
 
 
 def _commands(evidence: Evidence) -> View:
-    """The commands of whole runs, and of single cases: of each suite the first case; commands.csv has all."""
+    """The commands of whole runs, and the command of each suite's first case; commands.csv has those of all cases."""
     runs = [descriptions.command_line(run.arguments) for run in evidence.results.runs.values()]
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
@@ -88,7 +81,7 @@ def _source(source: Source) -> Iterator[Block]:
 
 
 def _as_rows(table: Table, first: str, last: str) -> list[dict[str, Any]]:
-    """A table of environments side by side as rows, one for each cell: the title of its row, environment, text."""
+    """The cells of a table of environments, as rows of CSV: the title of the cell's row, the environment, the text."""
     labels = table.columns[1:]
     return [
         {first: row[0].text, "environment": label, last: cell.text}

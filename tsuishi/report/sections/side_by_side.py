@@ -30,19 +30,19 @@ from tsuishi.verdicts.evidence import Evidence
 
 
 def section(evidence: Evidence, comparisons: Sequence[Comparison], explanations: Explanations) -> Section:
-    """The means over all cases first; then the cases of every suite that has something to compare."""
+    """The means over all cases, then the cases of every suite that has cases to compare."""
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
     compared = list(matchups(evidence, comparisons, explanations))
-    # Where there are several suites, means come first and cases on demand.
+    # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
     return Section("side-by-side", title, (_means(evidence, compared), *views))
 
 
 def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
-    """A row of mean ratios per suite, protocol and quantity; above it, the meaning of the numbers."""
+    """A row of mean ratios per suite, protocol and quantity; above them, the meaning of the numbers."""
     blocks: list[Block] = [Text(sentence) for sentence in _explained(evidence, compared)]
     environments, table, rows = evidence.environments, [], []
     for matchup in compared:
@@ -121,7 +121,7 @@ def _speeds_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any
 
 
 def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]:
-    """The meaning of the numbers, the machines, and the suites that have nothing to compare."""
+    """The meaning of the numbers, the machines, and the suites without a comparison."""
     yield t(
         "Every number is a ratio to the reference, the first environment that has the quantity: 2 is twice its time, "
         "or twice its rate. Cases are matched one by one; what one environment lacks is there, with the word for why."
@@ -140,7 +140,7 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
 
 
 def machines(evidence: Evidence) -> list[str]:
-    """The machines by number, where there are several; environments' labels use the same numbers (frames.py)."""
+    """The numbers of several machines, for the labels of environments, which have these numbers (frames.py)."""
     names = [descriptions.machine_text(machine) for machine in evidence.machine_records.values()]
     texts = [t("Machine {number}: {machine}.", number=number, machine=name) for number, name in enumerate(names, 1)]
     return [prose(texts)] if len(names) > 1 else []
@@ -200,7 +200,7 @@ def _columns(contrast: Contrast | None) -> dict[str, Any]:
 
 
 def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
-    """Rows of side_by_side.csv: one for every environment, whatever the status of the case there."""
+    """The rows of side_by_side.csv for a case: a row for every environment, whatever the case's status there."""
     comparison = matchup.comparison
     axes = {axis: comparison.axes[case_id].get(axis) for axis in comparison.evidence.words.axes}
     base = {"case_id": case_id, **axes, "quantity": matchup.quantity, "unit": unit_of(matchup.quantity)}

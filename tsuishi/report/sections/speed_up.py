@@ -1,4 +1,4 @@
-"""Scaling in a report: speed-up and efficiency of several devices against one, as a chart and as tables."""
+"""Scaling: the speed-up and efficiency of several devices against a single device, as charts and tables."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,15 +11,7 @@ from tsuishi.estimates.scaling import Scaling
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing
-from tsuishi.report.parts.wording import (
-    Cell,
-    Table,
-    case_text,
-    digits,
-    number_cell,
-    text_cell,
-    words,
-)
+from tsuishi.report.parts.wording import Cell, Table, case_text, digits, number_cell, text_cell, words
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, STRATEGY
 
 _TITLES = {
@@ -46,7 +38,7 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
     measured = [
         scaling.SpeedPoint(known.series, known.axes, speed, known.simulated)
         for known in comparison.ours()
-        # Devices may get the same images: an image that is done twice counts once.
+        # Several devices may process the same image: it counts once.
         if (speed := known.values.get("distinct_images_per_s", known.values.get("throughput_images_per_s")))
     ]
     published = [
@@ -88,15 +80,18 @@ def _chart(comparison: Comparison, results: list[Scaling], telling: set[str]) ->
 
 
 def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str], number: int) -> Iterator[Chart]:
-    rows: list[dict[str, Any]] = []
-    for result in results:
-        case = case_text(dict(result.axes), {*telling, DEVICES})
-        base = {
+    environments = comparison.evidence.environments
+    rows = [
+        {
             "kind": t(_TITLES[result.kind]),
             "series": result.series,
-            "published": result.series not in _ours(comparison),
+            "published": result.series not in environments,
+            "case": case_text(dict(result.axes), {*telling, DEVICES}),
+            "batch_size": result.axes[BATCH_SIZE],
+            "efficiency": result.efficiency,
         }
-        rows.append({**base, "case": case, "batch_size": result.axes[BATCH_SIZE], "efficiency": result.efficiency})
+        for result in results
+    ]
     frame = pd.DataFrame(rows)
     if frame.empty or frame["batch_size"].nunique() < 2 or len(frame.groupby(["series", "case"])) > _MOST_LINES:
         return
@@ -108,11 +103,7 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
         _simulated() if any(result.simulated for result in results) else "",
     ]
     name = f"{comparison.suite}-{comparison.protocol}-efficiency-{number}"
-    yield figures.block(_efficiency_chart(frame, _ours(comparison)), t("Efficiency of scaling"), name, prose(sentences))
-
-
-def _ours(comparison: Comparison) -> list[str]:
-    return comparison.evidence.environments
+    yield figures.block(_efficiency_chart(frame, environments), t("Efficiency of scaling"), name, prose(sentences))
 
 
 def _efficiency_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any]:

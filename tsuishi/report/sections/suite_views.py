@@ -1,4 +1,4 @@
-"""The section of a suite: under each protocol the same views in reading order, then their explanation."""
+"""The section of a suite: for each protocol the same views in reading order, then the explanation."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -18,7 +18,7 @@ _PROTOCOLS = {
     "literal": mark("As the source did it, with its pitfalls."),
     "steady": mark("Warm, synchronised, repeated."),
 }
-# The views after the tables of a protocol, in reading order; a view that has nothing to show is empty.
+# The views after the tables of a protocol, in reading order; each may be empty.
 _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
     step_parts,
     memory,
@@ -54,7 +54,7 @@ def opening(comparison: Comparison) -> View:
 
 
 def _explained(explanation: Explanation) -> View:
-    """The explanation drawn from all cases of a suite, by environment; empty where its workload has none."""
+    """The explanation of all cases of a suite, by environment; empty for a workload without explanation."""
     paragraphs = explanation.paragraphs()
     if not paragraphs:
         return View()

@@ -36,7 +36,7 @@ def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Itera
 
 
 def _headline(evidence: Evidence) -> str:
-    """One sentence: the suites that were measured, and the environments."""
+    """A sentence: the suites that were measured, and the environments."""
     if not evidence.suites:
         return t("Nothing ran.")
     return t(
@@ -47,7 +47,7 @@ def _headline(evidence: Evidence) -> str:
 
 
 def _facts(evidence: Evidence) -> Table:
-    """One row per run: its date, settings, number of trials, and the version of tsuishi."""
+    """A row per run: its date, settings, number of trials, and the version of tsuishi."""
     rows, outcomes = [], evidence.outcomes
     for run_id, run in evidence.results.runs.items():
         commit = (run.git.commit if run.git else None) or ""
@@ -62,7 +62,7 @@ def _facts(evidence: Evidence) -> Table:
 
 
 def _ran(evidence: Evidence) -> Table:
-    """Environments by suites: trials by status; below them, the environments that were left out, with the reasons."""
+    """Environments by suites, with the trials by status; then the environments that were left out, with reasons."""
     outcomes, rows, suites = evidence.outcomes, [], evidence.suites
     for environment in evidence.environments:
         in_environment = outcomes[outcomes["column"] == environment]
@@ -79,7 +79,7 @@ def _ran(evidence: Evidence) -> Table:
 
 
 def _warnings(evidence: Evidence) -> Iterator[str]:
-    """Warnings that a reader needs before the numbers."""
+    """Warnings to read before the numbers."""
     trials = evidence.results.trials
     simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
     if simulated:
@@ -112,7 +112,7 @@ def _events(trial: Any, kind: str) -> dict[str, Any]:
 
 
 def _environment_warnings(environments: Iterable[EnvironmentRecord]) -> Iterator[str]:
-    """Warnings about the bases of environments, each with the names of its environments."""
+    """Warnings about bases, each with the names of the environments on that base."""
     unpinned: dict[str, set[str]] = {}
     changed: dict[tuple[str, str], set[str]] = {}
     for record in environments:

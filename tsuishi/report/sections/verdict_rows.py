@@ -13,7 +13,7 @@ from tsuishi.verdicts.judge import Judgement, SelfConsistency
 
 
 def verdict_rows(judgements: Iterable[Judgement]) -> dict[str, list[dict[str, Any]]]:
-    """For verdicts.csv a row per check of every judgement; for verdict_cases.csv a row per comparison in a check."""
+    """A row of verdicts.csv for each check of each judgement; a row of verdict_cases.csv for each comparison."""
     verdicts: list[dict[str, Any]] = []
     cases: list[dict[str, Any]] = []
     for judgement in judgements:
@@ -35,7 +35,7 @@ def verdict_rows(judgements: Iterable[Judgement]) -> dict[str, list[dict[str, An
 
 
 def own_rows(own: Iterable[SelfConsistency]) -> Iterator[dict[str, Any]]:
-    """For self_consistency.csv a row per check of every claim that a source's own numbers were held against."""
+    """A row of self_consistency.csv for each check of each claim that a source's own numbers were compared with."""
     for consistency in own:
         claim, verdict = consistency.claim, consistency.verdict or "no numbers published"
         base = {"source": consistency.source, "claim": claim.id, "hardware": consistency.hardware, "verdict": verdict}
@@ -51,7 +51,7 @@ def environments_text(judgement: Judgement) -> str:
 
 
 def _regions(check: Check | None) -> dict[str, float | None]:
-    """Columns of a check's regions; an open end is empty."""
+    """The columns of a check's regions; an open end is empty."""
     regions = {"hold": check.hold, "direction": check.direction or check.hold} if check else {}
     ends = [(name, bounds) for name, bounds in regions.items() if bounds]
     above = {f"{name}_above": bounds.above for name, bounds in ends}

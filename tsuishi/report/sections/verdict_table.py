@@ -6,15 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, View
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
-from tsuishi.report.sections.claim_words import (
-    TONES,
-    bounds_text,
-    published_text,
-    sentence,
-    takes,
-    value_text,
-    what,
-)
+from tsuishi.report.sections.claim_words import TONES, bounds_text, published_text, sentence, takes, value_text, what
 from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
@@ -32,7 +24,7 @@ _NOTES = (
 
 
 class Verdicts:
-    """The judgements on the claims by a report's evidence and by the sources' own numbers, and their views."""
+    """The judgements on the claims, by a report's evidence and by the sources' own numbers, and their views."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.judgements = judge(evidence)
@@ -52,7 +44,7 @@ class Verdicts:
 
     @property
     def headline(self) -> str:
-        """The number of claims that were tested, and the number of judgements of each verdict."""
+        """A sentence: the number of tested claims, and the number of judgements with each verdict."""
         claims = {(judgement.source, judgement.claim.id) for judgement in self.judgements}
         tested = [judgement for judgement in self.judgements if judgement.verdict != "not tested"]
         if not tested:
@@ -110,7 +102,7 @@ class Verdicts:
         ]
 
     def _on(self, alike: Sequence[Judgement]) -> Cell:
-        """The subject; for several judgements without a verdict, the environments of their subjects."""
+        """A judgement's subject; for several judgements without a verdict, the environments of their subjects."""
         subjects = [judgement.subject for judgement in alike if judgement.subject]
         if len(subjects) == 1:
             return text_cell(subjects[0], "label")
@@ -119,7 +111,7 @@ class Verdicts:
         return text_cell(in_words(dict.fromkeys(" / ".join(subject.environments) for subject in subjects)))
 
     def _published(self, judgement: Judgement) -> str:
-        """The results of every check by the source's own numbers."""
+        """The result of every check by the source's own numbers."""
         texts = []
         for check in judgement.claim.checks:
             own = [
@@ -133,7 +125,7 @@ class Verdicts:
         return "; ".join(dict.fromkeys(filter(None, texts)))
 
     def _not_tested(self) -> tuple[str, ...]:
-        """The reasons why claims were not tested, each with its claims; a claim that was tested anywhere has none."""
+        """The reasons why claims were tested in no environment, each with its claims."""
         tested = {
             (judgement.source, judgement.claim.id) for judgement in self.judgements if judgement.verdict != "not tested"
         }
@@ -163,7 +155,7 @@ class Verdicts:
         return Table(columns, rows, title, folded=True, notes=notes, filters=(1, 2))
 
     def _regions_table(self) -> Table:
-        """The regions of every check, and the reason for them, as the sources' files give it."""
+        """The regions of every check, with the reasons in the sources' files."""
         columns = [t("claim"), t("source"), t("what is reckoned"), t("holds if"), t("direction"), t("why")]
         claims = {(judgement.source, judgement.claim.id): judgement.claim for judgement in self.judgements}
         rows = [
@@ -195,7 +187,7 @@ def _claim_text(claim: Claim) -> str:
 
 
 def _found_cell(outcomes: Sequence[CheckResult]) -> Cell:
-    """The results of a claim's checks; the result of a single check is a number, with its interval."""
+    """The results of a claim's checks as text; the result of a single check as a number, with its interval."""
     if len(outcomes) != 1 or outcomes[0].summary is None:
         return text_cell("; ".join(map(value_text, outcomes)))
     text, _, interval = value_text(outcomes[0]).partition(" ")
@@ -208,7 +200,7 @@ def _holds_if(claim: Claim) -> str:
 
 
 def _alike(judgements: Iterable[Judgement]) -> Iterator[list[Judgement]]:
-    """Judgements by row of the table: those without a verdict share a row if their claim and their sentence agree."""
+    """The judgements of each row: judgements without a verdict share a row if their claim and sentence agree."""
     rows: dict[tuple[str, ...], list[Judgement]] = {}
     for number, judgement in enumerate(judgements):
         key = str(number) if judgement.verdict != "not tested" else sentence(judgement)

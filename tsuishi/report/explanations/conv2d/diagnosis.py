@@ -7,14 +7,7 @@ What is known beforehand about any framework is in none of them.
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d import equal_terms, guesses, interventions
 from tsuishi.report.explanations.conv2d.edge import about_edge
-from tsuishi.report.explanations.conv2d.observations import (
-    SAME,
-    NotTested,
-    Observations,
-    amounts,
-    per_cent,
-    towers,
-)
+from tsuishi.report.explanations.conv2d.observations import SAME, NotTested, Observations, amounts, per_cent, towers
 from tsuishi.report.explanations.conv2d.steps import (
     Step,
     about_step,

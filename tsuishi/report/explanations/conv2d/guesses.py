@@ -3,13 +3,7 @@
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.equal_terms import (
-    COPY_AND_COMPUTE,
-    compared,
-    copies,
-    input_bytes,
-    least_towers,
-)
+from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, compared, copies, input_bytes, least_towers
 from tsuishi.report.explanations.conv2d.observations import (
     SAME,
     SCIPY,
