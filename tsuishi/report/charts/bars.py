@@ -1,4 +1,4 @@
-"""Bars: a number of every case, by environment: shares of limits, energy, and the parts of a step."""
+"""Bars: charts of a number of every case, by environment: shares of limits, energy, and the parts of a step."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -12,7 +12,7 @@ from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text, header, words
 from tsuishi.specs.case import BATCH_SIZE
 
-# Nobody reads more bars than that. Where there are more cases, the best is drawn of those that differ only in size.
+# The most cases of a chart that readers take in. Of more cases, only the best of those that differ in size is drawn.
 _MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
 
@@ -26,17 +26,17 @@ _PARTS = {
 
 
 def limit_fractions(comparison: Comparison) -> View:
-    """The share of its device's limit that each case reaches."""
+    """Bars of the share of its device's limit that each case reaches."""
     return _bars(comparison, "fraction_of_limit", largest=True)
 
 
 def energies(comparison: Comparison) -> View:
-    """The energy of an image, where the power of GPUs was measured."""
+    """Bars of the energy of an image, where the power of GPUs was measured."""
     return _bars(comparison, "energy_per_image_j", largest=False)
 
 
 def step_parts(comparison: Comparison) -> View:
-    """The times of those parts of a step that were timed alone, beside the whole step."""
+    """Bars of the parts of a step that were timed alone, and of the whole step."""
     timed = [known for known in comparison.ours() if known.case_id and "forward_s" in known.values]
     steps = {str(known.case_id): float(known.axes.get(BATCH_SIZE, 0)) for known in timed}
     drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
@@ -61,7 +61,7 @@ def step_parts(comparison: Comparison) -> View:
 
 
 def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
-    """Bars of one quantity. Only the steady protocol has them: under literal, a source may time more or less work."""
+    """Bars of a quantity. Only the steady protocol has bars: a source's literal way may time more or less work."""
     values: dict[str, dict[str, float]] = {}
     for known in comparison.ours() if comparison.protocol == "steady" else ():
         if known.case_id and quantity in known.values:
@@ -85,7 +85,7 @@ def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
 
 
 def _best_of_sizes(comparison: Comparison, best: dict[str, float], largest: bool) -> list[str]:
-    """The best of every series of cases that differ only in size; all cases where they are few."""
+    """Of cases that differ only in size, the best case; all cases if they are at most _MOST_CASES."""
     ordered = [case_id for case_id in comparison.case_ids if case_id in best]
     if len(ordered) <= _MOST_CASES:
         return ordered
@@ -125,7 +125,7 @@ def _bar_chart(frame: pd.DataFrame, cases: list[str], environments: list[str], q
 
 
 def _parts_chart(frame: pd.DataFrame, cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
-    """A panel for each environment, on its own scale: parts are compared with their step, not across environments."""
+    """A panel for each environment, with its own scale: readers compare parts with their step, not environments."""
     words = {part: t(text) for part, (text, _) in _PARTS.items()}
     colours = {"domain": list(words.values()), "range": [colour for _, colour in _PARTS.values()]}
     present = [name for name in environments if name in set(frame["environment"])]

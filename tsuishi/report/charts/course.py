@@ -16,10 +16,10 @@ _STARTING = r"^(.*_)?(first_step|second_step|warm_up)$"
 
 
 def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[str, Any] | None:
-    """A trial over time, as a Vega-Lite specification; None where nothing was sampled.
+    """A trial over time, as a Vega-Lite specification; None without samples.
 
     Utilisation, memory, power and clocks of host and GPUs are lines; the trial's phases are bands behind them. Of a
-    long trial every k-th tick is drawn, at most MOST_TICKS.
+    long trial every k-th tick is drawn, at most MOST_TICKS ticks.
     """
     panels = {
         t("utilisation, %"): telemetry["utilisation_percent"],
@@ -38,7 +38,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[st
         }
         for phase in phases
     ]
-    # Every panel gets the same devices, since panels share their colours.
+    # Every panel has all devices, since the panels share their colours.
     devices = sorted(set(telemetry["device"]), key=device_order)
     datasets: dict[str, list[dict[str, Any]]] = {"phases": bands}
     drawn = []
@@ -55,7 +55,7 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[st
 def _over_time(
     datasets: dict[str, list[dict[str, Any]]], devices: list[str], title: str, end_s: float
 ) -> dict[str, Any]:
-    """A panel: the lines of the dataset with this title, over the phases."""
+    """A panel: the lines of the dataset `title`, in front of the bands of phases."""
     names = list(dict.fromkeys(band["name"] for band in datasets["phases"]))
     legend = {"title": None, "orient": "bottom", "columns": 4, "labelLimit": 400}
     time = {"type": "quantitative", "scale": {"domain": [0, end_s], "nice": False}}
@@ -83,5 +83,5 @@ def _over_time(
     }
     band = {"data": {"name": "phases"}, **figures.layer({"type": "rect", "opacity": 0.22}, bands)}
     line = {"data": {"name": title}, **figures.layer({"type": "line", "strokeWidth": 1.6}, lines)}
-    # A legend without an entry would have no size, and Vega then gives none to the chart.
+    # A legend without entries would have no size, and Vega would then give no size to the chart.
     return {"layer": [band, line] if names else [line], "width": 2 * figures.PANEL_WIDTH, "height": 110}

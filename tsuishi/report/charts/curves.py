@@ -1,4 +1,4 @@
-"""Curves: the charts of every sweep of a suite (sweeps.py), up to a number that a reader can take in."""
+"""Curves: the charts of the sweeps of a suite (sweeps.py), no more than readers take in."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -12,12 +12,12 @@ from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
 
-# For a suite and protocol. Every sweep gets its first chart before any sweep gets its second.
+# The most charts of a suite and protocol. Every sweep gets its first chart before any sweep gets its second.
 MOST_CHARTS = 4
 
 
 def curves(comparison: Comparison) -> View:
-    """The charts of every sweep, with the published points drawn over the lines."""
+    """The charts of the sweeps, with the published points in front of the lines."""
     every = sweeps.sweeps()
     charts = list(_charts(comparison, every))
     chosen = sorted(charts, key=lambda chart: chart[1])[:MOST_CHARTS]
@@ -35,7 +35,7 @@ def curves(comparison: Comparison) -> View:
 
 
 def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
-    """Every chart: its sweep, its number among the charts of that sweep, and its lines."""
+    """Every chart: its sweep, its number among the sweep's charts, and its lines."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     for sweep in every:
         charts = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
@@ -57,7 +57,7 @@ def _has_published(variant: Variant) -> bool:
 
 
 def _caption(comparison: Comparison, shared: dict[str, Any], points: pd.DataFrame, left_out: int) -> str:
-    """The axes that all lines share, and the meanings of the marks that the chart has."""
+    """The axes that all lines share, and the meanings of the marks in the chart."""
     which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
     sentences = [t("{cases}.", cases=which)]
     if points["low"].notna().any():

@@ -1,8 +1,8 @@
-"""Figures: the look that all charts share, the parts they are made of, and the chart of a sweep.
+"""Figures: the look that all charts share, the parts of charts, and the chart of a sweep.
 
 Text and lines take the colour of the text around them (currentColor), so one SVG reads on white and on dark pages.
 The colours are Okabe and Ito's (the blue is a little lighter, for dark pages): people with any kind of colour vision
-tell them apart. Shapes repeat what colours say.
+can distinguish them. Shapes repeat the colours.
 """
 
 import re
@@ -19,7 +19,7 @@ from tsuishi.results.frames import dict_rows, is_nothing, named_rows
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
-# The dash of a measured line is its variant's; a level has no variant, and a dash of its own.
+# A measured line has the dash of its variant. A level has no variant, so it has its own dash.
 LEVEL_DASH = [3, 3]
 DASHES = ([1, 0], [7, 3], [2, 2], [9, 3, 2, 3], [12, 5], [5, 2, 2, 2, 2, 2])
 # Published numbers are grey and dashed: they were not measured here.
@@ -50,9 +50,9 @@ CONFIG: dict[str, Any] = {
 
 
 def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware: list[str]) -> dict[str, Any]:
-    """Panels side by side with one y scale, as a Vega-Lite specification.
+    """Panels side by side with the same y scale, as a Vega-Lite specification.
 
-    `series`: all environments, and `hardware`: all published hardware, so that each looks the same on every chart.
+    `series`: all environments; `hardware`: all published hardware. So each has the same look on every chart.
     """
     measured = points[points["mark"] != "fit"]
     styles = _styles(measured, series, list(map(published_name, hardware)))
@@ -85,7 +85,7 @@ def _sweep_x(measured: pd.DataFrame, sweep: Sweep) -> dict[str, Any]:
 
 
 def _sweep_y(sweep: Sweep) -> dict[str, Any]:
-    """The y channel: the sweep's quantities in their unit, seconds on a log scale."""
+    """The y channel: the sweep's quantities in their unit; seconds have a log scale."""
     unit = unit_of(sweep.quantities[0])
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}}
     if unit == "s":
@@ -96,7 +96,7 @@ def _sweep_y(sweep: Sweep) -> dict[str, Any]:
 
 
 def _curves(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> list[dict[str, Any]]:
-    """The layers of a panel: lines, bars of spread, points, and levels as rules."""
+    """The layers of a panel: lines, bars for the spread, points, and rules for levels."""
     colour, shape, dash = ({name: styles[name]} for name in ("color", "shape", "strokeDash"))
     low = {**y, "field": "low"}
     return [
@@ -116,7 +116,7 @@ def _curves(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> lis
 
 
 def _residuals(x: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:
-    """A panel below the curves: the distance of each point from its line. A kink is another algorithm."""
+    """A panel below the curves: the distance of each point from its line, in %."""
     colour, shape, dash = ({name: styles[name]} for name in ("color", "shape", "strokeDash"))
     y = {"field": "residual", "type": "quantitative", "title": t("off the line, %"), "axis": {"tickCount": 5}}
     return {
@@ -132,12 +132,12 @@ def _residuals(x: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:
 
 
 def layer(mark: dict[str, Any], encoding: dict[str, Any], which: str = "") -> dict[str, Any]:
-    """A view of one mark: the rows for which the expression `which` holds, or all rows."""
+    """A view of a mark for each row, or for each row for which the expression `which` is true."""
     return {"mark": mark, "encoding": encoding, **({"transform": [{"filter": which}]} if which else {})}
 
 
 def once(mark: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
-    """A view of one mark that is drawn once, for any number of rows."""
+    """A view of a mark that is drawn once, for any number of rows."""
     return {**layer(mark, encoding), "transform": [{"aggregate": [{"op": "count", "as": "count"}]}]}
 
 
@@ -152,7 +152,7 @@ def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 class Look(NamedTuple):
-    """The look of a series; looks sort as the legend does."""
+    """The look of a series. Sorted looks are in the order of the legend."""
 
     published: bool
     place: int
@@ -164,9 +164,9 @@ class Look(NamedTuple):
 
 
 def _look(row: Any, places: list[str], variants: list[str]) -> Look:
-    """The colour shows the owner, by its place among all owners; dash and shape show the variant.
+    """The look of a series: the colour shows its owner, by the owner's place in `places`; dash and shape its variant.
 
-    Where there is one variant, the shape shows the owner too. Levels are dotted. Published series are grey and dashed.
+    With a single variant, the shape shows the owner too. Levels are dotted. Published series are grey and dashed.
     """
     place = places.index(row.owner)
     number = variants.index(row.variant) if row.variant in variants else 0
@@ -180,7 +180,7 @@ def _look(row: Any, places: list[str], variants: list[str]) -> Look:
 
 
 def _styles(points: pd.DataFrame, environments: list[str], hardware: list[str]) -> dict[str, Any]:
-    """Colour, shape and dash by series, merged into one legend."""
+    """The channels of colour, shape and dash by series, with a shared legend."""
     looks = []
     for published, places in ((False, environments), (True, hardware)):
         rows = points[points["published"] == published].drop_duplicates("series")
@@ -201,24 +201,24 @@ def _styles(points: pd.DataFrame, environments: list[str], hardware: list[str]) 
 
 
 def shape_of(place: int) -> str:
-    """The shape of an environment, by its place among all: environments of the same colour have different shapes."""
+    """The shape of the environment at this place: environments of the same colour have different shapes."""
     return SHAPES[(place + place // len(PALETTE)) % len(SHAPES)]
 
 
 def series_colour(name: str, environments: list[str]) -> str:
-    """An environment's colour, by its place among all: the same on every chart. Published series are grey."""
+    """An environment's colour, which is the same on every chart; a published series is grey."""
     return PALETTE[environments.index(name) % len(PALETTE)] if name in environments else PUBLISHED_GREYS[0]
 
 
 def block(chart: dict[str, Any], title: str, name: str, caption: str) -> Chart:
-    """A chart as a block of the page. `name` becomes the name of its file."""
+    """A chart as a block of the page. name: that of its file, where other characters become hyphens."""
     return Chart(title, re.sub(r"[^A-Za-z0-9_-]+", "-", name), caption, specification(chart))
 
 
 def specification(chart: dict[str, Any]) -> dict[str, Any]:
-    """A chart as a whole specification, in the look that all charts share.
+    """The complete specification of a chart, with the look that all charts share.
 
-    Specifications are written as dictionaries: Altair needs as long to make a specification as Vega to draw it. Nothing
-    validates them here: that takes longer still.
+    Specifications are plain dictionaries without validation: Altair takes as long to make a specification as Vega takes
+    to draw it, and validation takes longer still.
     """
     return {"$schema": "https://vega.github.io/schema/vega-lite/v6.json", **chart, "config": CONFIG}

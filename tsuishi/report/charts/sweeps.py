@@ -14,7 +14,7 @@ from tsuishi.results.frames import dict_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.source import Number
 
-# A reader cannot tell more lines apart: several charts share them. Variants are the lines of one environment.
+# Readers cannot distinguish more lines: more are split into several charts. Variants are the lines of an environment.
 MOST_VARIANTS = 6
 _MOST_LINES = 12
 _FITTED_POINTS = 40
@@ -24,23 +24,23 @@ _COMMON = (SUITE, PROTOCOL)
 
 
 class Sweep(NamedTuple):
-    """A chart over one axis: a panel per quantity (in the same unit), a line per environment and variant."""
+    """A chart over an axis: a panel per quantity (all of the same unit), a line per environment and variant."""
 
     title: str
     axis: str
     quantities: tuple[str, ...]
-    # Whether the lines are the throughput model's; else they go from point to point.
+    # Whether lines are those of the throughput model; other lines go from point to point.
     fitted: bool = False
-    # Whether it shows whole epochs: the title then gives their number of images.
+    # Whether the chart shows whole epochs: its title then gives their number of images.
     of_epochs: bool = False
-    # Whether only charts with a published line are drawn, where there are any.
+    # Whether only charts with a published line are drawn, if any chart has such a line.
     published_first: bool = False
 
 
 def sweeps() -> list[Sweep]:
-    """All sweeps. A suite has the chart of a sweep where it has its quantities at two or more values of its axis.
+    """All sweeps. A suite has a sweep's chart if it has the sweep's quantities at two or more values of the axis.
 
-    A suite's own size axis has every sweep that the common size axes have.
+    A size axis of a suite's own has the same sweeps as the common size axes.
     """
     known, declared = words(), []
     own = [name for name, axis in known.axes.items() if name not in known.everywhere and axis.is_size]
@@ -59,7 +59,7 @@ Axes = dict[str, Any]
 
 
 class Variant(NamedTuple):
-    """The lines with the same axes, for each environment and published hardware one; their points have no series."""
+    """The lines with the same axes: a line per environment and published hardware. The points have no series yet."""
 
     axes: Axes
     points: list[dict[str, Any]]
@@ -68,10 +68,10 @@ class Variant(NamedTuple):
 def sweep_charts(
     cases: pd.DataFrame, axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
 ) -> list[list[Variant]]:
-    """The variants of a sweep, chart by chart, without those whose measured lines have a single point.
+    """The variants of a sweep, chart by chart, without variants whose measured lines have a single point.
 
-    cases: those of one suite and protocol, as from estimates.case_estimates. axes: by case id. titles: the titles of
-    published hardware by Number.key. Where lines are fitted, published epochs are drawn as steps too.
+    cases: of a suite and protocol, as from samples.case_estimates. axes: by case id. titles: the titles of published
+    hardware by Number.key. Where lines are fitted, published times of epochs become times of steps.
     """
     charts: dict[str, list[Variant]] = {}
     for variant in _variants(cases, axes, numbers, titles, sweep):
@@ -83,12 +83,12 @@ def sweep_charts(
 def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, pd.DataFrame]:
     """The points of a chart as a frame, and the axes that all its lines share.
 
-    Columns: series (the name of a line), owner (environment or hardware), whose (the owner, with its level if it is
-    one), variant (in words; empty where the chart has a single variant), published, rule, mark, panel, x, y, low, high,
-    residual. A rule is a level: it has no x, since the number of devices does not change it; every variant that has all
-    of its axes shows it. mark: `fit` for a point of the model's line, `point` for a point that the model was fitted to
-    (`residual`: its distance from the line in %), empty for a point with a line through it. A point that several
-    variants share has one row.
+    Columns: series (the name of a line), owner (environment or hardware), whose (the owner, with the name of the level
+    for a level), variant (in words; empty where the chart has a single variant), published, rule, mark, panel, x, y,
+    low, high, residual. A rule is a level: it has no x, since the number of devices does not change it, and every
+    variant with the level's axes shows it. mark: `fit` for a point of the model's line, `point` for a point that the
+    model was fitted to (`residual`: its distance from the line in %), empty for a point with a line through it. A point
+    that several variants share has a single row.
     """
     first = variants[0].axes
     shared = {
@@ -135,14 +135,14 @@ def _variants(
 
 
 def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
-    """A measured point at x, with its spread where it has one."""
+    """A measured point at x, with its spread, if any."""
     low, high = (case["low"], case["high"]) if case["spread_kind"] else (None, None)
     where = {"owner": case["column"], "whose": case["column"], "panel": label(case["quantity"])}
     return {**where, "published": False, "rule": False, "x": x, "y": case["estimate"], "low": low, "high": high}
 
 
 def _published_points(number: Number, variant: Axes, titles: dict[str, str], sweep: Sweep) -> Iterable[dict[str, Any]]:
-    """A published number as a point of every panel it belongs to."""
+    """A published number, as a point in every panel that shows it."""
     rule, apart = bool(words().level(number.axes)), (sweep.axis, *words().level_axes)
     fixed = {name: value for name, value in number.axes.items() if name not in apart}
     if any(variant.get(name) != value for name, value in fixed.items()):
@@ -153,7 +153,7 @@ def _published_points(number: Number, variant: Axes, titles: dict[str, str], swe
     if number.quantity not in sweep.quantities:
         return
     if rule or sweep.axis in number.axes:
-        # A source may compare a level with any of the quantities, so it is drawn through every panel.
+        # A source may compare a level with any of the quantities, so every panel shows the level.
         for quantity in sweep.quantities if rule else (number.quantity,):
             name = published_name(titles[number.key])
             base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
@@ -162,7 +162,7 @@ def _published_points(number: Number, variant: Axes, titles: dict[str, str], swe
 
 
 def _turns(points: list[dict[str, Any]]) -> bool:
-    """Whether some measured line has two points or more."""
+    """Whether a measured line has two points or more."""
     xs: dict[tuple[str, str], set[Any]] = {}
     for point in points:
         if not point["published"] and not point["rule"]:
@@ -171,7 +171,7 @@ def _turns(points: list[dict[str, Any]]) -> bool:
 
 
 def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
-    """The variants of a chart; where they are too many, split by the first axis in which they differ."""
+    """The variants of each chart; too many variants are split by the first axis in which they differ."""
     values = {
         axis: list(dict.fromkeys(str(variant.axes.get(axis)) for variant in variants)) for axis in words().line_axes
     }
@@ -185,7 +185,7 @@ def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
 
 
 def _fitted(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
-    """The model's line for every series of three points or more; marks the points of these series in the frame."""
+    """Points of the model's line for every series of three points or more; marks the series' own points in `frame`."""
     for _, points in frame[~frame["rule"]].groupby("series"):
         fit = throughput.fit(zip(points["x"], points["y"], strict=True)) if len(points) > 2 else None
         if fit:

@@ -1,1 +1,1 @@
-"""Explanations: what is special to the numbers of one workload. An explanation is a module or folder named after it."""
+"""Explanations of the numbers of workloads. An explanation is a module or folder with the name of its workload."""

@@ -1,4 +1,4 @@
-"""Workload parity: how far apart the losses of environments are that started from the same weights and batch."""
+"""Workload parity: the differences between the losses of environments, from the same weights and batch."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from tsuishi.results.schema import Column
 
 
 class LossDistances(Explanation):
-    """The largest difference between environments, of every case with a loss in two of them or more."""
+    """The largest difference between the environments' losses, for every case."""
 
     tables = {
         "parity": (
@@ -22,7 +22,7 @@ class LossDistances(Explanation):
             Column("largest_loss_difference", "number", "between two of them, over the largest"),
         )
     }
-    # Against a float64 computation in NumPy; the replicas that really ran; and the loss itself.
+    # Errors against a float64 computation in NumPy; the number of replicas that ran; the loss.
     read_together = {
         mark("Parity"): (
             "logits_relative_error",
@@ -55,9 +55,9 @@ def loss_distances(comparison: Comparison) -> View:
 
 
 def largest_difference(losses: Mapping[str, float]) -> float | None:
-    """The largest relative difference between two environments' losses: (max - min) / largest magnitude.
+    """The largest relative difference between two losses: (max - min) / largest magnitude; None for fewer than two.
 
-    losses: by environment. None for fewer than two.
+    losses: by environment.
     """
     values = list(losses.values())
     if len(values) < 2:

@@ -1,4 +1,4 @@
-"""Workload conv2d: why towers are slow up to some number of them, and fast from there on."""
+"""Workload conv2d: why runs with few towers are slow, and runs with more towers are fast."""
 
 from collections.abc import Iterator
 from functools import cached_property
@@ -22,7 +22,7 @@ class SlowAndFastTowers(Explanation):
         yield by_towers(comparison)
 
     def covered(self, comparison: Comparison) -> frozenset[str]:
-        """Where there are several towers, first and later runs are read by their number."""
+        """With several towers, the table by their number already shows first and later runs."""
         return frozenset(RUN_TIMES if "devices" in comparison.varying else ())
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Diagnosis: why towers are slow up to some number of them and fast from there on, in words.
+"""Diagnosis in words: why runs with few towers are slow, and runs with more towers are fast.
 
-Every sentence follows from cases that were measured, in the environment it is about; where they are missing it says so.
-What is known beforehand about any framework is in none of them.
+Every sentence follows from cases measured in its environment, or says that they are missing. No sentence contains
+knowledge about frameworks from elsewhere.
 """
 
 from tsuishi.base.language import in_words, mark, prose, t
@@ -19,7 +19,7 @@ from tsuishi.report.explanations.conv2d.steps import (
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.verdicts.evidence import Evidence
 
-# A case with one trial has no spread that would say what the next one does.
+# A case with a single trial has no spread, so nothing says what the next trial would take.
 ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
 
 _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side and not on the slow one")
@@ -27,14 +27,14 @@ _AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as s
 
 
 def diagnose(evidence: Evidence, suite: str) -> dict[str, list[Paragraph]]:
-    """Paragraphs by environment, for those in which anything of the suite was measured."""
+    """The paragraphs by environment, for environments with measurements of the suite."""
     columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"])
     every = {name: Observations(evidence, suite, name) for name in evidence.environments if name in columns}
     return {name: paragraphs(measured, every) for name, measured in every.items()}
 
 
 def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[Paragraph]:
-    """The diagnosis of one environment; `every`: all of them, itself included, by name."""
+    """The diagnosis of an environment. every: the observations of all environments, this one included, by name."""
     step = the_step(measured)
     texts = {
         t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
@@ -82,7 +82,7 @@ def _where(measured: Observations, step: Step) -> str:
 
 
 def _why(measured: Observations, step: Step) -> str:
-    """Whether the step is constant folding, by the two things that have to hold if it is."""
+    """Whether the step comes from constant folding: then two statements have to be true."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
     reasons = {
@@ -103,7 +103,7 @@ def _why(measured: Observations, step: Step) -> str:
 
 
 def _in_vain(measured: Observations) -> str:
-    """What folding adds to first runs where the graph was not folded in the end; empty where that is nothing."""
+    """The seconds that folding adds to first runs whose graph was not folded in the end; empty without such runs."""
     on, off = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", graph_optimizers="no_folding")
     added = {
         count: on[count] - off[count]
@@ -140,7 +140,7 @@ def _without_step(measured: Observations) -> str:
 
 
 def about_graph(measured: Observations) -> str:
-    """Convolutions asked for and left, by what became of them."""
+    """The numbers of towers with no, some or all convolutions left in the graph that ran."""
     asked = measured.by_towers("convolutions_in_graph")
     left = measured.by_towers("convolutions_left_in_graph")
     if not left:
@@ -170,7 +170,7 @@ def about_graph(measured: Observations) -> str:
 
 
 def about_first_run(measured: Observations) -> str:
-    """The part of a first run that a later one does not repeat."""
+    """The part of a first run that later runs do not repeat."""
     first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
     counts = [count for count in first if count in later]
     if not counts:

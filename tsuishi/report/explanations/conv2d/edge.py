@@ -1,15 +1,15 @@
-"""Where folding stops: the most images that one tower folds, as the search found, and what that says of the step."""
+"""Where folding stops: the most images of a folded tower, by the workload's search, and whether the step is there."""
 
 from tsuishi.base.language import prose, t
 from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
 from tsuishi.report.explanations.conv2d.steps import Step
 
-# Of the edge that the search finds, as its metrics begin.
+# The two sides of the edge: the first words of the search's metrics.
 SIDES = ("largest_folded", "smallest_unfolded")
 
 
 def about_edge(measured: Observations, step: Step | None) -> str:
-    """The search's result, and whether the step is where it would put it."""
+    """The result of the search, and whether it predicts the place of the step."""
     folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
     if folded_images is None and unfolded_images is None:
         return measured.why_not(search="folding_edge", data="random")
@@ -41,7 +41,7 @@ def about_edge(measured: Observations, step: Step | None) -> str:
 
 
 def _edge_and_step(measured: Observations, folded_images: float, step: Step | None) -> str:
-    """The fewest towers that share all images so that each has few enough to be folded."""
+    """The fewest towers among which all images are divided into parts small enough for folding."""
     total = measured.base["images"]
     least = next(count for count in range(1, total + 1) if total / count <= folded_images)
     there = {"images": f"{total:,}", "towers": towers([least])}

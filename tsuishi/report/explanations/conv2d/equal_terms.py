@@ -1,4 +1,4 @@
-"""Frameworks on equal terms: copying and computing apart, the input that SciPy gets, and who takes longer."""
+"""Comparisons on equal terms: copying apart from computing; SciPy and the framework on the same input."""
 
 import math
 from typing import Any
@@ -26,12 +26,12 @@ def _image_bytes(measured: Observations) -> int:
 
 
 def input_bytes(measured: Observations) -> int:
-    """Of all images of the base case."""
+    """The bytes of all images of the base case."""
     return int(measured.base["images"]) * _image_bytes(measured)
 
 
 def about_copies(measured: Observations) -> str:
-    """Shares of the three steady phases, by number of towers."""
+    """The shares of the three steady phases, by number of towers."""
     counts = list(measured.by_towers("compute_s", **STEADY))
     if not counts:
         return measured.why_not(**STEADY)
@@ -51,18 +51,18 @@ def about_copies(measured: Observations) -> str:
 
 
 def least_towers(measured: Observations) -> dict[str, Any]:
-    """The steady case on the fewest towers that it was measured with."""
+    """The axes of the steady case with the fewest towers that were measured."""
     return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}
 
 
 def copies(measured: Observations, **axes: Any) -> dict[str, float]:
-    """Seconds of the steady phases that were measured of a case."""
+    """The seconds of each steady phase that was measured of a case."""
     values = {name: measured.value(name, **STEADY, **axes) for name in COPY_AND_COMPUTE}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def about_scipy(measured: Observations) -> str:
-    """The work of SciPy's loop beside that of the towers; and both on all images and all cores."""
+    """The work of SciPy's loop compared with the work of the towers; and both on all images and all cores."""
     loop_s, all_cores_s = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
     if loop_s is None:
         return measured.why_not(**SCIPY)
@@ -105,7 +105,7 @@ def about_scipy(measured: Observations) -> str:
 
 
 def compared(ours: float, theirs: float, us: str, them: str) -> str:
-    """Who takes longer, and how many times as long; times in the same unit."""
+    """Which of the two takes longer, and how many times as long. ours, theirs: in the same unit, both above 0."""
     if max(ours, theirs) / min(ours, theirs) <= SAME:
         return t("{one} and {other} are about as fast", one=us, other=them)
     slower, faster = (us, them) if ours > theirs else (them, us)

@@ -1,4 +1,4 @@
-"""The source's guesses, each answered by what was measured, or not."""
+"""The source's guesses, each with the answer of the measurements, if they answer it."""
 
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ from tsuishi.report.parts.wording import label
 
 
 class Change(NamedTuple):
-    """What a guess is about: the axis of which larger cases are compared, and what there is to say of them."""
+    """A guess about larger cases: the axis in which they are larger, and the three possible verdicts."""
 
     larger: str
-    # Other axes in which these cases may differ too: there are fewer images where SciPy would take long.
+    # Other axes in which these cases may differ: they have fewer images where SciPy would take long.
     also: frozenset[str]
     same: str
     for_scipy: str
@@ -47,7 +47,7 @@ MORE_CHANNELS = Change(
 
 
 def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, str]:
-    """By topic. `every`: all environments by name, for the guess about other frameworks."""
+    """The answers by topic. every: the observations of all environments by name, for the guess about frameworks."""
     return {
         t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
         t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),
@@ -74,7 +74,7 @@ def about_memory(measured: Observations) -> str:
 
 
 def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
-    """Computing alone, in every environment that measured it on as many towers."""
+    """The time of computing alone, in every environment that measured it with as many towers."""
     case = least_towers(measured)
     compute_s = {
         name: value for name, other in every.items() if (value := other.value("compute_s", **case)) is not None
@@ -97,7 +97,7 @@ def about_frameworks(measured: Observations, every: dict[str, Observations]) -> 
 
 
 def about_size(measured: Observations, change: Change) -> str:
-    """How many times as long SciPy on all cores takes as the framework computes, and whether that grows."""
+    """The ratio of SciPy's time on all cores to the framework's time of computing, and whether it grows with size."""
     base = _advantage(measured, {})
     larger = [axes for axes in measured.other_sizes if _is_larger(measured, change, axes)]
     advantages = {_size(measured, axes): value for axes in larger if (value := _advantage(measured, axes)) is not None}
@@ -127,7 +127,7 @@ def _advantage(measured: Observations, axes: dict[str, int]) -> float | None:
 
 
 def _is_larger(measured: Observations, change: Change, axes: dict[str, int]) -> bool:
-    """Whether sizes that differ from the base case's in `axes` are among those that a guess is about."""
+    """Whether a guess is about the sizes that differ from the base case by `axes`."""
     grows = axes.get(change.larger, 0) > measured.base[change.larger]
     return grows and {*axes} <= {change.larger, *change.also}
 

@@ -1,4 +1,4 @@
-"""Interventions: cases that change one thing of the base case, and what that does to the runs and to their step."""
+"""Interventions: cases that differ from the base case in a single axis, and the effects on the runs and their step."""
 
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
@@ -39,14 +39,14 @@ def no_optimisers(measured: Observations, step: Step | None) -> str:
 
 
 def random_data(measured: Observations) -> str:
-    """Whether identical towers were merged: fewer convolutions left with ones than with random data."""
-    random, ones = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
+    """Whether identical towers were merged: data full of 1 leave fewer convolutions than random data."""
+    random, equal = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
     if not measured.by_towers("later_run_s", data="random"):
         return measured.why_not(data="random")
     runs = _runs(measured, "later_run_s", data="random")
-    merged = [count for count in random if count in ones and ones[count] < random[count]]
+    merged = [count for count in random if count in equal and equal[count] < random[count]]
     if merged:
-        left = [t("{fewer} instead of {all}", fewer=round(ones[count]), all=round(random[count])) for count in merged]
+        left = [t("{fewer} instead of {all}", fewer=round(equal[count]), all=round(random[count])) for count in merged]
         text = t(
             "Towers full of ones had been merged, being the same: with {towers} {convolutions} were left.",
             towers=towers(merged),
@@ -67,7 +67,7 @@ def fed_input(measured: Observations) -> str:
 
 
 def _runs(measured: Observations, quantity: str, **axes: str) -> str:
-    """What they take, and what they take in the base case; empty where they were not measured."""
+    """The times of runs in a case and in the base case; empty where they were not measured."""
     values, ordinary = measured.by_towers(quantity, **axes), measured.by_towers(quantity)
     if not values:
         return ""
@@ -83,7 +83,7 @@ def _runs(measured: Observations, quantity: str, **axes: str) -> str:
 
 
 def _what_becomes(measured: Observations, step: Step | None, axes: dict[str, str]) -> str:
-    """Of the step, under an intervention, by the two numbers of towers on either side of it."""
+    """Whether the step is still there under an intervention, by the numbers of towers on its two sides."""
     if step is None:
         return ""
     slow, fast = (measured.value(step.quantity, **{**axes, "devices": count}) for count in (step.below, step.above))

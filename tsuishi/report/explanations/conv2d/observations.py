@@ -1,4 +1,4 @@
-"""The measurements of a suite in one environment; a case is named by how it differs from the suite's base case."""
+"""The measurements of a suite in an environment; a case is given by its differences from the suite's base case."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -8,10 +8,10 @@ from tsuishi.report.parts.wording import digits, status_text, unit_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.verdicts.evidence import Evidence
 
-# Medians within a fifth of each other are called the same: trials on a busy machine scatter by that much.
+# Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
 SAME = 1.2
 
-# One session run of a graph of constants: what the experiment is about, whatever its sizes.
+# The subject of the experiment, at any size: session runs of a graph of constants.
 PLAIN: dict[str, Any] = {
     "protocol": "literal",
     "implementation": "framework",
@@ -19,9 +19,9 @@ PLAIN: dict[str, Any] = {
     "feed": "constant",
     "graph_optimizers": "default",
 }
-# What an image, its filter, and the number of images are.
+# The sizes of a case: the number of images, an image, its filter.
 SIZES = ("images", "height", "width", "channels", "filter_size")
-# How other cases differ from the base case; None: an axis they do not have.
+# The differences of other cases from the base case. None: they do not have the axis.
 STEADY: dict[str, Any] = {"protocol": "steady", "data": "random", "feed": "resident"}
 SCIPY: dict[str, Any] = {"implementation": "scipy", "strategy": None, "feed": None, "graph_optimizers": None}
 SCIPY_ALL_CORES: dict[str, Any] = {**SCIPY, "implementation": "scipy_all_cores"}
@@ -29,10 +29,11 @@ _ONES = "ones"
 
 
 def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The axes of the case that all others of a suite are compared with, on one device.
+    """The axes of the case, on a single device, that all others of a suite are compared with.
 
-    It is plain, of the sizes of most numbers of devices; of sizes that have as many, those with the fewest channels,
-    the smallest filter and the most images. Its images are full of ones where any are, so that towers are alike.
+    It has the axes PLAIN, and the sizes that were planned for the most numbers of devices; among equals, the fewest
+    channels, then the smallest filter, then the most images. Its data is "ones" if a plain case has such data, since
+    towers are then alike.
     """
     every = [axes for axes in cases if "search" not in axes]
     plain = [axes for axes in every if PLAIN.items() <= axes.items()]
@@ -51,18 +52,18 @@ def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 class NotTested(str):
-    """Why there is nothing to say."""
+    """Why a topic was not tested, in words."""
 
     __slots__ = ()
 
 
 class Observations:
-    """Estimates of one suite in one environment. Axes given to its methods are differences from the base case."""
+    """Estimates of a suite in an environment. Axes given to its methods are differences from the base case."""
 
     def __init__(self, evidence: Evidence, suite: str, environment: str) -> None:
         self.environment = environment
         self.base = base_case(axes for axes in evidence.axes.values() if axes["suite"] == suite)
-        # Whether a source published numbers of this suite: only then there is something that a source did.
+        # Whether a source published numbers of this suite, so that sentences may compare with the source.
         self.published = any(number.axes["suite"] == suite for number in evidence.numbers)
         cases, outcomes, trials = (
             frame[(frame["suite"] == suite) & (frame["column"] == environment)]
@@ -72,14 +73,14 @@ class Observations:
         self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         self._outcomes = outcomes
-        # SciPy's trials ran on the CPU whatever the others did.
+        # Without SciPy's trials, which always run on the CPU.
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
         self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in outcomes["case_id"])
 
     def _other_sizes(self, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
-        """Sizes of other cases, as differences from the base case; fewest channels first, then smallest filter."""
+        """The sizes of other cases, as differences from the base case: fewest channels first, then smallest filter."""
         every = [{axis: axes.get(axis, 0) for axis in SIZES} for axes in cases if "search" not in axes]
         every.sort(key=lambda sizes: (sizes["channels"], sizes["filter_size"], -sizes["images"]))
         changes = [{axis: size for axis, size in sizes.items() if size != self.base[axis]} for sizes in every]
@@ -91,17 +92,17 @@ class Observations:
         return None if row is None else float(row.estimate)
 
     def spread(self, quantity: str, **axes: Any) -> tuple[float, float] | None:
-        """Smallest and largest trial, or the quartiles of the only one; None for a single number or none."""
+        """The smallest and the largest trial, or the quartiles of a single trial; None without a spread."""
         row = self._rows.get((_key({**self.base, **axes}), quantity))
         return (float(row.low), float(row.high)) if row is not None and row.spread_kind else None
 
     def by_towers(self, quantity: str, **axes: Any) -> dict[int, float]:
-        """The estimates by number of towers, for those that were measured, in order."""
+        """The estimates by number of towers, in ascending order, for the numbers that were measured."""
         values = {count: self.value(quantity, **{**axes, "devices": count}) for count in self._towers}
         return {count: value for count, value in values.items() if value is not None}
 
     def search(self, quantity: str) -> float | None:
-        """The result of the search for the folding edge, on images as the base case's; of several, with the most."""
+        """The result of the search for the folding edge with the most images, for images of the base case's size."""
         image = {axis: self.base[axis] for axis in SIZES if axis != "images"}
         results = [
             (axes["images"], float(row.estimate))
@@ -113,7 +114,7 @@ class Observations:
         return max(results)[1] if results else None
 
     def why_not(self, **axes: Any) -> "NotTested":
-        """What became of the cases with these differences, whatever their number of devices and images."""
+        """The statuses and reasons of the cases with these differences, for any number of devices and images."""
         wanted = {**self.base, "search": None, **axes}
         compared = [axis for axis in wanted if axis not in ("devices", "images")]
         reasons = {
@@ -129,7 +130,7 @@ def _key(axes: dict[str, Any]) -> frozenset[tuple[str, Any]]:
 
 
 def towers(counts: Iterable[int]) -> str:
-    """ "1 tower", "3 and 4 towers", "1 to 4 towers"."""
+    """Numbers of towers in words: "1 tower", "3 and 4 towers", "1 to 4 towers"."""
     ordered = sorted(counts)
     if ordered == [1]:
         return t("1 tower")
@@ -139,13 +140,13 @@ def towers(counts: Iterable[int]) -> str:
 
 
 def amounts(values: Iterable[float], quantity: str) -> str:
-    """Values of a quantity as in the tables, then its unit."""
+    """Values of a quantity, worded as in tables, with the unit."""
     unit = unit_of(quantity)
     return f"{in_words(digits(value, unit) for value in values)} {unit}".removesuffix(" 1")
 
 
 def times(ratio: float) -> str:
-    """A ratio, always said as at least 1 by whoever calls: "3.2 times"."""
+    """A ratio in words: "3.2 times". Callers give ratios of at least 1."""
     return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
 
 

@@ -1,4 +1,4 @@
-"""Steps in how long runs take over the number of towers, which sharing the work cannot explain; whether folding can."""
+"""Steps: drops in the time of runs, with more towers, that division of the work cannot explain, and folding may."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -6,16 +6,16 @@ from itertools import pairwise
 from tsuishi.base.language import prose, t
 from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
 
-# A step from n to m towers saves at least so many times what sharing the same work over m instead of n would save.
+# From n to m towers, division of the work saves a factor of m / n. A step saves at least so many times that factor.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.
 STEP = 1.5
-# Below this a run is mostly the overhead of starting one (1-4 ms on two cores), and no difference means anything.
+# A shorter difference means nothing: the overhead of starting a run is 1-4 ms on two cores.
 LEAST_STEP_S = 0.005
 
 
 @dataclass(frozen=True)
 class Step:
-    """From `below` towers, with which a run takes `slow` s, to the next number `above`, with `fast` s."""
+    """A step: a run takes `slow` s with `below` towers, and `fast` s with the next larger number `above`."""
 
     quantity: str
     below: int
@@ -25,7 +25,7 @@ class Step:
 
     @property
     def excess(self) -> float:
-        """How many times more it saves than sharing the work would."""
+        """The factor that the step saves, divided by the factor that division of the work saves."""
         return self.slow / self.fast / (self.above / self.below)
 
     def __str__(self) -> str:
@@ -39,9 +39,10 @@ class Step:
 
 
 def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None:
-    """The largest step that is one, see STEP. It parts two levels: no run below it is as fast as any above.
+    """The largest step, see STEP; None without a step.
 
-    Nor may the quartiles (or trials) of its two sides meet.
+    It separates two levels: every run with fewer towers is slower than every run with more, and the quartiles (or
+    trials) of its two sides do not meet.
     """
     taken, steps = measured.by_towers(quantity, **axes), []
     for (below, slow), (above, fast) in pairwise(taken.items()):
@@ -56,18 +57,18 @@ def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None
 
 
 def the_step(measured: Observations) -> Step | None:
-    """Of later runs, where it is sharpest; else of first runs, which is what the source timed."""
+    """The step of later runs, where it is sharpest; else the step of first runs, which the source timed."""
     return find_step(measured, "later_run_s") or find_step(measured, "first_run_s")
 
 
 def folded(measured: Observations, **axes: str) -> dict[int, bool]:
-    """By number of towers, whether no convolution was left in the graph that ran."""
+    """Whether no convolution was left in the graph that ran, by number of towers."""
     left = measured.by_towers("convolutions_left_in_graph", **axes)
     return {count: value == 0 for count, value in left.items()}
 
 
 def folded_only_above(measured: Observations, step: Step) -> bool | None:
-    """Whether the graph that ran was folded on the fast side of the step and not on the slow one; None: not known."""
+    """Whether the graph that ran was folded on the fast side of the step and not on its slow side; None: not known."""
     known = folded(measured)
     if step.below not in known or step.above not in known:
         return None
@@ -75,13 +76,13 @@ def folded_only_above(measured: Observations, step: Step) -> bool | None:
 
 
 def gone_without_folding(measured: Observations, step: Step) -> bool | None:
-    """Whether with folding off the fast side is as slow as the slow one, but for sharing the work; None: not known."""
+    """Whether the step is gone with folding switched off; None: not known."""
     slow = measured.value(step.quantity, devices=step.above, graph_optimizers="no_folding")
     return None if slow is None else Step(step.quantity, step.below, step.above, step.slow, slow).excess < STEP
 
 
 def about_step(measured: Observations) -> str:
-    """How long runs take with each number of towers, and their steps."""
+    """The times of runs with each number of towers, and the steps in them."""
     first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
     if not first:
         return measured.why_not()

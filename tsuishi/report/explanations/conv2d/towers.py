@@ -1,6 +1,6 @@
-"""Towers: first and later runs against the number of devices, and how much longer they take before the step.
+"""Towers: the times of first and later runs by number of devices, and their ratio over the step.
 
-A line is one environment (or published hardware) and quantity, with a cell for every number of devices.
+A line belongs to an environment (or published hardware) and a quantity, and has a cell for every number of devices.
 """
 
 from collections.abc import Iterable
@@ -45,26 +45,27 @@ Lines = dict[tuple[str, str], dict[int, Cell]]
 
 
 def by_towers(comparison: Comparison) -> View:
-    """First and later runs by the number of towers, where there are several."""
+    """The tables of first and later runs by number of towers; empty without several numbers of towers."""
     lines = Towers(comparison)
     return View(tuple(lines.tables()), {"ratios": lines.ratios()})
 
 
 class Towers:
-    """The lines of one suite and protocol: `own`, of the case the source ran, ours first; `others`, ours of all others.
+    """The lines of a suite and protocol.
 
-    What the source ran are the cases that its published numbers match; where none do, all of ours are own. Both are
-    empty where no line has two numbers of devices, or nothing ran.
+    `own`: our lines of the cases that the source ran, then the published lines. `others`: our lines of other cases. The
+    source ran the cases that its published numbers match; if they match none, all cases are in `own`. Both are empty if
+    no line has two numbers of devices.
     """
 
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._numbers = comparison.numbers
         measured = set(comparison.cases["quantity"])
-        # The word for what a series lacks, where it is not that it was not planned: SciPy has one CPU and no towers.
+        # The word for a series' missing cells, other than "not planned": SciPy has a CPU and no towers, for instance.
         self._absent: dict[str, str] = {}
         self._quantities = [name for name in RUN_TIMES if name in measured]
-        # A search has runs of its own on both sides of what it finds.
+        # Without searches: they are runs on both sides of the folding edge.
         cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
         own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
         self.own, self.others = self._lines(own), {}
@@ -78,15 +79,15 @@ class Towers:
             if number.quantity in self._quantities:
                 series = published_name(comparison.evidence.hardware[number.key].title)
                 self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
-                # SciPy's own row of a source has no devices: one CPU.
+                # A source's row of SciPy has no devices: it ran on a CPU.
                 devices = int(number.axes.get("devices", 1))
                 published.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
-        # The source's step is the one to look for; where there is none, ours.
+        # The step of the source; without a step there, ours.
         self._step = _sharpest(published.values()) or _sharpest(self.own.values())
         self.own |= published
 
     def tables(self) -> list[Table]:
-        """What the source ran; and folded away, as there are many of them, all other cases."""
+        """A table of what the source ran, and a folded table of all other cases, which are many."""
         titles = {
             t("First and later runs against the number of towers"): (self.own, False),
             t("First and later runs of what the source did not run"): (self.others, True),
@@ -113,7 +114,7 @@ class Towers:
         return Table(columns, rows, title, folded=folded)
 
     def ratios(self) -> list[dict[str, Any]]:
-        """For ratios.csv: every line that has both numbers of devices of the step."""
+        """The rows of ratios.csv: every line that has both numbers of devices of the step."""
         if self._step is None:
             return []
         step = dict(zip(("devices", "more_devices"), self._step, strict=True))
@@ -124,12 +125,15 @@ class Towers:
         ]
 
     def _ran_by_source(self, axes: dict[str, Any]) -> bool:
-        """Whether a published number matches; SciPy on all cores stands with SciPy as the source ran it."""
+        """Whether a published number matches the case. SciPy on all cores counts as SciPy of the source."""
         axes = {**axes, "implementation": "scipy"} if _is_scipy(axes) else axes
         return any(number.matches(axes) for number in self._numbers)
 
     def _lines(self, case_ids: list[str], besides: list[str] | None = None) -> Lines:
-        """A line is named by its environment and by the axes in which it differs from the others, or from `besides`."""
+        """Our lines of these cases. A line's name has its environment and the axes that the cases do not share.
+
+        besides: cases that stand in for `case_ids` when the shared axes are determined.
+        """
         comparison, lines = self._comparison, Lines()
         every = [comparison.axes[case_id] for case_id in besides or case_ids if not _is_scipy(comparison.axes[case_id])]
         common = {axis: value for axis, value in (every or [{}])[0].items() if all(o.get(axis) == value for o in every)}
@@ -158,13 +162,13 @@ def _has_towers(axes: dict[str, Any]) -> bool:
 
 
 def _ratio(line: dict[int, Cell], below: int, above: int) -> float | None:
-    """How many times longer the smaller number of devices takes than the larger one."""
+    """The time with the smaller number of devices, divided by the time with the larger number."""
     fewer, more = (line[count].value if count in line else None for count in (below, above))
     return fewer / more if fewer and more else None
 
 
 def _sharpest(lines: Iterable[dict[int, Cell]]) -> tuple[int, int] | None:
-    """The two numbers of devices between which some line steps most, see steps.STEP; None where there is no step."""
+    """The numbers of devices before and after the largest step of any line, see steps.STEP; None without a step."""
     excesses = [
         (ratio / (above / below), (below, above))
         for line in lines
