@@ -1,4 +1,4 @@
-"""The books of a run while it goes on: run.json gets what comes to the plan, the history what trials took."""
+"""The books of a running run: run.json gets additions to the plan, the history gets the durations of trials."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from tsuishi.specs.statuses import is_finding
 
 
 class Ledger:
-    """The run.json of a run that goes on: it gains sessions, questions, trials, and what more time would bring."""
+    """Writes run.json of a running run: sessions, questions, trials, and what more time would bring."""
 
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
@@ -27,13 +27,13 @@ class Ledger:
         self._asked = {question.id for question in self._record.questions}
 
     def begin(self, clock: Clock, expected_s: float) -> None:
-        """A session begins: one call that measures. `expected_s`: seconds of the whole call, as it was planned."""
+        """Record that a session, a call that measures, begins. expected_s: planned seconds of the whole call."""
         began = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         session = SessionRecord(began_at=began, within_s=clock.within_s, expected_s=round(expected_s, 1))
         self._write(sessions=(*self._record.sessions, session))
 
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Add questions and trials to the plan, before they are measured; returns the trials that are new in it."""
+        """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
         new = [trial for trial in trials if str(trial.id) not in self._trials]
         asked = [question for question in questions if question.id not in self._asked]
         self._trials |= {str(trial.id) for trial in new}
@@ -43,7 +43,7 @@ class Ledger:
         return new
 
     def end(self, rounds: Rounds, spare_s: float) -> None:
-        """What more time would bring, as it stands at the end of a session."""
+        """Record what more time would bring, at the end of a session."""
         tally = rounds.tally
         further = (question for question in rounds.others if not tally.is_dead(question))
         going_on = [*rounds.open_questions(), *further]
@@ -58,7 +58,7 @@ class Ledger:
 
 
 class Learning:
-    """Tells the history what trials take, and passes everything on to whoever watches."""
+    """An audience that keeps the durations of trials in the history, and passes everything on to another audience."""
 
     def __init__(self, audience: Audience, history: History, data: Mapping[str, str] | None) -> None:
         self._audience = audience

@@ -1,4 +1,4 @@
-"""Trials of one run, measured in environments that are ready: all that are planned, or as many as there is time for."""
+"""Measures trials of a run in environments that are ready: all planned trials, or as many as the time allows."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -27,16 +27,16 @@ from tsuishi.specs.source import Source, read_sources
 
 @dataclass(frozen=True)
 class Measuring:
-    """One call that measures trials of a run."""
+    """A call that measures trials of a run."""
 
     session: Session
     run: RunDirectory
     ready: Mapping[str, Ready]
-    # Seconds of the whole call, as it was planned; 0 where it was not.
+    # Planned seconds of the whole call; 0 for a call without a plan.
     expected_s: float = 0.0
 
     def finish(self, planned: Sequence[PlannedTrial], left: Sequence[PlannedTrial]) -> None:
-        """Every trial of the plan that has no finding yet: those `left`."""
+        """Measure the trials of the plan that are `left`: they have no finding yet."""
         expected_s = sum(trial.expected_s for trial in left)
         self.session.screen.say(
             f"run {self.run.id}: {len(left)} trials, about {duration(expected_s)}, in {self.run.path}"
@@ -52,7 +52,7 @@ class Measuring:
         planned: Sequence[PlannedTrial] = (),
         left: Sequence[PlannedTrial] = (),
     ) -> None:
-        """Rounds, as long as there is time. `left`: those of the plan that have no finding yet."""
+        """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
         session, ledger = self.session, Ledger(self.run)
         tally = Tally(self.run, session.words, self._is_judged, self._sources)
         ledger.begin(session.clock, self.expected_s)
@@ -78,7 +78,7 @@ class Measuring:
         return read_sources(self.session.checkout.published, self.session.words)
 
     def _is_judged(self, asked: Asked) -> bool:
-        """Whether the report, if it were made now, would have a verdict on a claim."""
+        """Whether a report made now would have a verdict on a claim."""
         from tsuishi.verdicts.answers import answers
         from tsuishi.verdicts.evidence import Evidence
         from tsuishi.verdicts.judge import judge
@@ -109,14 +109,14 @@ class Measuring:
 
 @contextmanager
 def machine_alone(session: Session) -> Iterator[None]:
-    """Only one run at a time measures, whose ever it is, and nothing that others left running is beside it."""
+    """While this block measures, no other run of any user does. Leftovers of earlier runs are ended first."""
     with exclusion.machine(session.settings.exclusive_on):
         session.builder.engines.sweep()
         yield
 
 
 def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:
-    """Before anything is recorded: wait for the GPUs the trials need. Raises UserError where they stay in use."""
+    """Wait for the GPUs that the trials need, before anything is recorded. Raises UserError where they stay in use."""
     settings = session.settings
     needed = {gpu.index: gpu for trial in planned for gpu in gpus_for(trial, session.nvml.gpus)}
     await_idle(session.nvml, needed.values(), settings.busy_gpu, settings.gpu_wait_s, session.screen.say)
@@ -125,7 +125,7 @@ def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:
 def check_forced(
     session: Session, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]
 ) -> dict[str, dict[str, float]]:
-    """The numerical self-check of environments that --force uses, on every GPU that their trials get.
+    """Run the numerical self-check of environments that --force uses, on every GPU that their trials get.
 
     Returns the errors, by environment. Raises UserError where an environment does not pass.
     """
@@ -139,7 +139,7 @@ def check_forced(
 
 
 def as_built(ready: Ready) -> Environment:
-    """An environment as it turned out to be: a host interpreter may have no use for the GPU that is there."""
+    """The environment with the accelerators that it can really use: a host interpreter may be unable to use GPUs."""
     if ready.record.cuda_usable or ready.environment.pinned:
         return ready.environment
     return ready.environment.model_copy(update={"accelerators": ("cpu",)})

@@ -20,7 +20,7 @@ from tsuishi.specs.trial_id import is_name
 
 
 def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> RunDirectory:
-    """A new run with `name` in its id, of the plan given, or of one made now.
+    """Make a new run with `name` in its id, from this plan or from a plan made now.
 
     Raises UserError for a name that no run can have.
     """
@@ -76,7 +76,7 @@ def _create(
 
 
 def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
-    """What was asked for, as the options of run-suite that ask for it again."""
+    """The options of run-suite that repeat this run."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
     return {
         "env": ",".join(choice.environments),

@@ -1,4 +1,4 @@
-"""What a trial comes to: the status and the reason that follow from the workload's words and from its end."""
+"""The outcome of a trial: its status and reason, from the workload's events and from the end of its process."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from tsuishi.stream.listener import Transcript, why_it_ended
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: a status, and a reason a person can act on."""
+    """How a trial ended: a status, and a reason that a person can act on."""
 
     status: str
     reason: str = ""
@@ -19,7 +19,7 @@ class Outcome:
 
 
 def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environment: EnvironmentRecord) -> Outcome:
-    """The outcome of a workload that ran until its end. memory_bytes: the limit that it had."""
+    """The outcome of a workload that ran until its end. memory_bytes: its limit."""
     code = ended.code
     if others := other_versions(environment, transcript.facts()):
         remedy = "look what was altered with `invoke images --verify`"

@@ -1,4 +1,4 @@
-"""What a person sees while trials run."""
+"""The display of progress while trials run."""
 
 import re
 import time
@@ -19,9 +19,10 @@ from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 
 
 class RunProgress:
-    """A run on its way: a live line for the trial at hand, and a line for each that a person should know of.
+    """The progress of a run: a live line for the current trial, and lasting lines for trials that ended.
 
-    In a terminal those are the trials that did not end well, elsewhere all of them; unsupported cases are summed up.
+    A terminal gets lasting lines for trials that did not end well, other outputs for all trials. Unsupported cases have
+    a line per environment at the end.
     """
 
     def __init__(
@@ -39,18 +40,18 @@ class RunProgress:
         self._total = total
         self._after_s = after_s
         self._until_s = until_s
-        # Seconds expected of the trial at hand, of it and all behind it; when it began.
+        # Expected seconds of the current trial, and of all trials that have not ended; when the current trial began.
         self._trial_s = 0.0
         self._trials_s = sum(trial.expected_s for trial in left)
         self._begun = time.monotonic()
-        # Reasons by environment and case.
+        # Reasons of unsupported cases, by environment and case.
         self._unsupported: dict[str, dict[str, str]] = {}
         self._task: TaskID = progress.add_task("", total=None, phase="", left=self.left)
 
     def left(self) -> str:
-        """The time until the report is there, at most where time is limited.
+        """The time until the report, in words: the limit, if time is limited, else the expected time.
 
-        Else as expected; a trial takes up at most what was expected of it.
+        The current trial reduces the expected time by at most its own expected duration.
         """
         if self._until_s:
             return f"report in {duration(max(0.0, self._until_s()))} at most"
@@ -58,7 +59,7 @@ class RunProgress:
         return f"report in {duration(seconds)}" if self._after_s else f"{duration(seconds)} left"
 
     def more(self, trials: Sequence[PlannedTrial]) -> None:
-        """Trials come to those that were planned before."""
+        """Count further trials, which were added to the plan."""
         self._total += len(trials)
         self._trials_s += sum(trial.expected_s for trial in trials)
 
@@ -87,7 +88,7 @@ class RunProgress:
             self._console.print(Text.assemble(*parts))
 
     def sum_up(self) -> None:
-        """A line for each environment with cases that it cannot run, the most frequent reasons first."""
+        """Print a line for each environment with unsupported cases, the most frequent reasons first."""
         for environment, reasons in sorted(self._unsupported.items()):
             count = f"{len(reasons)} case{'s' * (len(reasons) > 1)}"
             common = Counter(map(_in_short, reasons.values())).most_common()
@@ -96,7 +97,7 @@ class RunProgress:
 
 
 def _in_short(reason: str) -> str:
-    """The part of a reason that says what cannot be; why, and what would run, is in the report.
+    """The first part of a reason: what is unsupported. The report has the rest.
 
     >>> _in_short("Unsupported: precision 'amp_fp16': PyTorch 1.1.0 has none (1.6 and newer do)")
     "precision 'amp_fp16'"
@@ -105,8 +106,6 @@ def _in_short(reason: str) -> str:
 
 
 class _LeftColumn(ProgressColumn):
-    """The time left, counted down."""
-
     def render(self, task: Task) -> Text:
         return Text(task.fields["left"](), style="cyan")
 
@@ -119,9 +118,10 @@ def running(
     after_s: float = 0.0,
     until_s: Callable[[], float] | None = None,
 ) -> Iterator[RunProgress]:
-    """Show trials being run: those left of so many. The report takes `after_s` seconds after the last of them.
+    """Show the progress of trials. left: the trials to run, of `total` planned trials.
 
-    until_s: where time is limited, the seconds that are left of it.
+    after_s: seconds that the report takes after the last trial. until_s: gives the seconds that are left, if time is
+    limited.
     """
     with _progress(screen.console) as progress:
         shown = RunProgress(screen.console, progress, left, total, after_s, until_s)
@@ -132,7 +132,7 @@ def running(
 
 
 def _progress(console: Console) -> Progress:
-    """One line as wide as the terminal, in which only the trial's id is cut short."""
+    """A line as wide as the terminal, in which only the trial's id is shortened."""
     return Progress(
         SpinnerColumn(),
         LineColumn("{task.description}", table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),

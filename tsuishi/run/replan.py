@@ -1,7 +1,7 @@
-"""The plan as run.json keeps it, and the plan of an earlier run, made again from the suites and environments here.
+"""The plan in run.json, and the plan of an earlier run, made again from the suites and environments of this machine.
 
-A trial in run.json chooses one of the trials that this machine's own files make, and is compared with it: what is run
-is only what those files say.
+A trial in run.json only chooses among the trials that this machine's own files make, and is compared with the chosen
+trial. So a received run.json cannot run anything else.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from tsuishi.specs.suite import Profile, select_suites
 
 
 class Arguments(toml.Spec):
-    """What is taken over from a run's own arguments."""
+    """The arguments of a run that its resumption takes over."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -38,7 +38,7 @@ class Arguments(toml.Spec):
 
 
 def arguments(path: Path, run: RunRecord) -> Arguments:
-    """The arguments of the run at that path. Raises UserError where run-suite does not write such."""
+    """The arguments of the run at that path. Raises UserError for arguments that run-suite does not write."""
     try:
         return Arguments.model_validate({**run.arguments, "profile": run.profile})
     except ValidationError as error:
@@ -46,7 +46,7 @@ def arguments(path: Path, run: RunRecord) -> Arguments:
 
 
 def plan_entry(trial: PlannedTrial) -> PlanEntry:
-    """A trial as run.json keeps it: enough to go on from."""
+    """The entry of a trial in run.json: enough to resume the run."""
     return PlanEntry(
         trial=str(trial.id),
         case_id=trial.case.id,
@@ -67,9 +67,9 @@ def plan_entry(trial: PlannedTrial) -> PlanEntry:
 def planned_again(
     session: Session, path: Path, run: RunRecord, environments: Mapping[str, Environment]
 ) -> list[PlannedTrial]:
-    """The trials of a run's plan, in the environments that it names.
+    """The trials of a run's plan, in its environments, by name.
 
-    Raises UserError for a trial that the suites here do not make.
+    Raises UserError for a trial that this machine's suites do not make.
     """
 
     @cache
@@ -99,14 +99,14 @@ def planned_again(
                     f"{path}: trial {entry.trial} has another {what} than suites/{trial.case.suite}.toml gives it: "
                     "put the suite back as it was, or start a new run"
                 )
-        # In the words of the environment when it was asked; nothing is started for such a trial.
+        # The reason is the environment's answer at that time; nothing is started for an unsupported trial.
         return replace(trial, unsupported=entry.unsupported, expected_s=0.0 if entry.unsupported else trial.expected_s)
 
     return [made(entry) for entry in run.plan]
 
 
 def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
-    """The first trial of every case, however many GPUs there are: the plan says which of them it had."""
+    """The first trial of every case, for any number of GPUs: the plan decides which of these trials the run has."""
     forced = accelerator == "cuda" and session.choice.force
     unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
     for suite in select_suites(session.checkout.suites, session.choice.suites):

@@ -1,4 +1,4 @@
-"""A run taken up again: in a session with the run's own engine, GPUs and choice, held to what it began with."""
+"""The resumption of a run, with its own engine, GPUs and choice, in the same environments and with the same data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -22,17 +22,16 @@ from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced,
 from tsuishi.run.replan import arguments, planned_again
 from tsuishi.specs.environment import Environment, named_environments, read_environment
 
-# What trials on GPUs were planned with.
+# The choice that trials on GPUs were planned with.
 _ON_GPUS = Choice(accelerator="cuda")
 
 
 def resume(session: Session, name: str = "") -> RunDirectory:
-    """An earlier run (the latest, where no name is given), taken up where it stopped, in the same environments.
+    """Resume an earlier run (without a name, the latest) in the same environments.
 
-    Without a time, the trials that were planned are finished; within a time, the run is deepened: more trials for
-    what is open, then more questions. Engine and GPUs are the run's own where none are given now. Raises UserError
-    where the run is somebody else's or is being measured, its trials are none of the suites here, or an environment
-    is not what it was.
+    Without a time, the planned trials are finished; within a time, the run is deepened: more trials for open questions,
+    then more questions. Engine and GPUs are the run's own, unless given now. Raises UserError where the run is somebody
+    else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
     run = open_run(session.settings.results, name)
     with run.alone():  # from the first look at what is left to measure
@@ -41,10 +40,10 @@ def resume(session: Session, name: str = "") -> RunDirectory:
 
 
 def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) -> Session:
-    """The session in which a run goes on: what decides which environments and questions there are is the run's own.
+    """The session for a resumption. The run decides on environments and questions.
 
-    Where images and files come from is for this machine's settings alone to say. A run that began without data goes
-    on without. Raises UserError where run.json has settings that no run can have.
+    This machine's settings decide where images and files come from. A run that began without data continues without
+    data. Raises UserError where run.json has settings that no run can have.
     """
     then = arguments(run.path, recorded)
     own: dict[str, str] = {}
@@ -76,7 +75,7 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     environments = _environments(session, recorded)
     planned = planned_again(session, run.path, recorded, environments)
     trial_folders.settle(run.trials)
-    left = runner.unfinished(run, planned)  # or it is refused before anything is built
+    left = runner.unfinished(run, planned)  # before anything is built, as it may raise UserError
     ready = session.build(list(environments.values()))
     _refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
@@ -94,7 +93,7 @@ def _go_on(given: Session, run: RunDirectory) -> None:
 
 
 def _own_run(run: RunDirectory) -> RunRecord:
-    """What run.json says. Raises UserError where this user did not make the run."""
+    """The content of run.json. Raises UserError where this user did not make the run."""
     recorded = run.run()
     if not run.is_ours(recorded):
         raise UserError(
@@ -105,14 +104,14 @@ def _own_run(run: RunDirectory) -> RunRecord:
 
 
 def _environments(session: Session, recorded: RunRecord) -> dict[str, Environment]:
-    """The environments of a run's plan, by name. Raises UserError for one that is not here."""
+    """The environments of a run's plan, by name. Raises UserError for an environment that is not on this machine."""
     names = sorted({entry.environment for entry in recorded.plan})
     files = named_environments(session.checkout.images, tuple(names))
     return {name: read_environment(path) for name, path in files.items()}
 
 
 def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord) -> None:
-    """Raise UserError where the data that a run began with are not at hand."""
+    """Raise UserError where this session does not have the data that the run began with."""
     then = recorded.data
     if then and session.data_record != {"file": then.file, "sha256": then.sha256}:
         raise UserError(
@@ -122,7 +121,7 @@ def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord)
 
 
 def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
-    """Raise UserError where trials were run in something else than what is at hand now."""
+    """Raise UserError where the run has trials in another build of an environment than the present build."""
     for _, trial in run.finished():
         if trial.environment not in ready:
             raise UserError(f"run {run.id} has trials in {trial.environment} that it did not plan: start a new run")
@@ -136,7 +135,7 @@ def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) ->
 
 
 def refuse_other_gpus(session: Session, ready: Mapping[str, Ready], left: Sequence[PlannedTrial]) -> None:
-    """Raise UserError where the GPUs here cannot run what is left to run on GPUs, unless it was forced then."""
+    """Raise UserError where this machine's GPUs cannot run the trials left for GPUs, forced trials excepted."""
     for name in sorted({trial.environment for trial in left if trial.accelerator == "cuda" and not trial.forced}):
         environment = as_built(ready[name])
         if refusal := why_not_run(session.builder, session.checkout, _ON_GPUS, session.nvml, environment):

@@ -1,7 +1,7 @@
-"""Rounds: which trial comes next, as long as there is time.
+"""Rounds: the choice of the next trial, as long as there is time.
 
-First every chosen case gets a trial, then more, up to three. Then each question that is still open gets trials up to
-its next look, at 6, 12 and 24 trials. Then further questions follow. Time runs out between trials, never inside one.
+First every chosen case gets a trial, then more, up to three. Then each open question gets trials up to its next look,
+at 6, 12 and 24 trials. Then further questions follow. A run ends between trials: a trial starts only if it fits.
 """
 
 import random
@@ -14,15 +14,15 @@ from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
-# An expected duration may be exceeded by so much before a trial no longer fits.
+# A trial has to fit in the time even if it takes so many times its expected duration.
 _MARGIN = 1.1
 
 
 class Rounds:
-    """The trials of a run with a budget, question after the other, each chosen when the trial before it has ended.
+    """The trials of a run with a limited time, each chosen when the trial before it has ended.
 
     first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
-    questions and their trials when they come to the plan, before they are measured.
+    questions and trials that are added to the plan, before they are measured.
     """
 
     def __init__(
@@ -42,13 +42,13 @@ class Rounds:
         self._seed = seed
         self._left_s = left_s
         self._planned = planned
-        # Of every trial of this session: how long it took, as a multiple of what was expected.
+        # The duration of every trial of this session, divided by its expected duration.
         self._pace: list[float] = []
         self._run_here = 0
         self._known: set[TrialId] = set()
 
     def __iter__(self) -> Iterator[PlannedTrial]:
-        """Every trial to be run. The caller runs a trial before asking for the next."""
+        """The trials to run. The caller runs each trial before it asks for the next."""
         yield from self._to(LOOKS[0], self.asked)
         while True:
             before = self._run_here
@@ -63,7 +63,7 @@ class Rounds:
             yield from self._to(LOOKS[0], more)
 
     def expected_s(self, trial: PlannedTrial) -> float:
-        """Seconds that a trial will take, at this session's pace."""
+        """The seconds that a trial will take, at this session's pace."""
         if trial.unsupported:
             return 0.0
         recent = sorted(self._pace[-5:])
@@ -77,13 +77,13 @@ class Rounds:
         ]
 
     def costs(self) -> Costs:
-        """The costs of trials at this session's pace; environments cost nothing, as all of them are there."""
+        """The costs of trials at this session's pace; environments cost nothing, as all of them are built."""
         return Costs({cell: self.expected_s(trial) for cell, trial in self._first.items()}, {})
 
     def _to(self, look: int, questions: Sequence[Asked]) -> Iterator[PlannedTrial]:
-        """Rounds over the cells of these questions, until each cell has so many trials.
+        """The trials of rounds over the cells of these questions, until each cell has `look` trials.
 
-        The first round has all of them; those after it the questions that can still be brought to the look.
+        The first round has all questions; later rounds have the questions that can reach the look in time.
         """
         rounds = range(1, look + 1)
         new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
@@ -98,11 +98,11 @@ class Rounds:
                 self._learn(trial)
 
     def _within_reach(self, questions: Sequence[Asked], look: int) -> Sequence[Asked]:
-        """The questions whose cells can have so many trials in the time that is left; all, where there are none."""
+        """The questions whose cells can have `look` trials in the time that is left; all questions, if none can."""
         return self._fitting(questions, lambda question: look) or questions
 
     def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
-        """The questions that can be brought to their look, each in the time that those before it leave."""
+        """The questions that can reach their look, each in the time that the questions before it leave."""
         counted, left_s, fitting = self.tally.counts(), self._left_s(), []
         for question in questions:
             look = look_of(question)
@@ -114,7 +114,7 @@ class Rounds:
         return fitting
 
     def _round(self, questions: Sequence[Asked], number: int) -> list[PlannedTrial]:
-        """The trials of a round that are not done yet, shuffled by the seed and the round's number."""
+        """The trials of a round that did not run yet, shuffled by the seed and the round's number."""
         cells = list(dict.fromkeys(cell for question in questions for cell in question.cells if cell in self._first))
         done = {cell: self.tally.of[cell].statuses for cell in cells if cell in self.tally.of}
         trials = [repeated(self._first[cell], number) for cell in cells if number not in done.get(cell, {})]
@@ -132,7 +132,7 @@ class Rounds:
             self._pace.append(record.duration_s / trial.expected_s)
 
     def _affordable(self) -> list[Asked]:
-        """Of the open questions those that can be brought to their next look, by worth per second."""
+        """The open questions that can reach the nearest next look in time, by worth per second."""
         counted, open_questions = self.tally.counts(), self.open_questions()
         looks = {question.id: self._next_look([question]) for question in open_questions}
         priced = {question.id: self._price(question, counted, looks[question.id]) for question in open_questions}
@@ -148,17 +148,17 @@ class Rounds:
         return next((look for look in LOOKS if look > fewest), LOOKS[-1])
 
     def _price(self, question: Asked, counted: Mapping[MatrixCell, int], look: int) -> float:
-        """Seconds until each of its cells has so many trials."""
+        """The seconds until each cell of a question has `look` trials."""
         cells = [cell for cell in question.cells if cell in self._first]
         return sum(self.expected_s(self._first[cell]) * max(0, look - counted.get(cell, 0)) for cell in cells)
 
     def _further(self) -> list[Asked]:
-        """The questions that come next, once those before them are answered, and for which there is time."""
+        """The next questions for which there is time, when no open question is left that more trials could answer."""
         chosen = next_questions(self._others, self.costs(), self._left_s() / _MARGIN, self.tally.counts())
         self._others = [question for question in self._others if question not in chosen]
         return [question for question in chosen if not self.tally.is_dead(question)]
 
     @property
     def others(self) -> list[Asked]:
-        """The questions that there was no time for."""
+        """The questions for which there was no time."""
         return list(self._others)

@@ -1,4 +1,4 @@
-"""Cases become trials here: the order of a run's trials, their attempts, and the tables that gather them."""
+"""The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -27,14 +27,14 @@ from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
 
-# The rest of the memory is for the engine and this process.
+# The share of the machine's memory; the rest is for the engine and this process.
 _MEMORY_FOR_TRIALS = 0.9
-# Further attempts would not help, and each leaves a folder. So a loop of resumptions comes to an end.
+# Further attempts would not help, and each leaves a folder. The limit ends a loop of resumptions.
 MOST_ATTEMPTS = 99
 
 
 class Audience(Protocol):
-    """Watches a run: the display of progress, say."""
+    """Watches a run: the display of progress, for instance."""
 
     def waits(self, why: str) -> None: ...
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
@@ -52,7 +52,7 @@ class DataSetFile(Protocol):
 
 
 class RunStopped(Exception):
-    """The run cannot go on; what was measured is safe. Says in one line why, and how to go on."""
+    """The run cannot go on; its measurements are safe. The message is a line with the reason and the next step."""
 
     def __init__(self, run: RunDirectory, why: str) -> None:
         super().__init__(f"{why}, then go on with `invoke run-suite --resume {run.id}`; what was measured is kept")
@@ -60,7 +60,7 @@ class RunStopped(Exception):
 
 
 class Runner:
-    """Runs the trials of one run directory."""
+    """Runs the trials of a run directory."""
 
     def __init__(
         self,
@@ -88,11 +88,11 @@ class Runner:
         )
 
     def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> None:
-        """Run trials.
+        """Run trials, then gather the tables, also after an error.
 
-        trials: those to run; without it, every trial of the plan that has no finding yet. Each is asked for when the
-        trial before it is committed. The tables are gathered whatever happens. Raises KeyboardInterrupt after the
-        trial that it interrupts is recorded, RunStopped where the engine or the disk fails.
+        trials: without it, every trial of the plan that has no finding yet. The next trial is taken from it when the
+        trial before is committed. Raises KeyboardInterrupt after the interrupted trial is recorded, RunStopped where
+        the engine or the disk fails.
         """
         self._bury_left_behind(planned)
         attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
@@ -106,7 +106,7 @@ class Runner:
                     continue
                 self._attempt(trial, trial_id)
         except BaseException:
-            with suppress(RunStopped):  # the first error is the one to report
+            with suppress(RunStopped):  # the first error is reported
                 self._gather()
             raise
         self._gather()
@@ -132,7 +132,7 @@ class Runner:
             raise end.stop
 
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
-        """The order for an attempt at a trial. The records that it names are written first."""
+        """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
         return TrialOrder(
             run_id=self._run.id,
@@ -167,7 +167,7 @@ class Runner:
             raise RunStopped(self._run, str(busy)) from busy
 
     def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
-        """Record the trials whose runner was killed as interrupted attempts, with all that they had written."""
+        """Record trials whose runner was killed as interrupted attempts, with the files that they had written."""
         by_name = {str(trial.id): trial for trial in planned}
         for trial_id, folder in trial_folders.left_behind(self._run.trials):
             if trial := by_name.get(str(trial_id.planned)):
@@ -189,7 +189,7 @@ def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[Plann
 
 
 def _question(trial: PlannedTrial, ready: Ready) -> tuple[str, ...]:
-    """The command by which an environment says whether it can run a trial."""
+    """The command with which an environment answers whether it can run a trial."""
     question = possible.argument(ready, trial.accelerator, [(trial.workload, trial.case, trial.settings)])
     question["experiment"] = possible.WORKLOAD
     return "python", f"suites/workloads/{ENTRY}", toml.canonical_json(question)

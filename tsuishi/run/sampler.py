@@ -21,8 +21,8 @@ _MIB = 1 << 20
 class Sampler:
     """Samples in a thread from `__enter__` to `__exit__`, every `interval_s` seconds, into `path`.
 
-    `pids` gives the roots of the trial's process trees (none before it has started). A tick that cannot be
-    written (a full disk) ends the sampling; the error is raised at `__exit__`, when the trial is over.
+    pids: gives the roots of the trial's process trees, which are none before its start. A tick that cannot be written
+    (a full disk) ends the sampling; `__exit__` raises the error, when the trial is over.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Sampler:
         return time.monotonic() - self.start
 
     def _run(self) -> None:
-        psutil.cpu_percent()  # the first answer is about nothing; from here on it is since the last tick
+        psutil.cpu_percent()  # later answers are about the time since the answer before; this first answer is void
         try:
             with self._path.open("w", encoding="utf-8", newline="") as file:
                 writer = schema.csv_writer("telemetry", file)
@@ -68,7 +68,7 @@ class Sampler:
                 while not self._done.wait(max(0.0, due - time.monotonic())):
                     self._tick(writer)
                     file.flush()
-                    # A tick that is late moves no other tick.
+                    # A late tick does not move the later ticks.
                     due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
                 self._tick(writer)
         except Exception as error:  # raised at __exit__: telemetry never goes missing silently
@@ -76,7 +76,7 @@ class Sampler:
 
     def _tick(self, writer: "csv.DictWriter[str]") -> None:
         moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": self.phase}
-        gpus = self._nvml.sample(self._gpus)  # at once: energy is cut by this moment, and /proc takes its time
+        gpus = self._nvml.sample(self._gpus)  # first: energy belongs to this moment, and reading /proc takes time
         memory = process_memory_mib(self._pids())
         self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
         host = {
@@ -90,7 +90,7 @@ class Sampler:
 
 
 def process_memory_mib(roots: Sequence[int]) -> float:
-    """The resident memory of these processes and their descendants in MiB; a shared page counts in each of them."""
+    """The resident memory of these processes and their descendants in MiB; a shared page counts for each process."""
     total = 0
     for root in roots:
         try:
@@ -107,7 +107,7 @@ def process_memory_mib(roots: Sequence[int]) -> float:
 
 
 def energy_j(rows: Sequence[dict[str, Any]], phases: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
-    """The energy of all GPUs over some phases, in joules, and its source; (None, "") where nothing was sampled.
+    """The energy of all GPUs over some phases, in joules, and its source; (None, "") without samples.
 
     phases: begin and end of each, in seconds. The energy is the difference of the counter at both ends, interpolated
     between ticks; without a counter, the integral of the sampled power by the trapezoidal rule.
@@ -155,7 +155,7 @@ def _integral(times: list[float], values: list[float], begin: float, end: float)
 
 
 def _at(times: Sequence[float], values: Sequence[float], moment: float) -> float:
-    """The value at a moment, by linear interpolation; before the first and after the last time it is constant."""
+    """The value at a moment, by linear interpolation; constant before the first and after the last time."""
     if moment <= times[0]:
         return values[0]
     i = bisect_left(times, moment)

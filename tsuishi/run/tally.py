@@ -1,4 +1,4 @@
-"""The tally of a run that goes on: what the trials of every case came to so far, and which questions are still open."""
+"""The tally of a running run: the results of every cell's trials so far, and which questions are still open."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ _TABLES = ("samples", "metrics")
 
 @dataclass
 class CellTally:
-    """The trials of one case in one environment, by repetition: statuses, and values by quantity."""
+    """The trials of a case in an environment, by repetition: statuses, and values by quantity."""
 
     statuses: dict[int, str] = field(default_factory=dict)
     values: dict[str, dict[int, float]] = field(default_factory=dict)
@@ -33,15 +33,15 @@ class CellTally:
 
     @property
     def is_dead(self) -> bool:
-        """Whether more trials would bring no number, as the last one brought none."""
+        """Whether more trials would bring no number, as the last trial brought none."""
         return bool(self.statuses) and self.statuses[max(self.statuses)] != OK
 
 
 class Tally:
-    """What every cell of a run came to so far, read from its trials as they are committed.
+    """The results of every cell of a run so far, read from its trials when they are committed.
 
-    judged: tells whether the run so far has a verdict on a claim. sources: say how long a whole training is. Trials
-    that an earlier session left unfinished do not count.
+    judged: says whether the run so far has a verdict on a claim. sources: contain the length of a whole training.
+    Trials that an earlier session left unfinished do not count.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Tally:
         self._words = words
         self._judged = judged
         self._sources = sources
-        # By question, and by the number of trials at which it was looked at.
+        # Whether there is a verdict, by question and by the number of trials at the look.
         self._verdicts: dict[tuple[str, int], bool] = {}
         self.of: dict[MatrixCell, CellTally] = {}
         for folder, trial in run.finished():
@@ -63,7 +63,7 @@ class Tally:
                 self._add(folder, trial)
 
     def read(self, planned: TrialId) -> TrialRecord | None:
-        """Add a trial that has just ended. Returns its record, None where there is none."""
+        """Add a trial that has just ended. Returns its record; None without a record."""
         folder = trial_folders.last_attempt(self._run.trials, planned)
         for path, trial, _ in trial_folders.read([folder] if folder else []):
             self._add(path, trial)
@@ -78,15 +78,15 @@ class Tally:
         return {cell: tally.trials for cell, tally in self.of.items()}
 
     def fewest(self, asked: Asked) -> int:
-        """The number of trials of the question's cell that has the fewest."""
+        """The number of trials of the question's cell with the fewest."""
         return min(self.trials(cell) for cell in asked.cells)
 
     def is_dead(self, asked: Asked) -> bool:
-        """Whether a question cannot be answered, as one of its cells brings no number."""
+        """Whether a question cannot be answered, because a cell brings no number."""
         return any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
 
     def is_open(self, asked: Asked) -> bool:
-        """Whether more trials could answer a question that those so far do not."""
+        """Whether a question has no answer yet, and more trials could answer it."""
         fewest = self.fewest(asked)
         if self.is_dead(asked) or fewest >= LOOKS[-1]:
             return False
@@ -125,7 +125,7 @@ class Tally:
 
 
 def _values(folder: Path, axes: Mapping[str, Any], words: Vocabulary, whole: Epochs | None) -> dict[str, float]:
-    """The quantities of a finished trial of a case with these axes. whole: the length of a whole training."""
+    """The quantities of a finished trial of a case with these axes. whole: as for `quantities_of`."""
     from tsuishi.verdicts.answers import quantities_of
 
     files = [folder / f"{name}.csv" for name in _TABLES]

@@ -1,6 +1,6 @@
-"""One trial: an order in, a trial's folder with its trial.json out. Nothing of another trial is read or written.
+"""A trial: from an order to a trial's folder with its trial.json. Nothing of other trials is read or written.
 
-The order is data, which could be sent to another machine; the Bench is what the machine offers that runs the trial.
+The order is data, which could be sent to another machine. The Bench is what that machine offers.
 """
 
 from collections.abc import Callable
@@ -31,12 +31,12 @@ _KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 
 
 class TrialOrder(BaseModel):
-    """Everything that decides what one trial is and how it is run, as data.
+    """Everything that decides what a trial is and how it is run, as data.
 
-    `case`: all axes that the suite gives, for the workload. `framework`: the one that the workload imports; None where
-    it looks for one. `gpus`: those that the trial gets. `unsupported`: why the environment cannot run the case, as it
-    answered the command `asked`; then nothing is started. `forced`: why the environment would be refused without
-    --force.
+    `case`: all axes of the suite, for the workload. `framework`: the name that the workload imports; None if the
+    workload itself looks for a framework. `gpus`: the trial's GPUs. `unsupported`: why the environment cannot run the
+    case, from its answer to the command `asked`; then nothing is started. `forced`: why the environment would be
+    refused without --force.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)
@@ -64,7 +64,7 @@ class TrialOrder(BaseModel):
     forced: str
 
     def argument(self, data_file: str = "") -> dict[str, Any]:
-        """The one JSON argument of the workload. data_file: where the workload finds the data set; else its name."""
+        """The JSON argument of the workload. data_file: the data set's path for the workload; empty: its name only."""
         data = self.data.content() if self.data else None
         return {
             "experiment": self.workload,
@@ -79,7 +79,7 @@ class TrialOrder(BaseModel):
 
 @dataclass(frozen=True)
 class Bench:
-    """What a machine offers to a trial: the environment, the workloads' folder, its GPUs, and the data set's file."""
+    """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file."""
 
     ready: Ready
     workloads: Path
@@ -88,7 +88,7 @@ class Bench:
 
 
 class TrialEnd(NamedTuple):
-    """A trial that is committed. `stop`: what kept it from its end, and must stop the run after it."""
+    """A committed trial. `stop`: the exception that ended the trial early and has to stop the run too."""
 
     record: TrialRecord
     took_s: float
@@ -96,9 +96,9 @@ class TrialEnd(NamedTuple):
 
 
 def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[str], None]) -> TrialEnd:
-    """Run a trial and commit it to `trials`, the folder of a run's trials. begins: gets every phase's name.
+    """Run a trial and commit it to `trials`, the folder of a run's trials. begins: gets the name of each phase.
 
-    Raises OSError where its files cannot be written.
+    Raises OSError where the trial's files cannot be written.
     """
     folder = trial_folders.begin(trials, order.id)
     if order.unsupported:
@@ -122,12 +122,12 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
 
 
 def bury(order: TrialOrder, folder: Path) -> None:
-    """Commit a trial whose runner was killed, with all that it had written, as an interrupted attempt."""
+    """Commit a trial whose runner was killed, with the files that it had written, as an interrupted attempt."""
     trial_folders.commit(folder, _described(order, folder, _KILLED, started_at(folder), Transcript(), Facts()))
 
 
 def _without_start(order: TrialOrder, folder: Path, ready: Ready) -> TrialRecord:
-    """Commit a trial that the environment said it cannot run."""
+    """Commit a trial of a case that the environment cannot run, by its own answer."""
     started = started_at(folder)
     leave_empty(folder)
     known = ready.record.content()
@@ -144,7 +144,7 @@ def _without_start(order: TrialOrder, folder: Path, ready: Ready) -> TrialRecord
 def _measure(
     order: TrialOrder, bench: Bench, files: TrialFiles, transcript: Transcript, begins: Callable[[str], None]
 ) -> tuple[Outcome, KeyboardInterrupt | EngineLost | None]:
-    """Start the workload and listen to it until its end: the outcome, and what must stop the run after this trial."""
+    """Start the workload and listen until its end. Returns the outcome, and the exception that has to stop the run."""
 
     def hear(event: Event) -> None:
         files.hear(event)
@@ -168,7 +168,7 @@ def _measure(
 
 
 def _start(order: TrialOrder, bench: Bench) -> Process:
-    """The trial's workload, started. Raises UserError where that is refused, EngineLost where nobody answers."""
+    """Start the trial's workload. Raises UserError where the start fails, EngineLost where the engine is gone."""
     starter, mounts, data_file = bench.ready.starter, {}, ""
     if order.data and bench.data:
         mounts[bench.data] = place = f"{_DATA_INSIDE}/{order.data.file}"
@@ -194,7 +194,7 @@ def _start(order: TrialOrder, bench: Bench) -> Process:
 def _described(
     order: TrialOrder, folder: Path, outcome: Outcome, started: str, transcript: Transcript, facts: Facts
 ) -> TrialRecord:
-    """trial.json of a trial that took no time: everything about a trial that is not in its tables."""
+    """The content of trial.json, without duration, energy and memory, which the caller adds if the trial ran."""
     reported = {name: value for name, value in facts.content().items() if name != "packages"}
     return TrialRecord(
         trial_id=str(order.id),

@@ -1,4 +1,4 @@
-"""The files of one trial: its tables, its log and its telemetry, written while it runs."""
+"""The files of a trial: its tables, its log and its telemetry, written while it runs."""
 
 import gzip
 import hashlib
@@ -16,12 +16,12 @@ from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
 
-# Of a long log only so many bytes of its begin and of its end are kept: the end says what the workload died of.
+# The bytes that are kept from the begin and from the end of a long log: the end says why the workload died.
 LOG_BEGIN_BYTES, LOG_END_BYTES = 32 << 20, 1 << 20
 
 
 class Log:
-    """The output of a workload, packed and of bounded size. A runner that is killed loses at most the kept end."""
+    """The output of a workload, compressed, of bounded size. If the runner is killed, at most the end is lost."""
 
     def __init__(self, path: Path) -> None:
         self._file = gzip.GzipFile(path, "wb", compresslevel=1)
@@ -36,7 +36,7 @@ class Log:
         self._file.write(piece[: self._room])
         self._end += piece[self._room :]
         self._room -= min(self._room, len(piece))
-        # Not at every piece, as every cut copies the end.
+        # Not for every piece, as every cut copies the end.
         if len(self._end) > 2 * LOG_END_BYTES:
             self._cut()
 
@@ -53,7 +53,7 @@ class Log:
 
 
 class TrialFiles:
-    """The files of a trial that runs, in a folder that is not yet part of the run; open between enter and exit."""
+    """The files of a running trial, in a folder that is not yet part of the run; open from enter to exit."""
 
     def __init__(self, folder: Path, interval_s: float, nvml: Nvml, gpus: Sequence[int]) -> None:
         self.pids: Sequence[int] = ()
@@ -75,11 +75,11 @@ class TrialFiles:
         self._files.close()
 
     def close(self) -> None:
-        """End the telemetry and write what is left. Raises OSError where it does not fit on the disk."""
+        """End the telemetry and write all files to the end. Raises OSError where the disk is full."""
         self._files.close()
 
     def hear(self, event: Event) -> None:
-        """Write an event's part of the tables, at once: a runner that is killed loses nothing."""
+        """Write the row of an event at once, so that nothing is lost if the runner is killed."""
         match event:
             case SampleEvent():
                 self._sample_rows.writerow(_row("samples", event))
@@ -105,24 +105,24 @@ def leave_empty(folder: Path) -> None:
 
 
 def started_at(folder: Path) -> str:
-    """When a trial's folder was last changed, in UTC as ISO 8601: its start, as long as nothing is in it."""
+    """When a trial's folder was last changed, in UTC as ISO 8601. For an empty folder, the start of the trial."""
     return datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each table that is in a trial's folder, by the table's name."""
+    """The SHA-256 of each table in a trial's folder, by the table's name."""
     files = {table: folder / f"{table}.csv" for table in schema.OF_A_TRIAL}
     return {table: hashlib.sha256(file.read_bytes()).hexdigest() for table, file in files.items() if file.exists()}
 
 
 def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:
-    """Joules of all GPUs over the measured phases, and where the figure comes from; None where it is not known."""
+    """The joules of all GPUs over the measured phases, and the source of the figure; (None, "") if unknown."""
     spans = [(phase.begin_s, phase.end_s) for phase in phases if phase.name in MEASURED and phase.end_s is not None]
     path = folder / "telemetry.csv"
     if not spans or not path.exists():
         return None, ""
     joules, source = energy_j(read_rows(path), spans)
-    # A counter that was reset says nothing.
+    # The energy is negative if the counter was reset.
     return (None, "") if joules is None or joules < 0 else (joules, source)
 
 
