@@ -1,13 +1,13 @@
-"""Killed at every change of the disk: `python -m benchmarks.crash_points [--every N] [--only NAME]`, .venv active.
+"""Kills at every change of the disk: `python -m benchmarks.crash_points [--every N] [--only NAME]`, .venv active.
 
-A run of three trials, its resumption and a report are each done by a process that is killed (SIGKILL) before its k-th
-rename, swap, fsync, mkdir, rmdir, unlink, link, truncation or open for writing; for every k. Another process then does
-it again undisturbed: it resumes the run, where there is one, and makes the report. What is counted then:
+The three scenarios are a run of three trials, its resumption, and a report. A process is killed (SIGKILL) before its
+k-th rename, swap, fsync, mkdir, rmdir, unlink, link, truncation or open for writing; for every k. Another process then
+does the same without a kill: it resumes the run, if there is a run, or makes the report. The faults counted are:
 
-- lost: trials whose trial.json stood whole at the kill, in whatever folder, and that are gone or not the same
+- lost: trials with a complete trial.json at the kill, in any folder, that are gone or changed in the end
 - repeated: such trials that had a finding, and were measured again
-- unreadable: a report that is not whole, a run that cannot be read, or that is not complete in the end
-- left over: files and folders that an undisturbed process does not leave
+- unreadable: an incomplete report, a run that cannot be read, or a run that is incomplete in the end
+- left over: files and folders that a process leaves only after a kill
 
 Exit code 1 unless the first three are 0.
 """
@@ -56,7 +56,7 @@ Contents = dict[str, bytes]
 def main() -> None:
     given = parse()
     print(f"{'scenario':10} points " + " ".join(f"{fault:>10}" for fault in FAULTS))
-    found: Counter[str] = Counter()
+    total: Counter[str] = Counter()
     history.calibration_s = lambda: 1.0  # it takes a second, for a plan that nobody reads
     with tempfile.TemporaryDirectory() as folder:
         for scenario in SCENARIOS:
@@ -64,8 +64,8 @@ def main() -> None:
             if given.only in ("", name):
                 points, faults = scenario(Path(folder) / name).kill_at_each(given.every)
                 print(f"{name:10} {points:6} " + " ".join(f"{faults[fault]:10}" for fault in FAULTS), flush=True)
-                found += faults
-    sys.exit(any(found[fault] for fault in FAULTS[:3]))
+                total += faults
+    sys.exit(any(total[fault] for fault in FAULTS[:3]))
 
 
 def parse() -> argparse.Namespace:
@@ -76,7 +76,7 @@ def parse() -> argparse.Namespace:
 
 
 class Scenario:
-    """Something that changes the disk, in a folder that is a fresh copy of `template` each time."""
+    """An action that changes the disk, in a fresh copy of the folder `template` each time."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -84,15 +84,15 @@ class Scenario:
         self.template.mkdir(parents=True)
 
     def act(self, folder: Path) -> None:
-        """What is killed, and then done again."""
+        """The action that is killed, and then repeated."""
         raise NotImplementedError
 
     def faults(self, killed: Path, again: Path) -> Iterator[str]:
-        """What is wrong with a folder as it was when its process was killed, and after it was done again."""
+        """The faults. killed: the folder at the kill. again: the folder after the action was repeated."""
         raise NotImplementedError
 
     def kill_at_each(self, every: int) -> tuple[int, Counter[str]]:
-        """How often it was killed, and how many faults of which kind that had."""
+        """The number of kills, and the number of faults of each kind."""
         self.whole = shutil.copytree(self.template, self.root / "whole")
         count = forked(lambda: self.act(self.whole), self.whole)
         assert count, "it fails without being killed: see above"
@@ -108,36 +108,36 @@ class Scenario:
         shutil.rmtree(killed)
         shutil.copytree(folder, killed, symlinks=True)
         done = forked(lambda: self.act(folder), folder)
-        found = ["left over"] * len(hidden(folder) - hidden(self.whole))
+        faults = ["left over"] * len(hidden(folder) - hidden(self.whole))
         try:
-            found += [*([] if done else ["unreadable"]), *self.faults(killed, folder)]
+            faults += [*([] if done else ["unreadable"]), *self.faults(killed, folder)]
         except Exception:
             traceback.print_exc()
-            found.append("unreadable")
-        if found:
-            print(f"killed at point {point}: {', '.join(found)}", file=sys.stderr)
+            faults.append("unreadable")
+        if faults:
+            print(f"killed at point {point}: {', '.join(faults)}", file=sys.stderr)
         shutil.rmtree(folder)
         shutil.rmtree(killed)
-        return found
+        return faults
 
 
 class Run(Scenario):
-    """A new run of three trials: their processes are real, and measure nothing."""
+    """A new run of three trials, with real processes that measure nothing."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.checkout = make_checkout(root, "ok", "unsupported", "out_of_memory")
-        # Here: what it imports, every process forked from this one has.
+        # In this process, so that every forked process has the modules imported.
         with redirect_stdout(io.StringIO()):
             self.act(self.template)
         self.begin()
 
     def begin(self) -> None:
-        """Make the template what a process finds."""
+        """Change the template to the folder in which processes start."""
         shutil.rmtree(self.template / "results")
 
     def act(self, folder: Path) -> None:
-        """A new run, or the one that is there resumed."""
+        """Make a run, or resume the run in the folder."""
         settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
         session = Session(settings, Choice(environments=("host",)), Screen(), self.checkout)
         if directory.known_runs(folder / "results"):
@@ -160,7 +160,7 @@ class Run(Scenario):
 
 
 class Resumption(Run):
-    """That run taken up again: one trial lacks its name, one was being measured, one was never begun."""
+    """The resumption of such a run: a trial lacks its name, another is unfinished, the third has not begun."""
 
     def begin(self) -> None:
         unnamed, measured, not_begun = the_run(self.template).finished_folders()
@@ -171,7 +171,7 @@ class Resumption(Run):
 
 
 class Report(Scenario):
-    """A report in the place of an older one."""
+    """A report that replaces an older report."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -206,7 +206,7 @@ def next_attempt(trial_id: str) -> str:
 
 
 def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
-    """What a run's tables say of every trial that has a finding: its name, status, and how many rows it has in each."""
+    """Every trial that has a finding: its name, its status, and the numbers of its rows in the run's tables."""
     read_runs([run], WORDS)
     rows = [(run.path / f"{table}.csv").read_text(encoding="utf-8").splitlines() for table in ("trials", "samples")]
     counts = [Counter(row.partition(",")[0] for row in table) for table in rows]
@@ -218,19 +218,19 @@ def summary(run: RunDirectory) -> list[tuple[Any, ...]]:
 
 
 def contents(folder: Path) -> Contents:
-    """Every file below a folder."""
+    """The content of every file below a folder, by path."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
 
 
 def hidden(folder: Path) -> set[str]:
-    """What has a name that begins with a dot, by all names in it."""
+    """The names below a folder that begin with a dot."""
     return {path.name for path in folder.rglob(".*")}
 
 
 def forked(work: Callable[[], object], folder: Path, kill_at: int = 0) -> int:
-    """Do some work in a process that is killed before its so-manieth change below a folder (0: never).
+    """Do some work in a process that is killed before its change number `kill_at` below a folder (0: never).
 
-    Returns how many changes it has made; 0 where it came to no end. What it prints is shown where it fails.
+    Returns the number of its changes; 0 where the process did not end by itself. Shows its output where it fails.
     """
     reader, writer = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -249,7 +249,7 @@ def forked(work: Callable[[], object], folder: Path, kill_at: int = 0) -> int:
 
 
 def _work(work: Callable[[], object], folder: Path, kill_at: int, answer: int) -> NoReturn:
-    """In the forked process: do it, answer, and end."""
+    """In the forked process: do the work, write the number of changes to `answer`, and end."""
     with suppress(BaseException):
         try:
             changes = Changes(folder, kill_at)
@@ -261,21 +261,21 @@ def _work(work: Callable[[], object], folder: Path, kill_at: int, answer: int) -
 
 
 class Changes:
-    """Counts the changes of the disk that this process makes below a folder, and ends it before one of them."""
+    """Counts this process' changes of the disk below a folder, and kills it before change number `kill_at`."""
 
     def __init__(self, folder: Path, kill_at: int) -> None:
         self.count = 0
         self._folder = str(folder)
         self._kill_at = kill_at
         sys.addaudithook(self._hear)
-        # What no audit event tells of.
+        # Changes without an audit event.
         os.fsync = self._counted(os.fsync)
         files.exchange = self._counted(files.exchange)
         files.sync_all = self._counted(files.sync_all)
 
     def _hear(self, event: str, given: tuple[Any, ...]) -> None:
         changes = event in _CHANGES or (event == "open" and given[2] & _WRITING)
-        # A folder is removed from within, by names without a path.
+        # The removal of a folder gives names without a path.
         if changes and isinstance(given[0], (str, bytes)):
             path = os.fsdecode(given[0])
             if path.startswith(self._folder) or not path.startswith("/"):

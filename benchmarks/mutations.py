@@ -1,14 +1,14 @@
-"""What damaged runs do: `python -m benchmarks.mutations [--count N] [--seed S] [--run PATH] [--keep]` from the root.
+"""Damaged runs: `python -m benchmarks.mutations [--count N] [--seed S] [--run PATH] [--keep]`, with .venv active.
 
-Two small runs, one of them really measured, or the run at PATH. Of each, a file at a time is altered in every way below
-and the run is listed, reported and resumed, in a process with limits on memory and time. Nothing is drawn or measured.
-A table says what came of it; the exit code is 1 where anything ended in a traceback or did not end.
+The runs are two small runs (the first really measured), or the run at PATH. A mutation alters a file of a run in a way
+below. Then the run is listed, reported and resumed, in a process with limits on memory and time, which draws and
+measures nothing. A table shows the counts; the exit code is 1 where anything ended with a traceback or did not end.
 
-- read: taken as a run, altered as it is
+- read: the altered run was read as a run
 - refused: a line for the user
-- tracebacks: any other error, a line that is several, or more memory than the limit
+- tracebacks: any other error, a message of several lines, or more memory than the limit
 - hangs: no answer within the limit
-- peak memory: of the process that took most; libraries take some 250 MiB of it
+- peak memory: of the process with the most memory; libraries take some 250 MiB of it
 """
 
 import argparse
@@ -57,7 +57,7 @@ from tsuishi.specs.environment import Environment
 ENTRIES = ("list", "report", "resume")
 LIMIT_S = 60.0
 MEMORY = 3 << 30
-# Of one table or list of a JSON file, so many items are altered.
+# The number of items that are altered in each list of a JSON file.
 _ITEMS = 2
 _DEEP = b'{"a":' * 50_000 + b"1" + b"}" * 50_000
 
@@ -70,7 +70,7 @@ Alter = Callable[[Path], object]
 
 
 class Mutation(NamedTuple):
-    """One change to one file of a run."""
+    """A change to a file of a run."""
 
     run: Path
     file: str
@@ -79,7 +79,7 @@ class Mutation(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What an entry did with a run: read, refused, traceback or hang."""
+    """The reaction of an entry to a run. kind: read, refused, traceback or hang."""
 
     entry: str
     kind: str
@@ -87,7 +87,7 @@ class Answer(NamedTuple):
 
 
 class NoDrawings:
-    """In place of drawings (report.drawing): charts are named and left empty."""
+    """Stands in for Drawings (report.output.vega): every chart is empty."""
 
     runtime = ""
 
@@ -108,7 +108,7 @@ class NoDrawings:
 
 
 class InReady(Session):
-    """A session in which all is built already."""
+    """A session in which all environments are built already."""
 
     ready: ClassVar[dict[str, Ready]] = {}
 
@@ -117,7 +117,7 @@ class InReady(Session):
 
 
 def only_read(measuring: Measuring, *_: object) -> None:
-    """What is read of a run before its first trial is started."""
+    """Read what a call that measures reads before its first trial."""
     Tally(measuring.run, WORDS)
     trial_folders.left_behind(measuring.run.trials)
     measuring.run.gather(WORDS)
@@ -139,7 +139,7 @@ def main() -> int:
 
 
 def prepared(folder: Path) -> Session:
-    """A checkout of its own and a session in it, whose environment is ready."""
+    """A new checkout, and a session in it."""
     make_checkout(folder / "checkout", "ok", "unsupported")
     work = session(folder / "checkout")
     work.screen.console.quiet = True
@@ -147,12 +147,12 @@ def prepared(folder: Path) -> Session:
 
 
 def measured(work: Session) -> Path:
-    """A run of two trials that were measured."""
+    """A run of two measured trials."""
     return run_suite(work).path
 
 
 def made_up(path: Path) -> Path:
-    """A run of several suites and environments, with telemetry, whose numbers are made up."""
+    """A run of several suites and environments, with telemetry and made-up numbers."""
     run = SyntheticRun(path)
     ticks = [{"elapsed_s": second, "device": device, "utilisation_percent": 50} for second in range(4)
              for device in ("host", "gpu0")]  # fmt: skip
@@ -168,14 +168,14 @@ def made_up(path: Path) -> Path:
 
 
 def chosen(runs: Sequence[Path], count: int, seed: int) -> list[Mutation]:
-    """So many of the mutations of these runs; the same for a seed."""
-    every = [one for run in runs for one in mutations(run)]
+    """`count` mutations of these runs, by chance; always the same for a seed."""
+    every = [mutation for run in runs for mutation in mutations(run)]
     random.Random(seed).shuffle(every)  # noqa: S311
     return every[:count]
 
 
 def mutations(run: Path) -> Iterator[Mutation]:
-    """Every change to every file and folder that is read of a run."""
+    """Every change to every file and folder of a run."""
     for path in sorted(run.rglob("*")):
         name = str(path.relative_to(run))
         yield from (Mutation(run, name, what, alter) for what, alter in _OF_ANY.items())
@@ -190,7 +190,7 @@ def mutations(run: Path) -> Iterator[Mutation]:
 def tried(
     work: Session, some: Sequence[Mutation], folder: Path, tell: Callable[[Mutation, Answer], object]
 ) -> tuple[Counter[tuple[str, str]], float]:
-    """How often each entry did what, and the most memory (MiB). Tells of what is neither read nor refused."""
+    """The number of reactions by entry and kind, and the peak memory in MiB. tell: gets tracebacks and hangs."""
     InReady.ready = work.build(plan_builds_only(work).environments)
     gc.freeze()
     counts: Counter[tuple[str, str]] = Counter()
@@ -212,7 +212,7 @@ def tried(
 
 
 def answered(work: Session, run: Path, out: Path) -> tuple[list[Answer], float]:
-    """What every entry does with a run, in a process of its own, and the memory that took in MiB."""
+    """The reactions of every entry to a run, in a new process, and the peak memory of that process in MiB."""
     receiving, sending = os.pipe()
     child = os.fork()
     if not child:
@@ -229,24 +229,24 @@ def answered(work: Session, run: Path, out: Path) -> tuple[list[Answer], float]:
         os.kill(child, signal.SIGKILL)
     os.close(receiving)
     _, status, used = os.wait4(child, 0)
-    found = [Answer(*json.loads(line)) for line in text.splitlines()]
-    if len(found) < len(ENTRIES):
+    answers = [Answer(*json.loads(line)) for line in text.splitlines()]
+    if len(answers) < len(ENTRIES):
         kind = "hang" if os.WIFSIGNALED(status) else "traceback"
-        found.append(Answer(ENTRIES[len(found)], kind, f"ended with status {status}"))
-    return found, used.ru_maxrss / 1024
+        answers.append(Answer(ENTRIES[len(answers)], kind, f"ended with status {status}"))
+    return answers, used.ru_maxrss / 1024
 
 
 def table(counts: Counter[tuple[str, str]], peak_mib: float) -> str:
     kinds = ("read", "refused", "traceback", "hang")
     lines = [f"{'entry':8}" + "".join(f"{name:>12}" for name in ("mutations", *kinds))]
     for entry in ENTRIES:
-        found = [counts[entry, kind] for kind in kinds]
-        lines.append(f"{entry:8}" + "".join(f"{number:12}" for number in (sum(found), *found)))
+        numbers = [counts[entry, kind] for kind in kinds]
+        lines.append(f"{entry:8}" + "".join(f"{number:12}" for number in (sum(numbers), *numbers)))
     return "\n".join([*lines, f"peak memory: {peak_mib:.0f} MiB"])
 
 
 def _answer(work: Session, run: Path, out: Path, sending: int) -> None:
-    """The child: answer for every entry, and end."""
+    """In the child process: write the answer of every entry to `sending`, and end."""
     used = psutil.Process().memory_info().vms
     resource.setrlimit(resource.RLIMIT_AS, (used + MEMORY, used + MEMORY))
     silent = os.open(os.devnull, os.O_RDWR)
@@ -272,7 +272,7 @@ def _asked(enter: Callable[[], str]) -> tuple[str, str]:
 
 
 def _enter(entry: str, work: Session, run: Path, out: Path) -> str:
-    """Do what a task does with a run; the line that it says of a run that is refused."""
+    """Do what the task `entry` does with a run. Returns the line about a refused run; empty if the run is read."""
     if entry == "list":
         return listing.run_row(run)[-1]
     if entry == "report":
@@ -280,13 +280,13 @@ def _enter(entry: str, work: Session, run: Path, out: Path) -> str:
         make_report([RunDirectory(run)], published, WORDS, Checkout().templates, out, drawings)  # type: ignore[arg-type]
         return ""
     settings = work.settings.model_copy(update={"results": run.parent})
-    Measuring._measure = only_read  # type: ignore[assignment]  # in this process, which is the mutation's own
+    Measuring._measure = only_read  # type: ignore[assignment]  # only in this child process
     resume(InReady(settings, work.choice, work.screen, work.checkout, work.data_set), run.name)
     return ""
 
 
 def _of_json(run: Path, name: str) -> Iterator[Mutation]:
-    """Every value of a file of JSON, by another of another kind; what vouches for the file is made to fit."""
+    """Every value of a JSON file is removed, or replaced by a wrong value; seals and record ids are made to fit."""
     content = json.loads((run / name).read_text(encoding="utf-8"))
     for keys in _places(content, ()):
         place = ".".join(map(str, keys))
@@ -300,9 +300,9 @@ _GONE = object()
 
 def _places(value: Any, keys: tuple[str | int, ...]) -> Iterator[tuple[str | int, ...]]:
     inner = value.items() if isinstance(value, dict) else enumerate(value[:_ITEMS]) if isinstance(value, list) else ()
-    for key, one in inner:
+    for key, child in inner:
         yield (*keys, key)
-        yield from _places(one, (*keys, key))
+        yield from _places(child, (*keys, key))
 
 
 def _change(path: Path, keys: Sequence[str | int], value: Any) -> None:
@@ -331,7 +331,7 @@ def _rename(record: Path, record_id: str) -> None:
 
 
 def _replaced(make: Alter) -> Alter:
-    """Something else of the same name."""
+    """Replaces a file or folder by what `make` makes at its path."""
 
     def alter(path: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -350,7 +350,7 @@ def _flipped(text: bytes) -> bytes:
 
 
 def _linked_outside(path: Path) -> None:
-    """The same content, behind a link out of the run."""
+    """Moves a file out of the run, and links to it."""
     outside = Path(tempfile.mkdtemp()) / path.name
     path.rename(outside)
     path.symlink_to(outside)

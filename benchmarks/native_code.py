@@ -1,12 +1,12 @@
-"""Which GPUs' native code an environment holds: counted in its wheels, for the `[cuda]` table of its spec.
+"""The GPUs for which an environment has native code, counted in its wheels: for the `[cuda]` table of its spec.
 
     python -m benchmarks.native_code torch1.1-cu90 torch2-cuda
 
-The wheels have to be in the cache (`invoke fetch --env …`). Every "fat binary" in a shared library is one set of
-kernels, compiled for several compute capabilities; sets with the same ones are counted together, as `cubins + PTX`.
+The wheels have to be in the cache (`invoke fetch --env …`). Every "fat binary" in a shared library is a set of kernels,
+compiled for several compute capabilities; sets with the same capabilities are counted together, as `cubins + PTX`.
 Layout: a header of 16 bytes (magic 0xBA55ED50, version 1, header's size, bytes that follow), then entries (kind 1 PTX
 or 2 cubin, version, header's size, bytes of code), each with its compute capability at byte 28. NVIDIA documents none
-of it; cuobjdump of CUDA 13 gives the same counts for what it can still read.
+of it; cuobjdump of CUDA 13 gives the same counts for the libraries that it can still read.
 """
 
 import mmap
@@ -34,7 +34,7 @@ Code = tuple[frozenset[str], frozenset[str]]  # compute capabilities of cubins, 
 
 
 def code_in(library: Path) -> Counter[Code]:
-    """How many fat binaries of a shared library hold code for which compute capabilities."""
+    """The number of fat binaries of a shared library, by the compute capabilities of their code."""
     counted: Counter[Code] = Counter()
     with library.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
         begin = data.find(_MAGIC)
@@ -57,16 +57,16 @@ def _entries(data: mmap.mmap, begin: int, end: int) -> Iterator[tuple[int, int]]
 
 
 def code_in_wheel(wheel: Path) -> dict[str, Counter[Code]]:
-    """The same for every shared library of a wheel that holds any."""
-    found = {}
+    """`code_in` for every shared library of a wheel, by path; without libraries that have no such code."""
+    by_library = {}
     with zipfile.ZipFile(wheel) as archive, tempfile.TemporaryDirectory() as folder:
         for name in archive.namelist():
             if ".so" in Path(name).name:
                 library = Path(archive.extract(name, folder))
                 if library.stat().st_size and (counted := code_in(library)):
-                    found[name] = counted
+                    by_library[name] = counted
                 library.unlink()
-    return found
+    return by_library
 
 
 def main() -> None:
@@ -86,7 +86,7 @@ def main() -> None:
 
 
 def _sorted(capabilities: frozenset[str]) -> list[str]:
-    return sorted(capabilities, key=lambda one: [int(part) for part in one.split(".")])
+    return sorted(capabilities, key=lambda capability: [int(part) for part in capability.split(".")])
 
 
 if __name__ == "__main__":

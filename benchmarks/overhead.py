@@ -3,9 +3,9 @@
 Ratios and medians, no pass or fail.
 
 - start: `invoke --list` against `python -c "import invoke"`, and a build with nothing to do
-- harness: CPU-seconds of this process per second of trial, at 1 Hz telemetry; A/A pairs beside with/without pairs of
-  the same loop show what is noise
-- events: microseconds to take in one event
+- harness: CPU-seconds of this process per second of trial, with telemetry at 1 Hz; then the duration of a loop with
+  telemetry over the duration without it, and A/A pairs without telemetry, which show the noise
+- events: microseconds to read an event
 """
 
 import json
@@ -24,7 +24,7 @@ from tsuishi.stream.events import EventParser
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = 6
-# Seconds of pure arithmetic in a process of its own: the trial the harness must not disturb.
+# The trial that the harness must not disturb: seconds of pure arithmetic in another process.
 LOOP = "import time\nbegin = time.perf_counter()\nfor i in range(25_000_000): pass\nprint(time.perf_counter() - begin)"
 
 
@@ -47,7 +47,7 @@ def report_start() -> None:
 
 
 def report_harness() -> None:
-    """CPU time of this process while it samples a trial it has nothing else to do with."""
+    """Print the CPU time of this process while it only samples a trial."""
     trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
     with tempfile.TemporaryDirectory() as folder:
         before, begin = time.process_time(), time.monotonic()
@@ -58,7 +58,7 @@ def report_harness() -> None:
 
 
 def report_pairs() -> None:
-    """The same loop with and without telemetry at 1 Hz, and with nothing both times."""
+    """Print ratios of durations: the loop with telemetry over the loop without, and without telemetry over without."""
     bare = [loop_s() for _ in range(2 * PAIRS)]
     same = [bare[i] / bare[i + 1] for i in range(0, len(bare), 2)]
     watched = [loop_s(watched=True) / loop_s() for _ in range(PAIRS)]
@@ -87,7 +87,7 @@ def report_events() -> None:
 
 
 def median_s(command: list[str], times: int) -> float:
-    """Median wall time of a command, seconds; the first run is not counted."""
+    """The median wall time of a command in seconds, without its first run."""
 
     def run() -> None:
         subprocess.run(command, cwd=ROOT, env=os.environ, capture_output=True, check=True)

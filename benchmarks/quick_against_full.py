@@ -1,17 +1,17 @@
-"""What a trial that stops early says of a full one: `python -m benchmarks.quick_against_full`, with .venv active.
+"""How well trials that stop early predict full trials: `python -m benchmarks.quick_against_full`, with .venv active.
 
-Literal training for all of the source's 100 epochs, and stopped early as `quick` does, in turns, by the real runner in
-virtual environments (`invoke build --engine venv` makes them). A reduced data set makes a full trial take a minute or
-two. Nothing else should run on the machine meanwhile.
+Literal training for all of the source's 100 epochs, and literal training that stops early as `quick` does, in turns, by
+the real runner in virtual environments (`invoke build --engine venv` makes them). A reduced data set makes a full trial
+take a minute or two. Nothing else should run on the machine meanwhile.
 
 A row is a pair of trials. Totals are sums of epochs, in s; predictions are first + 99 x mean of the later epochs
 (docs/method.md, "Steady protocol" 4).
 
-- error: of what the early one predicts, against what the full one took
-- own tenth: the same from the full trial itself, had it been stopped after a tenth of its duration, start-up included:
-  what is left is drift within one process
-- epochs: that the early one ran
-- share: duration of the early trial over that of the full one, start-up in both
+- error: of the early trial's prediction, against the duration of the full trial
+- own tenth: the error of a prediction from the full trial's own first tenth, start-up included: it shows the drift
+  within a process
+- epochs: of the early trial
+- share: duration of the early trial over the duration of the full trial, both with start-up
 """
 
 import csv
@@ -31,9 +31,9 @@ from tsuishi.run.new_run import run_suite
 from tsuishi.specs.suite import Profile
 
 ROUNDS = 1
-# However unsteady the machine, start-up and these must stay within a tenth of a full trial.
+# Start-up and so many epochs must stay within a tenth of a full trial, on any machine.
 MOST_EARLY_EPOCHS = 5
-# Of a whole training, as the sources had it.
+# The epochs of a whole training in the sources.
 EPOCHS = 100
 SUITE = """
 title = "literal training on a reduced data set"
@@ -62,7 +62,7 @@ execution = "native"
 
 
 class Subject(NamedTuple):
-    """What is trained where, on so many images that an epoch takes about a second on two CPU cores."""
+    """A model in an environment, with so many images that an epoch takes about a second on two CPU cores."""
 
     environment: str
     model: str
@@ -82,7 +82,7 @@ SUBJECTS = (
 
 
 class Trial(NamedTuple):
-    """Seconds of every epoch of one trial, and of all of it."""
+    """The seconds of every epoch of a trial, and of the whole trial."""
 
     epochs: list[float]
     duration_s: float
@@ -127,7 +127,7 @@ def make_checkout(root: Path) -> Checkout:
 
 
 def run(checkout: Checkout, subject: Subject, profile: Profile) -> Trial:
-    """One trial, run as `invoke run-suite` does."""
+    """Run a trial as `invoke run-suite` does."""
     choice = Choice(environments=(subject.environment,), suites=(subject.suite,), profile=profile)
     settings = Settings(engine="venv", results=checkout.root / "results")
     name = f"{subject.suite}-{profile}-{len(list(settings.results.glob('*')))}"
@@ -144,12 +144,12 @@ def epochs_of(directory: RunDirectory) -> list[float]:
 
 
 def predicted_s(epochs: list[float]) -> float:
-    """What 100 epochs take, going by these: the first is not like the others."""
+    """The seconds of 100 epochs, predicted from a few epochs. The first epoch is unlike the others."""
     return epochs[0] + (EPOCHS - 1) * statistics.fmean(epochs[1:])
 
 
 def epochs_within(trial: Trial, seconds: float) -> int:
-    """How many of its epochs a trial had behind it so long after its start."""
+    """The number of epochs that a trial had finished so many seconds after its start."""
     start_s = trial.duration_s - sum(trial.epochs)
     ends_s = [start_s + sum(trial.epochs[: count + 1]) for count in range(len(trial.epochs))]
     return sum(end_s <= seconds for end_s in ends_s)

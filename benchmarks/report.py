@@ -1,15 +1,15 @@
-"""What a report costs: `python -m benchmarks.report [RUN]...` from the root, with .venv active. No pass or fail.
+"""The cost of a report: `python -m benchmarks.report [RUN]...` from the root, with .venv active. No pass or fail.
 
 A line is a report: of made-up runs (tests/large_run.py) with TELEMETRY_ROWS rows of telemetry a trial, each run twice
-the one before; then of the runs that are given, by id or directory. Every report is made in a process of its own.
+as large as the run before; then of the given runs, by id or directory. Every report is made in a new process.
 
-- first: wall seconds with nothing kept from earlier reports, start of the interpreter included
-- again: the same once more, with what the first one kept
+- first: wall seconds with an empty cache, start of the interpreter included
+- again: wall seconds with the cache of the first report
 - MiB: largest resident memory of that process
 - page: size of index.html, in MB
-- doubled: what becomes of `again` and of MiB where a run is twice as large; 2 is linear
+- doubled: the ratios of `again` and of MiB to those of the run half as large; 2 is linear
 
-Machines differ by more than programs do: the last line is what `import pandas` alone takes on this one.
+Machines differ by more than programs do: the last line is the time of `import pandas` alone on this machine.
 """
 
 import os
@@ -43,7 +43,7 @@ with ahead([RunDirectory(run)]) as read, Drawings(cache) as drawings:
 
 
 class Cost(NamedTuple):
-    """Of one report: wall seconds without and with what was kept, largest resident memory, size of the page."""
+    """The cost of a report: wall seconds without and with a cache, largest resident memory, size of the page."""
 
     first_s: float
     again_s: float
@@ -73,19 +73,19 @@ def line(name: str, cost: Cost, half: Cost | None) -> str:
 
 
 def cost_of(run: Path, folder: Path) -> Cost:
-    """Of the report of a run, made twice into a fresh folder."""
+    """The cost of the report of a run, which is made twice into a fresh folder."""
     first_s, _ = make(run, folder)
     again_s, memory_mib = make(run, folder)
     return Cost(first_s, again_s, memory_mib, (folder / "report" / "index.html").stat().st_size / 1e6)
 
 
 def make(run: Path, folder: Path) -> tuple[float, float]:
-    """Wall seconds and MiB of one process that makes the report."""
+    """Wall seconds and MiB of a process that makes the report."""
     return timed(MAKE, *map(str, (run.resolve(), folder / "report", folder / "cache")))
 
 
 def timed(program: str, *arguments: str) -> tuple[float, float]:
-    """Wall seconds and MiB of one process that runs a program."""
+    """Wall seconds and MiB of a process that runs a program."""
     begin = time.perf_counter()
     process = subprocess.Popen([sys.executable, "-c", program, *arguments], cwd=ROOT)
     _, status, used = os.wait4(process.pid, 0)

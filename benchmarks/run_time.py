@@ -1,8 +1,8 @@
-"""Where the time of a run went: `python -m benchmarks.run_time [RUN]`, the latest one without an id; .venv active.
+"""The parts of a run's time: `python -m benchmarks.run_time [RUN]`, without an id of the latest run; .venv active.
 
 By suite, as shares of its trials' duration: `start` until the workload's first event (the engine, the interpreter,
 mostly the framework's import), `measuring` inside the workload's phases, `rest` (data, the network, checks, the end).
-Below it what the harness takes between trials, over the whole run: committing one, starting the next one's telemetry.
+Below, the time between trials over the whole run: the harness commits a trial, and starts the next trial's telemetry.
 """
 
 import math
@@ -39,7 +39,7 @@ def row(name: str, trials: list[TrialRecord]) -> str:
 
 
 def measured_s(trial: TrialRecord) -> float:
-    """Seconds inside phases."""
+    """The seconds of a trial inside phases."""
     return math.fsum(phase.end_s - phase.begin_s for phase in trial.phases or [] if phase.end_s is not None)
 
 
@@ -48,7 +48,7 @@ def mean_s(trials: list[TrialRecord]) -> float:
 
 
 def between_s(trials: list[TrialRecord]) -> float:
-    """Mean seconds between the end of a trial and the start of the next; starts are known to a second."""
+    """The mean seconds between the end of a trial and the start of the next. Starts are rounded to seconds."""
     began = sorted(datetime.fromisoformat(trial.started_at or "").timestamp() for trial in trials)
     last = max(trials, key=lambda trial: str(trial.started_at))
     before_last = sum(trial.duration_s or 0 for trial in trials) - (last.duration_s or 0)

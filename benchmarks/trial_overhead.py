@@ -1,14 +1,14 @@
-"""What a trial costs beside measuring: `python -m benchmarks.trial_overhead [options]` from the root, .venv active.
+"""The cost of a trial beside measuring: `python -m benchmarks.trial_overhead [options]` from the root, .venv active.
 
-Runs trials of nothing: a workload that imports its framework, reports it, and measures nothing, by the real runner.
-Medians, by environment and engine; no pass or fail. Wall seconds are the machine's, CPU-seconds the workload's own:
+The real runner runs trials of a workload that imports its framework, reports it, and measures nothing. Printed are
+medians, by environment and engine; no pass or fail. Wall seconds are the machine's, CPU-seconds the workload's:
 
-- start: from the end of recording the trial before until the interpreter runs (the engine, the next trial's files)
-- import: until the first event (the framework, and what Python compiles of it), and its CPU-seconds
-- end: from the last thing done until the trial is recorded (the process's end, the container's removal, the disk)
-- trial: all three, which is what one trial of nothing takes
+- start: from the record of the trial before until the interpreter runs (the engine, the trial's files)
+- import: until the first event (the framework, and its modules that Python compiles), and its CPU-seconds
+- end: from the workload's last metric until the trial's record (the process's end, the container's removal, the disk)
+- trial: the sum of all three
 
---against PATH runs another checkout's trials in turn with this one's, so that both have the machine as it is.
+--against PATH runs the trials of another checkout in turn with the trials of this checkout, under the same conditions.
 """
 
 import argparse
@@ -59,18 +59,18 @@ Figures = dict[str, float]
 def main() -> None:
     given = parse()
     checkouts = {"here": ROOT} | ({"against": given.against.resolve()} if given.against else {})
-    found: dict[tuple[str, str, str], list[Figures]] = defaultdict(list)
+    measured: dict[tuple[str, str, str], list[Figures]] = defaultdict(list)
     with tempfile.TemporaryDirectory() as folder:
         copies = {name: copied(path, Path(folder) / name) for name, path in checkouts.items()}
         for number in range(given.rounds):
             for engine in given.engine.split(","):
                 for environment in given.env.split(","):
-                    # Whoever was first is last in the next round.
+                    # The order of checkouts changes with every round.
                     for name in sorted(copies, reverse=number % 2 == 1):
                         run = run_nothing(copies[name], engine, environment, given.trials)
-                        found[engine, environment, name] += figures(run)
+                        measured[engine, environment, name] += figures(run)
     print(f"{'engine':7} {'environment':14} {'checkout':8} trials " + " ".join(f"{name:>10}" for name in COLUMNS))
-    for (engine, environment, name), rows in found.items():
+    for (engine, environment, name), rows in measured.items():
         medians = " ".join(f"{statistics.median(row[column] for row in rows):10.2f}" for column in COLUMNS)
         print(f"{engine:7} {environment:14} {name:8} {len(rows):6} {medians}")
 
@@ -86,7 +86,7 @@ def parse() -> argparse.Namespace:
 
 
 def copied(checkout: Path, copy: Path) -> Path:
-    """A copy of a checkout, with nothing in it to run but nothing."""
+    """A copy of a checkout, with the suite and the workload `nothing` only."""
     shutil.copytree(checkout, copy, ignore=NOT_CODE)
     for suite in known_suites(copy / "suites").values():
         suite.unlink()
@@ -96,7 +96,7 @@ def copied(checkout: Path, copy: Path) -> Path:
 
 
 def run_nothing(checkout: Path, engine: str, environment: str, trials: int) -> RunDirectory:
-    """One run of that many trials and one, by that checkout's own code. Says why, and ends, where there is none."""
+    """A run of `trials` + 1 trials, by the checkout's own code. Exits with the output where the run fails."""
     options = ["--engine", engine, "--env", environment, "--repetitions", str(trials + 1)]
     results = checkout / "results"
     shutil.rmtree(results, ignore_errors=True)
@@ -114,18 +114,18 @@ def run_nothing(checkout: Path, engine: str, environment: str, trials: int) -> R
 
 
 def figures(run: RunDirectory) -> Iterator[Figures]:
-    """Of every trial but the first, which no trial came before."""
+    """The figures of every trial except the first, which has no trial before it."""
     moments = sorted(
         ({**metrics(path), "recorded": (path / "trial.json").stat().st_mtime} for path, _ in run.finished()),
-        key=lambda one: one["begun"],
+        key=lambda trial: trial["begun"],
     )
-    for before, one in pairwise(moments):
+    for before, trial in pairwise(moments):
         yield {
-            "start": one["begun"] - before["recorded"],
-            "import": one["done"] - one["begun"],
-            "import_cpu": one["cpu_s"],
-            "end": one["recorded"] - one["done"],
-            "trial": one["recorded"] - before["recorded"],
+            "start": trial["begun"] - before["recorded"],
+            "import": trial["done"] - trial["begun"],
+            "import_cpu": trial["cpu_s"],
+            "end": trial["recorded"] - trial["done"],
+            "trial": trial["recorded"] - before["recorded"],
         }
 
 

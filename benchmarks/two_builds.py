@@ -1,9 +1,9 @@
-"""Whether an image comes out the same again: `python -m benchmarks.two_builds --env tf1.13-cpu`, with .venv active.
+"""Whether two builds give the same image: `python -m benchmarks.two_builds --env tf1.13-cpu`, with .venv active.
 
-Builds an environment twice from empty caches (its packages are fetched again each time, and no layer is taken over),
-and compares what is in the two images file by file: path, kind, mode, owner, size, SHA-256, what a link points to.
-Times of modification are counted and not compared. Layers with the same digest are the same tar byte for byte, times
-included. Nothing of the two builds is left behind.
+Builds an environment twice from empty caches (its packages are fetched again each time, and no layer is reused), and
+compares the two images file by file: path, kind, mode, owner, size, SHA-256, target of a link. Times of modification
+are counted and not compared. Layers with the same digest are the same tar byte for byte, times included. Both builds
+are removed in the end.
 """
 
 import argparse
@@ -38,7 +38,7 @@ _SHOWN = 50
 
 @dataclass(frozen=True)
 class Entry:
-    """One path in an image. `modified_s` is seconds since 1970; `sha256` is empty for what has no content."""
+    """A path in an image. `modified_s`: seconds since 1970. `sha256`: empty for paths without content."""
 
     kind: str
     mode: str
@@ -49,7 +49,7 @@ class Entry:
     modified_s: float
 
     def differences(self, other: "Entry") -> list[str]:
-        """What is not the same, times of modification left out: `mode 0o644, 0o755`."""
+        """The properties that differ, except the time of modification, in words: `mode 0o644, 0o755`."""
         names = ("kind", "mode", "owner", "size_bytes", "sha256", "points_to")
         return [
             f"{name} {getattr(self, name)}, {getattr(other, name)}"
@@ -60,7 +60,10 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What differs between two images: by path, and how many of the same files have another time of modification."""
+    """The differences between two images, by path. `files`: the number of paths in both images.
+
+    `times_differing`: the number of those paths with different times of modification.
+    """
 
     files: int
     differing: dict[str, list[str]]
@@ -68,22 +71,22 @@ class Comparison:
 
 
 def compare(first: Mapping[str, Entry], second: Mapping[str, Entry]) -> Comparison:
-    """Every path of either, in order."""
+    """Compare two images, each given as its entries by path."""
     differing = {}
     for path in sorted({*first, *second}):
         if path in first and path in second:
-            found = first[path].differences(second[path])
+            differences = first[path].differences(second[path])
         else:
-            found = ["only in the first" if path in first else "only in the second"]
-        if found:
-            differing[path] = found
+            differences = ["only in the first" if path in first else "only in the second"]
+        if differences:
+            differing[path] = differences
     both = first.keys() & second.keys()
     times = sum(first[path].modified_s != second[path].modified_s for path in both)
     return Comparison(len(both), differing, times)
 
 
 def read_content(chunks: Iterable[bytes]) -> dict[str, Entry]:
-    """What is in a tar, by path."""
+    """The entries of a tar, by path."""
     content = {}
     with tarfile.open(fileobj=cast("IO[bytes]", io.BufferedReader(_Stream(chunks))), mode="r|") as tar:
         for member in tar:
@@ -128,7 +131,7 @@ class _Stream(io.RawIOBase):
 
 
 def image_content(client: "DockerClient", image_id: str) -> dict[str, Entry]:
-    """What a container of the image finds, the few empty files of the engine's own included."""
+    """The entries that a container of the image sees, by path, with the few empty files that the engine adds."""
     container = client.containers.create(image_id, network_mode="none")
     try:
         return read_content(cast("Iterator[bytes]", container.export(_CHUNK)))
@@ -137,7 +140,7 @@ def image_content(client: "DockerClient", image_id: str) -> dict[str, Entry]:
 
 
 def build(client: "DockerClient", environment: Environment, settings: Settings, number: int) -> tuple["Image", float]:
-    """The image, built from an empty cache of artefacts and no layer of an earlier build, and the seconds it took."""
+    """Build the image from an empty cache, without layers of earlier builds. Returns the image, and the seconds."""
     begin = time.monotonic()
     checkout = Checkout()
     bases = Bases(Connection(), settings.cache, settings.mirrors)
@@ -166,14 +169,14 @@ def build(client: "DockerClient", environment: Environment, settings: Settings, 
 
 
 def report(client: "DockerClient", environment: Environment, images: list["Image"]) -> Iterator[str]:
-    """What is the same and what is not, in lines."""
+    """Lines on what the two images share, and on their differences."""
     comparison = compare(*(image_content(client, str(image.id)) for image in images))
     yield f"{environment.name}: {comparison.files} paths in both images, {len(comparison.differing)} differ"
-    for path, found in list(comparison.differing.items())[:_SHOWN]:
-        yield f"  {path}: {'; '.join(found)}"
+    for path, differences in list(comparison.differing.items())[:_SHOWN]:
+        yield f"  {path}: {'; '.join(differences)}"
     yield f"  times of modification that differ: {comparison.times_differing}"
     first, second = (image.attrs["RootFS"]["Layers"] for image in images)
-    same = sum(one == other for one, other in zip(first, second, strict=False))
+    same = sum(layer == other for layer, other in zip(first, second, strict=False))
     yield f"  layers: {same} of {max(len(first), len(second))} are the same byte for byte"
     yield f"  image ids: {' and '.join(str(image.id) for image in images)}"
     if images[0].id != images[1].id:

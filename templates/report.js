@@ -1,5 +1,5 @@
-// What a reader can do with the page: sort and filter tables, ask charts, choose a trial. Without it, all is there to be
-// read. Text only ever becomes text: no HTML is made from strings.
+// The interactive parts of the page: readers sort and filter tables, use charts, choose a trial. Without this script, the
+// page can be read in full. No HTML is made from strings: a text always stays a text.
 "use strict";
 
 const words = json("words");
@@ -14,7 +14,7 @@ function make(tag, properties, ...children) {
   return element;
 }
 
-/** "{shown} of {all} rows" with its fields filled in. */
+/** A message as "{shown} of {all} rows", with values in place of its fields. */
 function fill(message, fields) {
   return message.replace(/\{(\w+)\}/g, (_, name) => fields[name]);
 }
@@ -28,20 +28,20 @@ function labelled(word, control) {
 
 // Tables
 
-/** What a cell says, without its notes. */
+/** The text of a cell, without its notes. */
 function said(cell) {
   const parts = [...cell.childNodes].filter((node) => !node.matches?.("small, .hidden"));
   return parts.map((node) => node.textContent).join("").trim();
 }
 
-/** The exact number of a cell; NaN where it has none. */
+/** The exact number of a cell; NaN for a cell without a number. */
 function number(cell) {
   return parseFloat(cell.querySelector("data")?.value);
 }
 
 const collator = new Intl.Collator(document.documentElement.lang, { numeric: true });
 
-/** Rows by one column: by number where the column has numbers, by text otherwise; what is absent comes last. */
+/** Rows in the order of a column: by number if the column has numbers, else by text; empty cells come last. */
 function sorted(rows, column, direction) {
   const numeric = rows.some((row) => row.cells[column].querySelector("data"));
   const keyed = rows.map((row) => {
@@ -49,14 +49,14 @@ function sorted(rows, column, direction) {
     const key = numeric ? number(cell) : said(cell);
     return { row, key, absent: numeric ? Number.isNaN(key) : cell.matches(".absent") || key === "" || key === "—" };
   });
-  keyed.sort((one, other) => {
-    if (one.absent || other.absent) return one.absent - other.absent;
-    return direction * (numeric ? one.key - other.key : collator.compare(one.key, other.key));
+  keyed.sort((first, second) => {
+    if (first.absent || second.absent) return first.absent - second.absent;
+    return direction * (numeric ? first.key - second.key : collator.compare(first.key, second.key));
   });
   return keyed.map(({ row }) => row);
 }
 
-/** Column headers become buttons: ascending, descending, as it was. */
+/** Turns column headers into buttons: clicks sort ascending, then descending, then restore the original order. */
 function makeSortable(table) {
   const body = table.tBodies[0];
   const original = [...body.rows];
@@ -75,7 +75,7 @@ function makeSortable(table) {
   }
 }
 
-/** A choice over the table for each of its columns that rows can be chosen by. */
+/** Adds a choice above the table for each column that filters its rows. */
 function makeFilterable(table) {
   const columns = (table.dataset.filters ?? "").split(",").filter(Boolean).map(Number);
   if (!columns.length) return;
@@ -103,7 +103,7 @@ function makeFilterable(table) {
 
 // Charts
 
-const ONLY_ERRORS = 1; // that a layer is empty is no news
+const ONLY_ERRORS = 1; // without warnings of empty layers, which are normal
 const LIVE = {
   mode: "vega-lite",
   renderer: "svg",
@@ -114,7 +114,7 @@ const LIVE = {
   logLevel: ONLY_ERRORS,
 };
 
-/** JSON that was packed by gzip and base64. */
+/** The value of a JSON text that was packed by gzip and base64. */
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -128,14 +128,14 @@ function idle() {
   return new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
 }
 
-/** Draws a chart into its place when there is time, one after the other; until then its place stays as it is. */
+/** Draws a chart into its place when the browser is idle, chart after chart; until then the place does not change. */
 function draw(place, specification) {
   turn = turn.then(idle).then(async () => {
     const stage = make("div", {});
     const { view } = await window.vegaEmbed(stage, await specification(), LIVE);
     place.replaceChildren(stage);
     place.setAttribute("role", "group");
-    // The caption and the tables say what marks and axes do, one by one.
+    // Screen readers get the caption and the tables in place of each mark and axis.
     for (const part of place.querySelectorAll(".role-axis, .role-mark")) part.setAttribute("aria-hidden", "true");
     makeLegendsOperable(place, view);
     place.classList.add("live");
@@ -143,7 +143,7 @@ function draw(place, specification) {
   return turn;
 }
 
-/** Legend entries as buttons for keys too; pressed are those that are chosen. */
+/** Makes legend entries buttons for the keyboard too; chosen entries are pressed. */
 function makeLegendsOperable(place, view) {
   const stores = Object.keys(view.getState({ data: (name) => name?.endsWith("_store"), signals: () => false }).data);
   const labels = [...place.querySelectorAll(".role-legend-label text")];
@@ -165,7 +165,7 @@ function makeLegendsOperable(place, view) {
   tell();
 }
 
-/** Charts are drawn again, live, when they come near. */
+/** Replaces static charts by interactive charts when they are nearly in view. */
 function enliven(places) {
   const near = new IntersectionObserver((entries) => {
     for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
@@ -179,7 +179,7 @@ function enliven(places) {
 
 // Telemetry of any trial
 
-/** The chart with the data of one trial, and of its panels those that the trial has. */
+/** The chart of a trial: with the trial's data, and the panels for which it has data. */
 function chartOf(trial, specification) {
   const datasets = { phases: trial.phases.map(([name, begin_s, end_s]) => ({ name, begin_s, end_s })) };
   const panels = specification.vconcat.filter(({ name }) => {
@@ -214,9 +214,9 @@ async function makeExplorer(figure) {
     const count = make("output", {});
     search.addEventListener("input", () => {
       const wanted = search.value.toLowerCase().split(/\s+/);
-      const found = options.filter((option) => wanted.every((word) => option.text.toLowerCase().includes(word)));
-      select.replaceChildren(...found);
-      count.textContent = fill(words.found, { shown: found.length, all: options.length });
+      const matches = options.filter((option) => wanted.every((word) => option.text.toLowerCase().includes(word)));
+      select.replaceChildren(...matches);
+      count.textContent = fill(words.matches, { shown: matches.length, all: options.length });
       show();
     });
     controls.prepend(labelled(words.search, search));
@@ -232,7 +232,7 @@ async function makeExplorer(figure) {
 
 // The page
 
-/** What does not scroll needs no stop of the tab key. */
+/** Takes regions that do not scroll out of the order of the tab key. */
 function watchScrolling(regions) {
   const watch = new ResizeObserver((entries) => {
     for (const region of new Set(entries.map(({ target }) => target.closest(".scroll")))) {
@@ -246,7 +246,7 @@ function watchScrolling(regions) {
   }
 }
 
-/** The contents show where the reader is. */
+/** Marks the section that the reader is in, in the contents. */
 function watchReading(sections) {
   const links = new Map([...document.querySelectorAll(".contents a")].map((link) => [link.hash.slice(1), link]));
   const watch = new IntersectionObserver((entries) => {
@@ -259,7 +259,7 @@ function watchReading(sections) {
   for (const section of sections) watch.observe(section);
 }
 
-/** On paper nothing can be unfolded. */
+/** Unfolds everything for printing, since paper cannot be unfolded. */
 function unfoldForPrint() {
   let folded = [];
   addEventListener("beforeprint", () => {

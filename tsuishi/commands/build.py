@@ -1,4 +1,4 @@
-"""`invoke build`, `lock`, `fetch` and `fetch-data`: what a run needs, made, resolved anew, or fetched."""
+"""`invoke build`, `lock`, `fetch` and `fetch-data`: the preparation of what a run needs."""
 
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from tsuishi.specs.environment import known_environments, named_environments, op
 
 
 def build(chain: Chain, locked_only: bool) -> None:
-    """Print the plan of the whole chain, then build, unless only that was asked for; lock before, if need be."""
+    """Print the plan of the whole chain, then build, unless --plan is given. --no-locked-only: lock anew first."""
     if not locked_only:
         lock(chain)
     session = chain.session
@@ -27,7 +27,7 @@ def build(chain: Chain, locked_only: bool) -> None:
 
 
 def lock(chain: Chain) -> None:
-    """Resolve the locks of the named environments anew, say what changed, and write it, unless asked not to."""
+    """Resolve the locks of the named environments anew, print the changes, and write them, unless --plan is given."""
     session = chain.session
     images, names, say = session.checkout.images, session.choice.environments, session.screen.say
     if not names:
@@ -52,7 +52,7 @@ def _say_indented(screen: Screen, name: str, line: str) -> None:
 
 
 def fetch(session: Session) -> None:
-    """All that the chosen environments are built from, into the cache, whether or not they can be built here."""
+    """Fetch all that the chosen environments are built from into the cache, also where they cannot be built."""
     names, say = session.choice.environments, session.screen.say
     chosen = select_environments(session.checkout.images, names, computing(session.choice, session.nvml))
     for environment in chosen:
@@ -66,10 +66,10 @@ def fetch(session: Session) -> None:
 
 
 def fetch_data(session: Session, url: str = "") -> Path:
-    """Fetch the data set that training reads, and say where it is.
+    """Fetch the data set that training reads, and print its path.
 
-    It comes from the URL given, else from the configured places, else from its publishers. Raises UserError where it
-    cannot be had; offline, where it is not in the cache.
+    It comes from the given URL, else from the configured places, else from its publishers. Raises UserError where none
+    of them has it; offline, where it is not in the cache.
     """
     settings, data_set = session.settings, session.data_set or CIFAR10
     if settings.offline and datasets.at_hand(None, settings.cache, data_set) is None:

@@ -1,9 +1,9 @@
-"""One call of Invoke, `invoke build run-suite report`, as one piece of work.
+"""The tasks of a call of Invoke, `invoke build run-suite report`, as a chain.
 
-Invoke runs each task of a chain by itself. The executor here (named in invoke.yaml) gives all of them one `Chain`: as
-Invoke means it to be done, the context of every task is of a class of ours, and has it as `ctx.chain`. Options given
-to one of the tasks hold for all (command_line.py reads them), a user's mistake is one line, and a failed trial (or a
-claim that --fail-on names) becomes the exit code only after the tasks behind it have run: the report is always written.
+Invoke runs each task of a call by itself. The executor here (named in invoke.yaml) gives all tasks the same `Chain`, as
+`ctx.chain`: the context of every task has a class of ours, which is Invoke's way to do so. Options given to a task hold
+for all tasks (command_line.py reads them). A user's mistake is printed as a single line. A failed trial (or a claim
+that --fail-on names) becomes the exit code only after the later tasks have run: the report is always written.
 """
 
 import os
@@ -32,65 +32,65 @@ from tsuishi.plan.session import Session
 
 @dataclass
 class Chain:
-    """The tasks of one call, their options, and what the tasks hand on to one another."""
+    """The tasks of a call, their options, and the results that tasks pass to later tasks."""
 
     tasks: tuple[str, ...] = ()
     options: Options = field(default_factory=Options)
-    # The keys of invoke.yaml, and the variables INVOKE_TSUISHI_*.
+    # The keys of invoke.yaml, and the environment variables INVOKE_TSUISHI_*.
     configured: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
-    # What would be done, once it was printed; the run that was made; the exit code, of several the largest.
+    # The plan that was printed; the id of the run that was made; the largest exit code so far.
     plan: Plan | None = None
     run_id: str = ""
     exit_code: int = 0
 
     @cached_property
     def session(self) -> Session:
-        """What all tasks work with. Raises UserError for an option, variable or key of invoke.yaml that is wrong."""
+        """The session of all tasks. Raises UserError for a wrong option, variable or key of invoke.yaml."""
         return open_session(self.tasks, self.options, self.configured, self.variables)
 
     @property
     def only_plans(self) -> bool:
-        """Whether to say what would be done, and stop."""
+        """Whether the chain only prints its plan (--plan)."""
         return self.options.has("plan")
 
     def end_with(self, code: int) -> None:
-        """Let the chain end with this exit code, or a larger one."""
+        """Let the chain end with this exit code, unless it has a larger exit code already."""
         self.exit_code = max(self.exit_code, code)
 
 
 class ChainContext(Context):
-    """What a task is called with: Invoke's context, and the chain that the task is part of."""
+    """The context of a task: Invoke's context, and the chain that the task is part of."""
 
     chain: Chain
 
     def __init__(self, config: Config, remainder: str, chain: Chain) -> None:
         super().__init__(config, remainder)
-        self._set(chain=chain)  # an attribute, and no key of the configuration
+        self._set(chain=chain)  # an attribute, not a key of the configuration
 
 
 class ChainCall(Call):
-    """A call of a task that is part of a chain."""
+    """The call of a task in a chain."""
 
     def __init__(self, chain: Chain, **call: Any) -> None:
         super().__init__(**call)
         self.chain = chain
 
     def make_context(self, config: Config, core_parse_result: ParseResult) -> ChainContext:
-        """The context that the task is called with."""
+        """The context of the task."""
         return ChainContext(config, core_parse_result.remainder, self.chain)
 
 
 class ChainExecutor(Executor):
-    """Invoke's executor, with one chain for all tasks of a call."""
+    """Invoke's executor, with the same chain for all tasks of a call."""
 
     def execute(self, *tasks: Any) -> Any:
-        """Run the chain. Raises invoke.Exit with the exit code of the whole."""
+        """Run the chain. Raises invoke.Exit with the exit code of the chain, unless it is 0."""
         names = tuple(call.task.name for call in self.normalize(tasks))
-        # Invoke would cast variables itself, and ends in a traceback where a list or number is meant.
+        # Invoke would convert variables itself, and ends with a traceback where a list or a number is expected.
         variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
-        # Warnings and tracebacks say what others wrote, too.
+        # Warnings and tracebacks may contain control characters from other people's texts.
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:
             options = Options(given_options(tasks))
@@ -111,10 +111,10 @@ class ChainExecutor(Executor):
         return results
 
     def expand_calls(self, calls: list[Call]) -> list[Call]:
-        """The calls, as parts of the chain."""
+        """The calls, each with the chain."""
         return [call.clone(into=ChainCall, with_={"chain": self._chain}) for call in super().expand_calls(calls)]
 
 
 def _interrupt(number: int, frame: object) -> None:
-    """SIGTERM means the same as Ctrl-C: record the trial at hand, then stop."""
+    """Handle SIGTERM like Ctrl-C: the current trial is recorded, then the run stops."""
     raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""`invoke clean`: remove what tsuishi made, and only that."""
+"""`invoke clean`: removes what tsuishi made, and nothing else."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from tsuishi.results import directory
 
 
 def clean(session: Session, images: bool, cache: bool, results: bool) -> None:
-    """Remove what was asked for, saying each thing; never anything tsuishi did not make."""
+    """Remove reports; images, cache and results only if chosen. Prints each removal."""
     settings = session.settings
     folders = [path.parent for path in settings.reports.glob("*/report.md") if (path.parent / "index.html").exists()]
     if images or cache:

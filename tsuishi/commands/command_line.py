@@ -1,8 +1,9 @@
-"""The command line: options of the main job behind any of its tasks, and mistakes with what is nearest.
+"""The command line: options of the main job behind any of its tasks, and helpful messages for mistakes.
 
-Invoke reads options task by task: `build run-suite report --profile smoke` gives --profile to `report`, which has none.
-Here every task of the main job takes the options of all three, and hands each to the tasks that have it. Invoke has a
-setting for the executor of tasks, and none for the program that reads them: tasks.py calls `read_chains`.
+Invoke reads options task by task: `build run-suite report --profile smoke` gives --profile to `report`, which does not
+have it. Here every task of the main job takes the options of all three tasks, and passes each to the tasks that have
+it. Invoke has a setting for the executor of tasks, but not for the program that reads them: tasks.py calls
+`read_chains`.
 """
 
 import copy
@@ -30,30 +31,30 @@ _NO_VALUE = re.compile(r"Flag <Argument: ([\w-]+).* needed value")
 
 
 class Refused(Exit):
-    """An end with one line on standard error, and the exit code of a user's mistake."""
+    """The end of a call: a line on standard error, and the exit code of a user's mistake."""
 
     def __init__(self, why: object) -> None:
         super().__init__(f"error: {line(why)}", code=EXIT_USER_ERROR)
 
 
 def read_chains() -> None:
-    """Make the program that is running read its command line as a chain, whatever it was started by."""
+    """Make the running program read its command line as a chain, however it was started."""
     main.program.__class__ = ChainProgram
 
 
 class ChainProgram(Program):
-    """Invoke's program, with options that belong to a chain."""
+    """Invoke's program, with options that hold for a whole chain."""
 
     def parse_tasks(self) -> None:
-        """Read tasks and options. Raises invoke.Exit with one line for a mistake, before any task runs."""
+        """Read tasks and options. Raises invoke.Exit with a line for a mistake, before any task runs."""
         self._in_one_line(self._parse_chain)
 
     def parse_cleanup(self) -> None:
-        """Answer --help, --list and --complete. Raises invoke.Exit when that was all, or the task is unknown."""
+        """Answer --help, --list and --complete. Raises invoke.Exit after an answer, and for an unknown task."""
         self._in_one_line(super().parse_cleanup)
 
     def print_task_help(self, name: str) -> None:
-        """The task's own options in full, those of the rest of the main job by name."""
+        """Print the task's own options with their help, and the names of the main job's other options."""
         self.parser = self._own
         super().print_task_help(name)
         if name in MAIN_JOB:
@@ -69,7 +70,7 @@ class ChainProgram(Program):
 
     @cached_property
     def _own(self) -> Parser:
-        """Invoke's parser, in which every task has its own options. A task gives its help texts to the first only."""
+        """Invoke's parser, in which every task has its own options. Only the first parser of tasks gets help texts."""
         return super()._make_parser()
 
     def _make_parser(self) -> Parser:
@@ -80,7 +81,7 @@ class ChainProgram(Program):
             for argument in [argument for other in contexts for argument in other.args.values()]:
                 if argument.names[0] not in context.args:
                     shared = copy.copy(argument)
-                    shared.names = argument.names[:1]  # its letter may be that of another option here
+                    shared.names = argument.names[:1]  # without its letter, which another option here may have
                     context.add_arg(shared)
         return parser
 
@@ -112,7 +113,7 @@ class ChainProgram(Program):
             raise Refused(error) from None
 
     def _explain(self, error: ParseError) -> UserError | ParseError:
-        """The parser's error in tsuishi's words; as it is where it is none of those that a mistake comes to."""
+        """The parser's error in tsuishi's words; unchanged if it is of a kind that users' mistakes do not cause."""
         if match := _NO_VALUE.match(str(error)):
             return UserError(f"--{match[1]} needs a value")
         if not (match := _UNKNOWN.fullmatch(str(error))):
@@ -125,7 +126,7 @@ class ChainProgram(Program):
         return unknown("task", token, self.parser.contexts)
 
     def _unknown_option(self, token: str, context: ParserContext | None) -> UserError:
-        """The error for an option that the task before it does not have: where it belongs, or what is nearest."""
+        """The error for an option that the task before it does not have: where it belongs, or the nearest option."""
         owners = [name for name, task in self._own.contexts.items() if token in _flags(task)]
         task = context.name if context is not None else None
         if owners:
@@ -139,9 +140,9 @@ class ChainProgram(Program):
 
 
 def given_options(contexts: Sequence[ParserContext]) -> dict[str, Any]:
-    """The options given to some task of a chain, by the names that tasks have for them (host_python).
+    """The options given to any task of a chain, by their names in tasks.py (host_python).
 
-    An empty value counts as none. Raises UserError where two tasks are given different values.
+    An option with an empty value counts as not given. Raises UserError where two tasks are given different values.
     """
     options: dict[str, Any] = {}
     for context in contexts:
@@ -154,7 +155,7 @@ def given_options(contexts: Sequence[ParserContext]) -> dict[str, Any]:
 
 
 def _given_again(value: str, context: ParserContext, words: Sequence[str]) -> UserError | None:
-    """The error for a second value of an option that a task has already, which Invoke takes for a task."""
+    """The error for a second value of a task's option. Invoke reads such a value as the name of a task."""
     for word, following in pairwise([*words, ""]):
         flag, equals, rest = word.partition("=")
         argument = context.flags.get(flag)
@@ -175,7 +176,7 @@ def _given_twice(name: str, first: object, second: object) -> UserError:
 
 
 def _handed(context: ParserContext, options: dict[str, Any]) -> ParserContext:
-    """A task with those of the chain's options that it has."""
+    """A task with the chain's options, as far as it has them."""
     for argument in context.args.values():
         if argument.name in options:
             argument.set_value(options[argument.name], cast=False)

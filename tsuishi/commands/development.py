@@ -1,4 +1,4 @@
-"""Checking tsuishi itself: `invoke lint` and `invoke test`."""
+"""Checks of tsuishi itself: `invoke lint` and `invoke test`."""
 
 import filecmp
 import os
@@ -17,16 +17,15 @@ from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.vocabulary import vocabulary
 
-# It may complain of nothing: what would have to be left out is said in the template, with the reason.
+# Any complaint counts. Exceptions stand in the template, with reasons.
 HADOLINT = ("hadolint", "--no-color", "--failure-threshold=style")
 _TEST_LOCK = "requirements-test.lock"
-# The tests that need nothing but Python, and together take less than four minutes on two cores.
+# The tests that need nothing but Python, and take less than four minutes on two cores.
 _ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
-_SLOWEST = 10
 
 
 def lint(variables: Mapping[str, str]) -> None:
-    """Specs, then ruff (rules and format), mypy, vermin and hadolint. Raises UserError where one of them complains."""
+    """Check specs, then run ruff (rules and format), mypy, vermin and hadolint. Raises UserError for any complaint."""
     checkout = Checkout()
     check_specs(checkout)
     _install_test_tools(checkout.root, variables)
@@ -45,7 +44,7 @@ def lint(variables: Mapping[str, str]) -> None:
 
 
 def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
-    """Every environment's Dockerfile, as `<environment>.Dockerfile`; its base by tag, as an id is nothing to lint."""
+    """Write every environment's Dockerfile as `<environment>.Dockerfile`. The base has its tag, for the linter."""
     from tsuishi.environments.engine_choice import Engines
 
     maker, written = Engines(Settings(), checkout).docker.maker, []
@@ -58,7 +57,7 @@ def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
 
 
 def check_specs(checkout: Checkout) -> None:
-    """Read every environment, suite and published source. Raises UserError for the first that is wrong."""
+    """Read every environment, suite and published source. Raises UserError for the first wrong file."""
     from tsuishi.specs.source import read_sources
 
     read_environments(checkout.images)
@@ -75,12 +74,12 @@ def check_specs(checkout: Checkout) -> None:
 
 
 def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
-    """Run pytest over tests/: what any machine can run, or everything. Raises UserError where a test fails."""
+    """Run the tests that any machine can run, or all tests. Raises UserError where a test fails."""
     root = Checkout().root
     _install_test_tools(root, variables)
-    # A worker for each core; which tests stay together, and which begin first, says tests/conftest.py.
+    # A worker for each core. tests/conftest.py decides which tests stay together, and which begin first.
     command = [sys.executable, "-m", "pytest", f"--numprocesses={len(os.sched_getaffinity(0))}"]
-    command += ["--dist=loadfile", "--no-loadscope-reorder", f"--durations={_SLOWEST}"]
+    command += ["--dist=loadfile", "--no-loadscope-reorder", "--durations=10"]
     command += ["-k", select] if select else []
     command += [] if everything else ["-m", _ON_ANY_MACHINE]
     if _run(root, command, variables):
@@ -88,28 +87,19 @@ def test(variables: Mapping[str, str], select: str, everything: bool) -> None:
 
 
 def _install_test_tools(root: Path, variables: Mapping[str, str]) -> None:
-    """Install what tests need into the running virtual environment, once for each version of their lock."""
+    """Install the packages that tests need into this virtual environment, once for each version of their lock."""
     lock, installed = root / _TEST_LOCK, Path(sys.prefix) / _TEST_LOCK
     if installed.exists() and filecmp.cmp(lock, installed, shallow=False):
         return
     print(f"installing what the tests need, from {_TEST_LOCK} (once)", flush=True)
-    pip = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-qq",
-        "--disable-pip-version-check",
-        "--require-hashes",
-        "--no-deps",
-    ]
-    if _run(root, [*pip, "-r", str(lock)], variables):
+    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    if _run(root, [*pip, "--require-hashes", "--no-deps", "-r", str(lock)], variables):
         raise UserError(f"{_TEST_LOCK} could not be installed, see above")
     shutil.copyfile(lock, installed)
 
 
 def _run(root: Path, command: list[str], variables: Mapping[str, str]) -> int:
-    """Run one tool with its output to be seen, and with the variables INVOKE_TSUISHI_* of this call; its exit code."""
+    """Run a tool with visible output, and with the variables INVOKE_TSUISHI_* of this call. Returns the exit code."""
     environ = {**os.environ, **variables}
-    environ.pop(budget.BEGAN, None)  # of this command, and of none that it starts
+    environ.pop(budget.BEGAN, None)  # the start of this command, which commands of the tool must not take for theirs
     return subprocess.run(command, cwd=root, env=environ, check=False).returncode

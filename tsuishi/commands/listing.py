@@ -1,4 +1,4 @@
-"""What there is to run, and what was run: `invoke list`."""
+"""`invoke list`: environments, suites, runs and sources."""
 
 from collections import Counter
 from pathlib import Path
@@ -14,7 +14,7 @@ from tsuishi.specs.suite import PROFILES, select_suites
 
 
 def show(session: Session) -> None:
-    """Environments, suites and runs in three tables."""
+    """Print tables of environments, suites and runs."""
     rows = [
         environment_row(session.builder, session.nvml, environment)
         for environment in read_environments(session.checkout.images)
@@ -36,7 +36,7 @@ def show(session: Session) -> None:
 
 
 def show_sources(session: Session) -> None:
-    """Published sources in one table, and the claims of each in one of its own. A wrong file is a UserError."""
+    """Print a table of published sources, and a table of the claims of each. Raises UserError for a wrong file."""
     sources = read_sources(session.checkout.published, session.words)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
@@ -57,7 +57,7 @@ def _how_checked(claim: Claim) -> str:
 
 
 def run_row(path: Path) -> tuple[str, ...]:
-    """Of a run that cannot be read, why."""
+    """A row of the table of runs. The last cell says why a run cannot be read."""
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()

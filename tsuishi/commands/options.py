@@ -1,4 +1,4 @@
-"""The options of a chain, as its tasks read them, and the session that they ask for."""
+"""The options of a chain, and the session that they describe."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from tsuishi.plan.session import Session
 from tsuishi.specs.claims import VERDICTS
 from tsuishi.specs.suite import profile_name
 
-# Options that are settings.
+# Options that change settings.
 _SETTINGS = (
     *("engine", "offline", "jobs", "mirrors", "host_python"),
     *("telemetry_interval", "data", "lang", "gpus", "busy_gpu"),
@@ -25,7 +25,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Options:
-    """The options given to some task of a chain, by the names that tasks have for them (host_python)."""
+    """The options given to any task of a chain, by their names in tasks.py (host_python)."""
 
     given: Mapping[str, Any] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class Options:
         return tuple(dict.fromkeys(part.strip() for part in self.text(name).split(",") if part.strip()))
 
     def whole_number(self, name: str, least: int) -> int | None:
-        """A number; None where none is given. Raises UserError for what is none, or is less than `least`."""
+        """A whole number; None if the option is not given. Raises UserError for other text, and below `least`."""
         given = self.given.get(name)
         if given in (None, ""):
             return None
@@ -55,7 +55,7 @@ class Options:
         return number
 
     def word(self, name: str, known: tuple[str, ...]) -> str:
-        """One of the known words, the first where none is given. Raises UserError for another word."""
+        """A known word; the first word if the option is not given. Raises UserError for an unknown word."""
         given = str(self.given.get(name, known[0]))
         if given not in known:
             raise UserError(f"--{name} takes {', '.join(known)}; given: {given}")
@@ -67,8 +67,8 @@ def open_session(
 ) -> Session:
     """The session of a chain of these tasks.
 
-    configured: the keys of invoke.yaml. variables: those of the environment. Raises UserError for an option, variable
-    or key that is wrong.
+    configured: the keys of invoke.yaml. variables: environment variables. Raises UserError for a wrong option, variable
+    or key.
     """
     checkout = Checkout()
     flags = {name: options.given.get(name) for name in _SETTINGS}
@@ -93,9 +93,9 @@ def open_session(
 
 
 def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> float | None:
-    """How long the main job may take, in seconds; None for as long as it takes.
+    """The most seconds of the main job; None without a limit.
 
-    A profile or a number of repetitions says how much to run, and so does a run that is gone on with.
+    Without --within there is no limit for a given profile, number of repetitions or resumption: they say how much runs.
     """
     if options.has("within"):
         return budget.seconds(options.text("within"))

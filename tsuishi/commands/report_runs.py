@@ -1,4 +1,4 @@
-"""`invoke report`: what was measured, compared with the published numbers, and judged."""
+"""`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -14,12 +14,12 @@ from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.reader import ahead
 
-# A run of more trials is not a run of minutes, and its report takes longer.
+# A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
 
 
 def report(chain: Chain) -> None:
-    """The report of the runs named, of the run just made, or of the latest run."""
+    """Make the report of the named runs, else of the chain's run, else of the latest run."""
     begun, session, options = time.monotonic(), chain.session, chain.options
     if chain.only_plans:
         return
@@ -27,7 +27,7 @@ def report(chain: Chain) -> None:
     runs = [directory.open_run(session.settings.results, name) for name in names]
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
-    # What reads and draws starts before pandas is imported, which takes as long.
+    # Reading and drawing start before the import of pandas, which takes as long as they do.
     with ahead(runs) as read, speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
         from tsuishi.report.output.folder import make_report
 
@@ -49,20 +49,20 @@ def report(chain: Chain) -> None:
 
 
 def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
-    """Where a report goes: under the name given, or that of its runs; with its language, where that is not English."""
+    """The folder of a report, by its given name or the ids of its runs, and by its language if that is not English."""
     language = session.settings.lang
     name = name or "+".join(run.id for run in runs)
     return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")
 
 
 def _learn(session: Session, runs: Sequence[RunDirectory], took_s: float) -> None:
-    """Remember what a report takes, of a run such as a budget of minutes makes."""
+    """Remember the duration of the report, if it is of a run of minutes."""
     if len(runs) == 1 and len(runs[0].finished_folders()) <= _TRIALS_OF_MINUTES:
         session.learn("report", took_s)
 
 
 def _time_taken(chain: Chain) -> Iterator[str]:
-    """What the main job took of its time."""
+    """A line on the time that the main job took, if its time was limited."""
     clock = chain.session.clock
     if clock.within_s is not None and "run-suite" in chain.tasks:
         planned = f"; the plan said {units.duration(chain.plan.expected_s)}" if chain.plan else ""
@@ -70,6 +70,6 @@ def _time_taken(chain: Chain) -> Iterator[str]:
 
 
 def _more(lines: Sequence[str]) -> Iterator[str]:
-    """What more time would bring, and how to give it."""
+    """A line on what more time would bring, with the command for it."""
     if lines:
         yield f"{'; '.join(lines)}: `invoke run-suite --resume latest --within 30m report`"

@@ -9,13 +9,13 @@ from tsuishi.run import new_run
 from tsuishi.run.resume import resume
 from tsuishi.run.runner import RunStopped
 
-# What a run is planned by, and --resume cannot change any more.
+# The options that decide the plan of a run, which --resume cannot change.
 _PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")
 _LATEST = "latest"
 
 
 def run_suite(chain: Chain) -> None:
-    """A new run, or an earlier run resumed; leaves its id to the report, and a failed trial to the exit code."""
+    """Make a run, or resume an earlier run. The chain gets its id, and an exit code if a trial failed."""
     session, options = chain.session, chain.options
     changed = [name for name in _PLANNING if options.has(name)]
     if options.has("resume") and changed:

@@ -1,1 +1,1 @@
-"""Contract 1: what a workload says while it runs, and the host that listens."""
+"""Contract 1: the events of a running workload, and the host that listens to them."""

@@ -1,6 +1,6 @@
-"""Contract 1: the event stream, JSON text sequences (RFC 7464) among everything else that a workload prints.
+"""Contract 1: the event stream, JSON text sequences (RFC 7464) among all other output of a workload.
 
-This is the host's side. suites/workloads/common/events.py writes what is read here; neither imports the other.
+This is the host's side: it reads what suites/workloads/common/events.py writes. No side imports the other.
 """
 
 import json
@@ -18,9 +18,9 @@ from tsuishi.results.facts import Facts, Label, Metric, Sample, Scalar
 
 RECORD_SEPARATOR = b"\x1e"
 MAX_EVENT_BYTES = 4096
-_MAX_WHOLE_NUMBER = 2**63 - 1  # what a column of integers holds
-# The most events of a kind that a trial may have. All but samples stay in memory, each of at most 4 KiB; the longest
-# trials of the suites have some hundred phases and samples, and images some hundred packages in an event of forty.
+_MAX_WHOLE_NUMBER = 2**63 - 1  # the largest number in a column of integers
+# The most events of a kind that a trial may have. All but samples stay in memory, each at most 4 KiB long. The longest
+# trials of the suites have some hundred phases and samples; environments have some hundred packages, forty per event.
 MOST_EVENTS = {
     "environment": 1_000,
     "phase_begin": 10_000,
@@ -29,7 +29,7 @@ MOST_EVENTS = {
     "possible": 10_000,
 }
 
-# No deeper: what is nested deeply can be read, but not be written again.
+# Without deeper nesting: deeply nested values can be read, but not be written again.
 Fact = Scalar | list[Scalar] | dict[str, Scalar]
 
 
@@ -75,7 +75,7 @@ class MetricEvent(Event, Metric):
 
 
 class CaseAnswer(Event):
-    """Why the case at this place of a question cannot be run; an empty reason where it can."""
+    """Why the environment cannot run the case at this place of a question; empty where it can."""
 
     event: Literal["possible"]
     index: int = Field(ge=0)
@@ -101,13 +101,13 @@ _EVENT: TypeAdapter[_KINDS] = TypeAdapter(Annotated[_KINDS, Field(discriminator=
 class Order:
     """The rules of contract 1 for the sequence of events."""
 
-    # How many events never came, as the numbers of later events show.
+    # The number of events that never arrived: gaps in the numbers of later events.
     missing: int = 0
     _next_seq: int = 0
     _t: float = 0.0
     _has_ended: bool = False
     _open_phases: set[str] = field(default_factory=set)
-    # How many samples each phase has that has begun.
+    # The number of samples of each phase that has begun.
     _samples: Counter[str] = field(default_factory=Counter)
     _counts: Counter[str] = field(default_factory=Counter)
 
@@ -149,9 +149,9 @@ class Order:
 
 @dataclass
 class EventParser:
-    """Cuts a stream of bytes into events and log, chunk by chunk; its memory is bounded by the size of an event.
+    """Divides a stream of bytes into events and log, chunk by chunk; its memory is bounded by the size of an event.
 
-    A record that is no event (garbled, cut off, too long, of an unknown kind or a wrong type, out of order) is counted
+    A record that is not an event (garbled, cut off, too long, of an unknown kind or a wrong type, out of order) counts
     in `garbled`, and its bytes go to the log unchanged.
     """
 
@@ -162,7 +162,7 @@ class EventParser:
 
     @property
     def missing(self) -> int:
-        """How many events never came, as the numbers of later events show."""
+        """The number of events that never arrived: gaps in the numbers of later events."""
         return self._order.missing
 
     def feed(self, chunk: bytes) -> Iterator[Event | bytes]:
@@ -179,7 +179,7 @@ class EventParser:
             yield from self._extend(record)
 
     def close(self) -> Iterator[Event | bytes]:
-        """The rest when the stream has ended: half an event counts as garbled."""
+        """The rest, after the end of the stream. An unfinished event counts as garbled."""
         yield from self._give_up()
 
     def _extend(self, data: bytes) -> Iterator[Event | bytes]:
@@ -202,7 +202,7 @@ class EventParser:
                 yield data[end + 1 :]
 
     def _give_up(self) -> Iterator[bytes]:
-        """Give the record that was begun to the log: it can no longer become an event."""
+        """Pass the unfinished record to the log: it can no longer become an event."""
         if self._record is not None:
             self.garbled += 1
             raw, self._record = bytes(self._record), None
@@ -211,7 +211,7 @@ class EventParser:
 
 
 def parse_event(raw: bytes) -> Event | None:
-    """The event in a JSON text, without secrets; None where the text is not exactly an event: nothing is guessed."""
+    """The event in a JSON text, with secrets removed; None where the text is not exactly an event."""
     try:
         values = json.loads(raw.decode(), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
         return _EVENT.validate_python(redacted_values(_writable(values)))
@@ -224,7 +224,7 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _finite(text: str) -> float:
-    """A finite number. 1e999 is JSON, but tables and trial.json cannot hold it."""
+    """A finite number. 1e999 is valid JSON, but tables and trial.json cannot hold it."""
     number = float(text)
     return number if math.isfinite(number) else _refuse(text)
 
@@ -235,5 +235,5 @@ def _whole(text: str) -> int:
 
 
 def _writable(values: Any) -> Any:
-    """The values with '?' in place of half surrogate pairs (an odd file name has such), which no file can hold."""
+    """The values with '?' in place of half surrogate pairs (from strange file names), which no file can hold."""
     return json.loads(json.dumps(values, ensure_ascii=False).encode(errors="replace"))

@@ -1,4 +1,4 @@
-"""Listening to a workload, from its first byte to its end, with a deadline and in bounded memory."""
+"""Listens to a workload from its first byte to its end, with a deadline and in bounded memory."""
 
 import queue
 import signal
@@ -40,11 +40,11 @@ class _Span:
 
 @dataclass
 class Transcript:
-    """What a workload said. Seconds are on the host's clock, counted from the start of the trial."""
+    """The events of a workload. Seconds are on the host's clock, counted from the start of the trial."""
 
     metrics: list[Metric] = field(default_factory=list)
-    # For a workload that was asked which cases it can run: by the place of the case in the question, why it cannot run
-    # the case; empty where it can.
+    # For a workload that was asked which cases it can run: the reasons why it cannot run a case, by the case's place in
+    # the question; empty where it can.
     answers: dict[int, str] = field(default_factory=dict)
     failure: Failed | None = None
     finished: bool = False
@@ -56,11 +56,11 @@ class Transcript:
     _spans: list[_Span] = field(default_factory=list)
     # Phases that have not ended, by name.
     _open: dict[str, _Span] = field(default_factory=dict)
-    # The smallest delay between an event's own time and its arrival: it aligns the two clocks.
+    # The smallest difference between an event's own time and its arrival: it aligns the two clocks.
     _offset_s: float = float("inf")
 
     def hear(self, event: Event, arrived_s: float) -> None:
-        """Take in an event that arrived so many seconds after the trial's start."""
+        """Add an event that arrived so many seconds after the trial's start."""
         if self.startup_s is None:
             self.startup_s = arrived_s
         self._offset_s = min(self._offset_s, arrived_s - event.t)
@@ -82,11 +82,11 @@ class Transcript:
                 self.finished = True
 
     def facts(self) -> Facts:
-        """All that the workload reported about its environment."""
+        """All facts that the workload reported about its environment."""
         return Facts.reported(self._facts)
 
     def phases(self) -> list[Phase]:
-        """Every phase; a phase in which the workload ended has no end."""
+        """Every phase. A phase has no end if the workload ended in it."""
         return [
             Phase(
                 name=span.name,
@@ -153,7 +153,7 @@ def _take(
     pieces: Iterable[Event | bytes],
     arrived_s: float,
 ) -> None:
-    """Hand out events and pieces of log that arrived so many seconds after the trial's start."""
+    """Pass on events and pieces of log that arrived so many seconds after the trial's start."""
     for piece in pieces:
         if isinstance(piece, Event):
             transcript.hear(piece, arrived_s)
@@ -168,7 +168,7 @@ def why_it_ended(ended: Ended) -> str:
     >>> why_it_ended(Ended(-11))
     'ended by SIGSEGV (a crash in native code)'
     """
-    # A container's shell convention adds 128 to the signal's number.
+    # In containers the exit code is 128 plus the signal's number, as in shells.
     number = -ended.code if ended.code < 0 else ended.code - 128
     try:
         name = signal.Signals(number).name
@@ -195,7 +195,7 @@ def _read(process: Process, arrivals: "queue.Queue[Any]", abandoned: threading.E
 
 
 def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None:
-    """Stop a process, and wait until the thread that is still `reading` has seen its end: then nothing of it runs."""
+    """Stop a process. While the thread is `reading`, wait until it has seen the end, so that nothing still runs."""
     try:
         process.stop()
         while reading:
@@ -207,7 +207,7 @@ def _stop(process: Process, arrivals: "queue.Queue[Any]", reading: bool) -> None
 
 
 def _merge(into: dict[str, Any], values: dict[str, Any]) -> None:
-    """Add the facts of a later event; versions, packages and flags are put together by name."""
+    """Add the facts of a later event. Versions, packages and flags are merged by name."""
     for key, value in values.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             into[key].update(value)
