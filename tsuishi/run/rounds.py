@@ -83,23 +83,21 @@ class Rounds:
     def _to(self, look: int, questions: Sequence[Asked]) -> Iterator[PlannedTrial]:
         """The trials of rounds over the cells of these questions, until each cell has `look` trials.
 
-        The first round has all questions; later rounds have the questions that can reach the look in time.
+        The first round has all questions; later rounds have the questions that can reach the look in time, or all
+        questions, if none can.
         """
         rounds = range(1, look + 1)
         new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
         self._known |= {trial.id for trial in new}
         self._planned(questions, new)
         for number in rounds:
-            for trial in self._round(questions if number == 1 else self._within_reach(questions, look), number):
+            reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
+            for trial in self._round(reachable, number):
                 if self.tally.of.get(cell_of(trial), CellTally()).is_dead or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
                 self._learn(trial)
-
-    def _within_reach(self, questions: Sequence[Asked], look: int) -> Sequence[Asked]:
-        """The questions whose cells can have `look` trials in the time that is left; all questions, if none can."""
-        return self._fitting(questions, lambda question: look) or questions
 
     def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
         """The questions that can reach their look, each in the time that the questions before it leave."""

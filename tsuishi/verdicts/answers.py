@@ -155,7 +155,7 @@ def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict
 
 
 def _judgement(judgements: Sequence[Judgement], asked: Asked, columns: set[str]) -> Judgement | None:
-    """The judgement on a question's claim in any of these columns: a tested judgement before a `not tested` one."""
+    """The judgement on a question's claim in any of these columns: tested judgements come first."""
     of_claim = [
         judgement
         for judgement in judgements

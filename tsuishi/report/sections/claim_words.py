@@ -8,7 +8,7 @@ from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.claims import FRAMEWORK, Bounds, Check, Claim
+from tsuishi.specs.claims import FRAMEWORK, Bounds, Check
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
@@ -145,7 +145,7 @@ def takes(judgement: Judgement) -> str:
     if judgement.hindrance == "no gpu":
         return t(
             "It is about GPUs, and this ran on a CPU or on simulated devices: it takes NVIDIA GPUs, {count} at least.",
-            count=_devices(claim),
+            count=max(map(int, claim.named(DEVICES)), default=1),
         )
     if judgement.hindrance == "synthetic":
         return t("It is about accuracy, and the data were made up: `invoke fetch-data`, or --data.")
@@ -188,11 +188,6 @@ def _all_the_same(judgement: Judgement) -> str:
     if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
         return ""
     return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_result_text, outcomes)))
-
-
-def _devices(claim: Claim) -> int:
-    """The largest number of devices among a claim's cases."""
-    return max(map(int, claim.named(DEVICES)), default=1)
 
 
 def published_text(check: Check, results: Iterable[tuple[str, CheckResult]]) -> str:

@@ -48,12 +48,8 @@ def machine_text(machine: MachineRecord) -> str:
     gpus = Counter(gpu.name for gpu in machine.gpus or [])
     text = ", ".join(f"{count} × {name}" for name, count in sorted(gpus.items())) or t("no GPU")
     cpu = machine.cpu or Processor()
-    return t(
-        "{cpu} ({cores} logical cores, {gpus})",
-        cpu=cpu.model or t("an unknown CPU"),
-        cores=cpu.logical,
-        gpus=text,
-    )
+    name = cpu.model or t("an unknown CPU")
+    return t("{cpu} ({cores} logical cores, {gpus})", cpu=name, cores=cpu.logical, gpus=text)
 
 
 def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:

@@ -46,14 +46,8 @@ def published_section(evidence: Evidence) -> Section:
     hardware = hardware_by_key(evidence.sources)
     numbers = [number for source in evidence.sources for number in source.flat()]
     suites = list(dict.fromkeys(str(number.axes[SUITE]) for number in numbers))
-    by_suite = [
-        Fits(
-            published_cases([number for number in numbers if number.axes[SUITE] == suite], hardware),
-            {SUITE: suite},
-            True,
-        )
-        for suite in suites
-    ]
+    numbers_of = {suite: [number for number in numbers if number.axes[SUITE] == suite] for suite in suites}
+    by_suite = [Fits(published_cases(numbers_of[suite], hardware), {SUITE: suite}, published=True) for suite in suites]
     title = t("The throughput model of every published table over batch sizes")
     lengths = sorted({number.epochs.images for number in numbers if number.epochs and number.quantity in _EPOCHS})
     text = t("Reckoned from the printed numbers alone.")

@@ -49,14 +49,9 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
         means = {environment: matchup.mean(environment) for environment in matchup.others}
         cells = [_mean_cell(matchup, environment, means.get(environment)) for environment in environments]
         table.append([text_cell(_where(matchup)), text_cell(header(matchup.quantity), "label"), *cells])
+        where = {**matchup.comparison.where, "quantity": matchup.quantity, "reference": matchup.reference}
         rows += [
-            {
-                **matchup.comparison.where,
-                "quantity": matchup.quantity,
-                "environment": environment,
-                "reference": matchup.reference,
-            }
-            | {"cases": mean[1], **_columns(mean[0])}
+            {**where, "environment": environment, "cases": mean[1], **_columns(mean[0])}
             for environment, mean in means.items()
             if mean
         ]
@@ -204,6 +199,7 @@ def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
     comparison = matchup.comparison
     axes = {axis: comparison.axes[case_id].get(axis) for axis in comparison.evidence.words.axes}
     base = {"case_id": case_id, **axes, "quantity": matchup.quantity, "unit": unit_of(matchup.quantity)}
+    base["reference"] = matchup.reference
     for environment in comparison.environments:
         term = matchup.terms[case_id].get(environment)
         values = {
@@ -213,10 +209,4 @@ def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
             "simulated": comparison.simulated(case_id, environment) if term else None,
         }
         status = {"environment": environment, "status": comparison.status(case_id, environment)}
-        yield {
-            **base,
-            **status,
-            **values,
-            "reference": matchup.reference,
-            **_columns(matchup.ratio(case_id, environment)),
-        }
+        yield {**base, **status, **values, **_columns(matchup.ratio(case_id, environment))}

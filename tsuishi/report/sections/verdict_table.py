@@ -71,18 +71,10 @@ class Verdicts:
         yield View((self._regions_table(),))
 
     def _table(self) -> Table:
-        columns = [
-            t("claim"),
-            t("source"),
-            t("verdict"),
-            t("in words"),
-            t("on"),
-            t("holds if"),
-            t("found"),
-            t("published"),
-        ]
+        columns = [t("claim"), t("source"), t("verdict"), t("in words"), t("on")]
+        columns += [t("holds if"), t("found"), t("published"), "n"]
         rows = [self._row(alike) for alike in _alike(self.judgements)]
-        return Table([*columns, "n"], rows, t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2))
+        return Table(columns, rows, t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2))
 
     def _row(self, alike: Sequence[Judgement]) -> list[Cell]:
         judgement = alike[0]

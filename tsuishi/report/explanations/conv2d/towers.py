@@ -66,7 +66,8 @@ class Towers:
         self._absent: dict[str, str] = {}
         self._quantities = [name for name in RUN_TIMES if name in measured]
         # Without searches: they are runs on both sides of the folding edge.
-        cases = [case_id for case_id in comparison.case_ids if _has_towers(comparison.axes[case_id])]
+        every = comparison.axes
+        cases = [name for name in comparison.case_ids if "devices" in every[name] and "search" not in every[name]]
         own = [case_id for case_id in cases if self._ran_by_source(comparison.axes[case_id])] or cases
         self.own, self.others = self._lines(own), {}
         self._step: tuple[int, int] | None = None
@@ -155,10 +156,6 @@ class Towers:
 
 def _is_scipy(axes: dict[str, Any]) -> bool:
     return axes.get("implementation") in _SCIPY
-
-
-def _has_towers(axes: dict[str, Any]) -> bool:
-    return "devices" in axes and "search" not in axes
 
 
 def _ratio(line: dict[int, Cell], below: int, above: int) -> float | None:
