@@ -101,5 +101,5 @@ def _install_test_tools(root: Path, variables: Mapping[str, str]) -> None:
 def _run(root: Path, command: list[str], variables: Mapping[str, str]) -> int:
     """Run a tool with visible output, and with the variables INVOKE_TSUISHI_* of this call. Returns the exit code."""
     environ = {**os.environ, **variables}
-    environ.pop(budget.BEGAN, None)  # the start of this command, which commands of the tool must not take for theirs
+    environ.pop(budget.BEGAN, None)  # the start time of this command, not of commands that the tool runs
     return subprocess.run(command, cwd=root, env=environ, check=False).returncode

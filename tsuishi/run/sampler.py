@@ -60,7 +60,7 @@ class Sampler:
         return time.monotonic() - self.start
 
     def _run(self) -> None:
-        psutil.cpu_percent()  # later answers are about the time since the answer before; this first answer is void
+        psutil.cpu_percent()  # this first answer is void; each later answer covers the time since the answer before
         try:
             with self._path.open("w", encoding="utf-8", newline="") as file:
                 writer = schema.csv_writer("telemetry", file)

@@ -16,7 +16,7 @@ from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
 
-# The bytes that are kept from the begin and from the end of a long log: the end says why the workload died.
+# The bytes that are kept from the start and from the end of a long log: the end says why the workload died.
 LOG_BEGIN_BYTES, LOG_END_BYTES = 32 << 20, 1 << 20
 
 
