@@ -39,10 +39,10 @@ def words() -> Vocabulary:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table. `value`: the exact number behind `text`; `notes`: small print below, the spread for instance.
+    """One cell: `value` is the exact number behind `text`; `notes` say its spread; `kind` is how it is set.
 
     Kinds: text, label (never broken into lines), number (with a value), status, absent, verdict. A verdict's `tone` is
-    good, part, bad, open or none. `best`: intervals show that the number is the best of its row or column.
+    good, part, bad, open or none. `best` marks the best of its row or column, where intervals say that it is.
     """
 
     text: str
