@@ -1,10 +1,10 @@
 """The entry of all experiments: `python run.py ARGUMENT`, a JSON object whose `experiment` is a file of experiments/.
 
 An experiment has
-    run(request, emitter)  does what is asked for, and says what it finds by events
+    run(request, emitter)  runs the case of the request, and emits its results as events
 and, where it needs them,
     possible(request)      raises Unsupported where the case cannot be run (experiments/possible.py)
-    read(values)           makes its request of the JSON object; without it, that is a Request (request.py)
+    read(values)           makes the request from the JSON object; without it, the request is a Request (request.py)
 """
 
 from common import events  # noqa: I001  first, as its import starts the clock of `t`
@@ -18,21 +18,22 @@ import os
 import sys
 import traceback
 
+import frameworks
 from common.request import Fields, Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def main(arguments):
-    """Runs what the command line's arguments ask for, then exits.
+    """Runs the experiment that the command line's arguments name, then exits.
 
-    Exit code 0 when it finished, and when it ran out of memory, is unsupported or skipped (findings); 1 for any other
-    exception, whose traceback goes to stderr.
+    The exit code is 0 when the experiment finished, ran out of memory, is unsupported or was skipped (these are
+    findings). It is 1 for any other exception, whose traceback goes to stderr.
     """
     faulthandler.enable()
-    # A duplicate, so that a library that closes or redirects descriptor 1 does not take the events with it.
+    # A duplicate: events still arrive when a library closes or redirects descriptor 1.
     emitter = events.Events(os.dup(1))
-    # Called after all that is registered from here on, and after threads have been waited for.
+    # Python calls leave() last: after the functions that are registered later, and after all threads have ended.
     codes = []
     atexit.register(leave, codes)
     try:
@@ -50,7 +51,7 @@ def main(arguments):
 
 
 def asked(arguments):
-    """(module of the experiment, its request); ValueError unless the arguments are one JSON object that names one."""
+    """(module of the experiment, its request). ValueError unless the only argument is a JSON object that names it."""
     if len(arguments) != 1:
         raise ValueError("one JSON argument expected, got {}".format(len(arguments)))
     values = Fields("request", json.loads(arguments[0]))
@@ -59,16 +60,15 @@ def asked(arguments):
 
 
 def experiments():
-    """The names of all experiments: of the files in experiments/."""
-    files = os.listdir(os.path.join(HERE, "experiments"))
-    return sorted(file[: -len(".py")] for file in files if file.endswith(".py") and file != "__init__.py")
+    """The names of all experiments: the modules in experiments/."""
+    return frameworks.modules(os.path.join(HERE, "experiments"))
 
 
 def leave(codes):
-    """Ends the process at once with the code in `codes`; where there is none, lets Python end it as it would.
+    """Ends the process at once with the exit code in `codes`; an empty list lets Python end as usual.
 
-    Nothing is measured any more, and taking interpreter and framework apart takes up to a quarter of a short trial's
-    CPU time. Memory and devices are given back by the kernel. Not seen any more: a crash of what would take them apart.
+    All measurements are done by now, and the clean-up of interpreter and framework takes up to a quarter of a short
+    trial's CPU time. The kernel frees memory and devices. A crash during that clean-up is therefore never seen.
     """
     if not codes:
         return
@@ -76,7 +76,7 @@ def leave(codes):
         sys.stdout.flush()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.flush()
-    ctypes.CDLL(None).fflush(None)  # what native code has printed
+    ctypes.CDLL(None).fflush(None)  # the output of native code
     os._exit(codes[0])
 
 

@@ -1,7 +1,7 @@
-"""Which CUDA devices there are and what they can do, asked of the driver in a process of its own.
+"""The names and compute capabilities of the CUDA devices, which a separate process asks the driver for.
 
-Asking a framework would start the devices in the workload's process, and the first timed run would no longer show what
-starting them costs; and a process that has started them can fork no other that uses them. As a script, prints the name
+A question to a framework would start the devices in the workload's process. Then the first timed run would not show the
+cost of their start, and no process that is forked afterwards could use them. As a script, this module prints the name
 and the compute capability of every device as JSON.
 """
 
@@ -17,9 +17,9 @@ COMPUTE_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR an
 
 
 def names():
-    """Names of the devices this process may use (CUDA_VISIBLE_DEVICES counts), by index; [] without a driver.
+    """Names of the devices that CUDA_VISIBLE_DEVICES leaves to this process, by index; [] without a driver.
 
-    Raises RuntimeError when the driver is there but does not answer.
+    Raises RuntimeError when there is a driver but a call of it fails.
     """
     return [name for name, _ in _devices()]
 

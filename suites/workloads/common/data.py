@@ -1,4 +1,4 @@
-"""CIFAR-10 where it is at hand; else a deterministic stand-in: same shapes and types, classes that can be learned."""
+"""CIFAR-10 from a file; without a file, made-up images of the same shapes and types, whose classes can be learned."""
 
 import hashlib
 import os
@@ -9,34 +9,29 @@ import numpy as np
 
 CLASSES = 10
 SHAPE = (32, 32, 3)  # of an image: height, width, channels
-CELL = 4  # pixels over which a class's pattern is constant
+CELL = 4  # width and height in pixels of the squares that a class's pattern consists of
 LARGEST_TRAINING_SET = 50000  # CIFAR-10's
 
-# Members of the tarball. A batch is a dict with data, (10000, 3072) uint8 in the order CHW, and labels, a list.
+# Members of the tarball. A batch is a dict of `data`, (10000, 3072) uint8 in the order CHW, and `labels`, a list.
 TRAINING = ["cifar-10-batches-py/data_batch_{}".format(number) for number in range(1, 6)]
 TEST = ["cifar-10-batches-py/test_batch"]
 
-# Of SGD. The sources leave both to an earlier article: assumed.
-LEARNING_RATE = 0.01
-MOMENTUM = 0.9
-
-
-# How training images are distorted, in every framework. Source towers-titanx does not show its _distort. Assumed are
-# the steps and ranges of TensorFlow's CIFAR-10 tutorial of the time, except that the size is kept: a random crop of
-# 32x32 from the image with a margin of zeros, flipped left to right half of the time, brightness, contrast about each
-# channel's mean; then whitened: mean 0, standard deviation 1 of all values.
+# How every framework distorts training images. Source towers-titanx does not show its function _distort. The steps and
+# ranges of TensorFlow's CIFAR-10 tutorial of 2016 are assumed, but images keep their size. The steps are: surround the
+# image with a margin of zeros and crop 32x32 pixels at random; flip left to right with probability 1/2; change the
+# brightness; change the contrast about each channel's mean; whiten (all values of an image: mean 0, deviation 1).
 MARGIN = 4  # pixels on each side
-BRIGHTNESS = 63.0  # at most so much is added or taken, of 0..255
+BRIGHTNESS = 63.0  # the largest change, up or down, of values in 0..255
 CONTRAST = (0.2, 1.8)  # range of the factor
 
 
 def data_set(given, train_images, test_images, seed, shape=SHAPE):
-    """((images, labels), (images, labels), synthetic): for training, for test, and whether they are made up.
+    """(training set, test set, synthetic): each set is (images, labels); synthetic: whether the images are made up.
 
     images: (N,) + shape uint8; labels: (N,) int64. given: `file` (the path of CIFAR-10, python version) and its
-    `sha256`, or None. Of the file the first train_images and test_images are taken; images of another shape than its
-    are always made up, from `seed`. Raises ValueError for a file that is another than said, and for more images than
-    there are.
+    `sha256`, or None. The sets are the first train_images and test_images of the file. Without a file, and for another
+    shape than CIFAR-10's, they are made up from `seed`. Raises ValueError for a file with another hash, and for more
+    images than the file has.
     """
     if given is None or shape != SHAPE:
         return synthetic(train_images, test_images, seed, shape) + (True,)
@@ -46,9 +41,9 @@ def data_set(given, train_images, test_images, seed, shape=SHAPE):
 def synthetic(train_images, test_images, seed, shape=SHAPE):
     """((images, labels), (images, labels)) for training and test.
 
-    images: (N,) + shape uint8, each the mean of its class's coarse pattern and noise; labels: (N,) int64. Built from
-    the raw bytes of MT19937 by integer arithmetic, so that every NumPy gives the same bytes. shape: height, width (both
-    in CELLs), channels. Raises ValueError for more training images than CIFAR-10 has.
+    images: (N,) + shape uint8, each the mean of its class's coarse pattern and noise; labels: (N,) int64. They come
+    from raw bytes of MT19937 by integer arithmetic, so that every version of NumPy gives the same bytes. shape: height,
+    width (both multiples of CELL), channels. Raises ValueError for more training images than CIFAR-10 has.
     """
     _at_most(LARGEST_TRAINING_SET, train_images, "training")
     random = np.random.RandomState(seed)
@@ -69,10 +64,10 @@ def _random_bytes(random, shape):
 
 
 def cifar10(file, sha256, train_images, test_images):
-    """((images, labels), (images, labels)): the first ones of CIFAR-10, python version, as tarball.
+    """((images, labels), (images, labels)): the first images for training and for test in CIFAR-10's tarball.
 
-    images: (N, 32, 32, 3) uint8; labels: (N,) int64. Raises ValueError where the file's hash or what is in it is not as
-    it should be, or where it has fewer images.
+    images: (N, 32, 32, 3) uint8; labels: (N,) int64. Raises ValueError for another hash, for unexpected content, and
+    where the file has fewer images.
     """
     actual = _sha256(file)
     if actual != sha256:
@@ -82,7 +77,7 @@ def cifar10(file, sha256, train_images, test_images):
         )
     batches = {}
     with tarfile.open(file, "r:gz") as tar:
-        for member in tar:  # in the file's order, as going back would mean to decompress it all again
+        for member in tar:  # in the file's order: to go back, tarfile would decompress from the beginning
             if member.name in TRAINING + TEST:
                 batches[member.name] = _read_batch(tar.extractfile(member), member.name)
     return (
@@ -109,19 +104,19 @@ def _read_batch(content, name):
 
 
 def _first(batches, names, count, what):
-    """(images, labels): the first `count` of the batches named, taken together."""
+    """(images, labels): the first `count` images of the named batches, one batch after the other."""
     images, labels = [np.concatenate(arrays) for arrays in zip(*[batches[name] for name in names])]
     _at_most(len(labels), count, what)
     return images[:count], labels[:count]
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes arrays of numbers and nothing else: a pickle may otherwise run any code."""
+    """Reads pickles of arrays only, as an unrestricted pickle can run any code."""
 
     KNOWN = {
-        ("numpy.core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],  # wherever this NumPy keeps it
+        ("numpy.core.multiarray", "_reconstruct"): np.zeros(0).__reduce__()[0],  # NumPy 2 has moved it
         ("numpy", "ndarray"): np.ndarray,
-        # Its flags are the integers of Python 2, of which NumPy 2.4 warns.
+        # Python 2 wrote the flags as integers, and NumPy 2.4 warns of integers.
         ("numpy", "dtype"): lambda code, align, copy: np.dtype(code, bool(align), bool(copy)),
     }
 
@@ -137,5 +132,5 @@ def _at_most(there, images, what):
 
 
 def normalise(images):
-    """uint8 0..255 to float32 0..1, as sources torch-2080ti and keras-channels-first scale theirs."""
+    """uint8 0..255 to float32 0..1, as sources torch-2080ti and keras-channels-first do."""
     return images.astype(np.float32) / np.float32(255)

@@ -1,17 +1,18 @@
-"""Where an experiment puts its work, and what computes it. Needs no framework."""
+"""On which devices an experiment runs, and their names. Needs no framework."""
 
 import platform
 
 from common import cuda_devices
 from common.events import Unsupported
 
-AMPERE = (8, 0)  # the compute capability from which on GPUs have TF32 and BF16
+AMPERE = (8, 0)  # the lowest compute capability of GPUs with TF32 and BF16
 
 
 def placement(request, count):
-    """Where `count` towers or replicas go: a list of GPU indices, or of None for the CPU.
+    """The device of each of `count` towers or replicas: a list of GPU indices, or of None for the CPU.
 
-    With fewer GPUs than asked for they share them in turn. Raises Unsupported when CUDA is asked for and no GPU there.
+    Where there are fewer GPUs than `count`, towers share them in turn. Raises Unsupported when the request asks for
+    CUDA and there is no GPU.
     """
     if request.accelerator == "cpu":
         return [None] * count
@@ -22,12 +23,12 @@ def placement(request, count):
 
 
 def simulated(places):
-    """Whether several devices were asked for and they are not all distinct GPUs."""
+    """Whether `places` are several devices that are not all distinct GPUs."""
     return len(places) > 1 and (None in places or len(set(places)) < len(places))
 
 
 def check_tf32(wanted, places):
-    """Raises Unsupported where TF32 is wanted and the first of `places` has none."""
+    """Raises Unsupported where TF32 is wanted and the device of the first place cannot do it."""
     if wanted and places[0] is None:
         raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
     if wanted and cuda_devices.compute_capability(places[0]) < AMPERE:
@@ -37,7 +38,7 @@ def check_tf32(wanted, places):
 
 
 def described(accelerator):
-    """What computes: the CPU, and with accelerator "cuda" the GPUs the driver lists; `kind` and `name` of each."""
+    """`kind` and `name` of each device: the CPU, and with accelerator "cuda" the GPUs that the driver lists."""
     gpus = cuda_devices.names() if accelerator == "cuda" else []
     return [{"kind": "cpu", "name": _cpu_name()}] + [{"kind": "gpu", "name": name} for name in gpus]
 

@@ -1,6 +1,6 @@
 """The event stream from an experiment to its host.
 
-Events are JSON text sequences (RFC 7464): 0x1E, compact ASCII JSON, newline. Whatever else reaches stdout is log.
+Events are JSON text sequences (RFC 7464): 0x1E, compact ASCII JSON, newline. All other text on stdout is log.
 """
 
 import contextlib
@@ -8,28 +8,28 @@ import json
 import os
 import time
 
-START = time.monotonic()  # run.py imports this module first, so that `t` counts from its start
-LIMIT = 4096  # bytes of one event; PIPE_BUF on Linux, up to which a write to a pipe arrives in one piece
+START = time.monotonic()  # run.py imports this module first, so that `t` counts from the start of run.py
+LIMIT = 4096  # bytes of an event; PIPE_BUF on Linux: a pipe passes a write of up to that size as a whole
 ENVELOPE = 96  # bytes of an event's kind, seq, t and rank at most
 TRUNCATED = " [... truncated]"
 
-# What RuntimeError says when torch (1.1 has no class for it) or its CPU allocator has no memory left.
+# Texts of the RuntimeError that torch raises when it has no memory left: torch 1.1 and the CPU allocator have no class.
 OUT_OF_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
 OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}
 
 
 class Unsupported(Exception):
-    """The case cannot exist in this environment: a finding, not a failure. The text says why and what would work."""
+    """The case cannot run in this environment: a finding, not a failure. The text says why, and what would run."""
 
 
 class Skipped(Exception):
-    """The case would not fit into its time budget, by what its first steps took: a finding. See timing.Budget."""
+    """At the pace of its first steps the case would exceed its time budget: a finding. See timing.Budget."""
 
 
 class Events:
-    """Writes events to one file descriptor, one os.write each.
+    """Writes events to a file descriptor, each by a single os.write.
 
-    descriptor: where to write. clock: seconds, monotonic; start: its value when the workload started.
+    clock: a function that returns monotonic seconds; start: its value when the workload started.
     """
 
     def __init__(self, descriptor, clock=time.monotonic, start=START):
@@ -39,7 +39,7 @@ class Events:
         self._seq = 0
 
     def environment(self, **facts):
-        """What the framework reports about itself. May be emitted several times: the host merges the facts."""
+        """Facts about the environment. An experiment may emit several such events: the host merges their facts."""
         self._emit("environment", facts)
 
     def phase_begin(self, phase):
@@ -50,7 +50,7 @@ class Events:
 
     @contextlib.contextmanager
     def phase(self, phase):
-        """Brackets a block with phase_begin and phase_end, the latter also when the block raises."""
+        """Emits phase_begin before a block, and phase_end after it, also when the block raises."""
         self.phase_begin(phase)
         try:
             yield
@@ -58,40 +58,28 @@ class Events:
             self.phase_end(phase)
 
     def sample(self, phase, index, steps, images, seconds):
-        """One timing: `steps` steps over `images` images took `seconds` s; index counts from 0 within the phase."""
-        self._emit(
-            "sample",
-            {
-                "phase": phase,
-                "index": int(index),
-                "steps": int(steps),
-                "images": int(images),
-                "seconds": float(seconds),
-            },
-        )
+        """A timing: `steps` steps over `images` images took `seconds` s. `index` counts samples of the phase from 0."""
+        counts = {"index": int(index), "steps": int(steps), "images": int(images)}
+        self._emit("sample", dict(phase=phase, **counts, seconds=float(seconds)))
 
     def metric(self, name, value, unit):
-        """One number with its unit ("1" for a pure number). Raises ValueError for NaN and infinities."""
+        """A number with its unit ("1" for a pure number). Raises ValueError for NaN and infinities."""
         self._emit("metric", {"name": name, "value": value, "unit": unit})
 
     def finished(self):
         self._emit("finished", {})
 
     def failed(self, kind, type_name, text):
-        """The last event of a trial that did not finish; a text too long for one event is cut and marked so."""
+        """The last event of a trial that did not finish. A text too long for an event is cut, and ends with a mark."""
         self._emit("failed", _cut({"kind": kind, "type": type_name, "text": text}, "text"))
 
     def possible(self, index, reason):
-        """Whether a case can be run. index: its place in the question; reason: why it cannot, cut as above, or ""."""
+        """Whether a case can be run. index: of the case in the question. reason: "", or why the case cannot be run."""
         self._emit("possible", _cut({"index": index, "reason": reason}, "reason"))
 
     def _emit(self, event, fields):
-        self._write(self._body(event, fields))
-
-    def _body(self, event, fields):
-        body = {"event": event, "seq": self._seq, "t": round(self._clock() - self._start, 6), "rank": 0}
-        body.update(fields)
-        return body
+        elapsed_s = round(self._clock() - self._start, 6)
+        self._write(dict({"event": event, "seq": self._seq, "t": elapsed_s, "rank": 0}, **fields))
 
     def _write(self, body):
         data = _encode(body)
@@ -104,7 +92,7 @@ class Events:
 
 
 def _cut(fields, key):
-    """The same fields with a text that fits into one event."""
+    """`fields` with the text of `key` shortened until they fit into an event."""
     text, kept = fields[key], len(fields[key])
     while len(_encode(fields)) > LIMIT - ENVELOPE:
         kept = kept * 9 // 10
@@ -119,7 +107,7 @@ def _encode(body):
 def failure_kind(error):
     """`unsupported`, `skipped`, `out_of_memory` or `error`, for the exception `error`.
 
-    Frameworks' exceptions are known by class name, so that none has to be imported here.
+    Frameworks' exceptions are recognised by the name of their class, so that this module imports no framework.
     """
     if isinstance(error, Unsupported):
         return "unsupported"

@@ -1,4 +1,4 @@
-"""What is installed where this runs: Python packages, and in a container those of its base and of its system."""
+"""The packages that are installed here: Python's, and in a container those of the base image and the system."""
 
 import glob
 import importlib
@@ -8,7 +8,7 @@ import sys
 
 DPKG_STATUS = "/var/lib/dpkg/status"
 OS_RELEASE = "/etc/os-release"
-PACKAGES_PER_EVENT = 40  # at some 50 bytes each well below the limit of one event
+PACKAGES_PER_EVENT = 40  # at some 50 bytes each, well below the limit of an event
 
 
 def python_version():
@@ -16,22 +16,22 @@ def python_version():
 
 
 def versions(*names):
-    """{name: version} of those of `names` that are installed; a package that does not import raises its ImportError."""
-    found = {}
+    """{name: version} of the packages that are installed. A package whose import fails raises its ImportError."""
+    installed = {}
     for name in names:
         try:
-            found[name] = importlib.import_module(name).__version__
+            installed[name] = importlib.import_module(name).__version__
         except ImportError as error:
-            if error.name != name:  # a broken installation is not an absent one
+            if error.name != name:  # the package is there, but broken
                 raise
-    return found
+    return installed
 
 
 def report(emitter, container):
     """Emits `packages`, {name: version}.
 
-    In a `container` also what an SBOM wants beside: `base_packages`, those of the interpreter that the virtual
-    environment is made from; `system_packages` as {name:architecture: version}; `os`, by os-release.
+    In a `container` it also emits what else an SBOM lists: `base_packages`, of the interpreter that the virtual
+    environment was made from; `system_packages`, {name:architecture: version}; `os`, from os-release.
     """
     emit(emitter, "packages", python_packages())
     if not container:
@@ -43,7 +43,7 @@ def report(emitter, container):
 
 
 def emit(emitter, fact, packages):
-    """One fact in as many events as it takes."""
+    """Emits the packages under the name `fact`, in as many events as they need."""
     items = sorted(packages.items())
     for first in range(0, len(items), PACKAGES_PER_EVENT):
         emitter.environment(**{fact: dict(items[first : first + PACKAGES_PER_EVENT])})
@@ -56,31 +56,31 @@ def python_packages(folders=None):
     except ImportError:  # Python before 3.8
         import pkg_resources
 
-        found = [
+        named = [
             (package.project_name, package.version)
             for folder in (sys.path if folders is None else folders)
             for package in pkg_resources.find_distributions(folder)
         ]
     else:
         places = {} if folders is None else {"path": folders}
-        found = [(package.metadata["Name"], package.version) for package in distributions(**places)]
+        named = [(package.metadata["Name"], package.version) for package in distributions(**places)]
     packages = {}
-    for name, version in found:
+    for name, version in named:
         if not name:  # broken metadata
             continue
-        # The first on the path is the one that is imported.
+        # Python imports the first package of a name on the path.
         packages.setdefault(name.lower().replace("_", "-").replace(".", "-"), version)
     return packages
 
 
 def base_folders():
-    """Where the interpreter of a virtual environment has packages of its own."""
+    """The folders with the packages of the interpreter that a virtual environment was made from."""
     library = os.path.join(sys.base_prefix, "lib", "python{}.{}".format(*sys.version_info))
     return sorted(glob.glob(os.path.join(library, "*-packages")))
 
 
 def system_packages(status=DPKG_STATUS):
-    """{name:architecture: version} of the Debian packages that are installed; empty on a system that has none."""
+    """{name:architecture: version} of the installed Debian packages; empty on a system without dpkg."""
     try:
         with open(status, encoding="utf-8", errors="replace") as file:
             paragraphs = file.read().split("\n\n")
@@ -95,7 +95,7 @@ def system_packages(status=DPKG_STATUS):
 
 
 def os_release(path=OS_RELEASE):
-    """`id` and `version_id` of the system, where it says them (os-release(5))."""
+    """`id` and `version_id` of the system, as far as os-release(5) has them."""
     try:
         with open(path, encoding="utf-8") as file:
             fields = dict(line.strip().split("=", 1) for line in file if "=" in line)

@@ -1,20 +1,20 @@
-"""What is to be trained, as experiments hand it to a framework's strategy."""
+"""The training or inference that an experiment asks a framework's strategy for."""
 
 import collections
 
 from common import data
 
 # network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
-# device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), images
-# (N, height, width, channels) float32 whatever the layout, labels (N,) int64, or None before there are any; settings:
-# of the request.
+# device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), or None before
+# with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64; settings: of
+# the request.
 Job = collections.namedtuple(
     "Job", "network mode layout strategy places batch_size precision execution train test settings"
 )
 
 
 def with_data(job, request):
-    """(the Job with its data, whether these are made up)."""
+    """(the Job with its data, whether the data are made up)."""
     settings, steady = job.settings, request.case["protocol"] == "steady"
     train_images = job.batch_size if steady else settings.positive("train_images")
     test_images = 0 if steady else settings.positive("test_images")

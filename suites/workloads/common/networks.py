@@ -1,31 +1,31 @@
-"""The networks as data. Every framework builds, and everything counts, from what stands here.
+"""The networks as data: every framework builds them from this module, and operations and bytes are counted from it.
 
-Weights are lists of float32 arrays in one canonical order and form: layer by layer (of a Residual, the body, then the
-shortcut); of a Conv its kernel (height, width, in, out) and its bias if it has one, of a Norm its scale and offset, of
-a Dense its kernel (in, out) and bias. The networks*.py of the frameworks translate.
+Weights are lists of float32 arrays in a canonical order and form: layer by layer (of a Residual, the body, then the
+shortcut). A Conv has a kernel (height, width, in, out), and a bias where `bias` is True; a Norm has a scale and an
+offset; a Dense has a kernel (in, out) and a bias. The networks*.py of each framework translate.
 """
 
 import collections
 
 import numpy as np
 
-# Stride 1 keeps the size ("same"); a stride of 2 pads (size - 1) // 2 on all four sides, as PyTorch does (TensorFlow's
-# "SAME" would pad 3x3 at the bottom and right only).
+# Stride 1 keeps the size ("same"). Stride 2 pads (size - 1) // 2 on all four sides, as PyTorch does; TensorFlow's
+# "SAME" would pad a 3x3 filter at the bottom and right only.
 Conv = collections.namedtuple("Conv", "width size stride bias")
 Norm = collections.namedtuple("Norm", "")  # over the batch
 Relu = collections.namedtuple("Relu", "")
 AveragePool = collections.namedtuple("AveragePool", "size")  # size x size, stride the same
 MaxPool = collections.namedtuple("MaxPool", "size")
 GlobalAveragePool = collections.namedtuple("GlobalAveragePool", "")
-Flatten = collections.namedtuple("Flatten", "")  # in the order height, width, channels, whatever the layout
+Flatten = collections.namedtuple("Flatten", "")  # to the order height, width, channels under every layout
 Dense = collections.namedtuple("Dense", "width")
-Residual = collections.namedtuple("Residual", "body shortcut")  # their sum; an empty shortcut is the input itself
+Residual = collections.namedtuple("Residual", "body shortcut")  # the sum of both; an empty shortcut is the input
 
-# Batch normalisation; Keras and PyTorch differ in their defaults (1e-3 and 1e-5, 0.99 and 0.9), one network needs one.
+# Of batch normalisation, as the defaults of Keras (1e-3, 0.99) and PyTorch (1e-5, 0.9) differ.
 NORM_EPSILON = 1e-5
 NORM_MOMENTUM = 0.9  # share of the old value in the moving statistics
 
-# shape: (height, width, channels) of one image. parameters: trainable, which every framework must come to.
+# shape: (height, width, channels) of an image. parameters: how many trainable parameters every framework must have.
 Network = collections.namedtuple("Network", "name shape layers parameters")
 
 CLASSES = 10
@@ -85,20 +85,20 @@ NETWORKS = {
 
 
 def small(network):
-    """The first layer of every kind that a network has, in their order, with convolutions of two channels."""
+    """A network of the first layer of each kind in `network`, in the same order; its convolutions have two channels."""
     kinds = collections.OrderedDict()
     for layer, _, _ in walk(network.layers, network.shape):
         kinds.setdefault(type(layer), layer._replace(width=2) if isinstance(layer, Conv) else layer)
     layers = [layer for kind, layer in kinds.items() if kind is not Residual]
-    made = Network("small " + network.name, network.shape, layers, None)
-    return made._replace(parameters=sum(int(np.prod(shape)) for shape in weight_shapes(made)))
+    reduced = Network("small " + network.name, network.shape, layers, None)
+    return reduced._replace(parameters=sum(int(np.prod(shape)) for shape in weight_shapes(reduced)))
 
 
 def walk(layers, shape):
-    """Every layer in canonical order with the shape of one image before and after it.
+    """Yields (layer, before, after) for every layer in canonical order: the shapes of an image before and after it.
 
-    Yields (layer, before, after); a shape is (height, width, channels), or (values,) once flat. A Residual itself comes
-    after its branches, before being its body's output.
+    A shape is (height, width, channels), or (values,) once flat. A Residual comes after the layers of its branches;
+    its `before` and `after` are the shape of the body's output.
     """
     for layer in layers:
         before = shape
@@ -116,7 +116,7 @@ def walk(layers, shape):
 
 
 def after(layer, shape):
-    """The shape one image has after a layer."""
+    """The shape of an image after a layer, from the shape before it."""
     if isinstance(layer, Conv):
         return -(-shape[0] // layer.stride), -(-shape[1] // layer.stride), layer.width
     if isinstance(layer, (AveragePool, MaxPool)):
@@ -129,50 +129,50 @@ def after(layer, shape):
 
 
 def same_padding(size):
-    """(before, after): TensorFlow's 'SAME' at stride 1; an even filter is padded more at the bottom and right."""
+    """(before, after): TensorFlow's 'SAME' at stride 1, which pads more at the bottom and right for an even filter."""
     return (size - 1) // 2, size // 2
 
 
 def weight_shapes(network):
     """Shapes of the weights, in canonical order."""
-    shapes = []
-    for layer, before, _ in walk(network.layers, network.shape):
-        if isinstance(layer, Conv):
-            shapes += [(layer.size, layer.size, before[-1], layer.width)] + [(layer.width,)] * layer.bias
-        elif isinstance(layer, Norm):
-            shapes += 2 * [(before[-1],)]
-        elif isinstance(layer, Dense):
-            shapes += [(before[-1], layer.width), (layer.width,)]
-    return shapes
+    return [shape for shape, _ in _weights(network)]
 
 
 def initial_weights(network, seed):
     """Glorot-uniform kernels (Glorot & Bengio 2010), zero biases and offsets, scales of 1.
 
-    Drawn here and not by a framework, so that all start alike: torch 1.1 draws the scale of batch normalisation from
-    U(0, 1), 1.2 and newer start at 1.
+    They are drawn here, so that all frameworks start alike: torch 1.1 draws the scale of batch normalisation from
+    U(0, 1), torch 1.2 and newer start at 1.
     """
     random = np.random.RandomState(seed)
-    weights = []
+    return [
+        _glorot_uniform(random, shape) if value is None else np.full(shape, value, np.float32)
+        for shape, value in _weights(network)
+    ]
+
+
+def _weights(network):
+    """Yields (shape, initial value) of each weight in canonical order; the value of a kernel is None."""
     for layer, before, _ in walk(network.layers, network.shape):
         if isinstance(layer, Conv):
-            weights.append(glorot_uniform(random, (layer.size, layer.size, before[-1], layer.width)))
-            weights += [np.zeros(layer.width, np.float32)] * layer.bias
+            yield (layer.size, layer.size, before[-1], layer.width), None
         elif isinstance(layer, Norm):
-            weights += [np.ones(before[-1], np.float32), np.zeros(before[-1], np.float32)]
+            yield (before[-1],), 1
+            yield (before[-1],), 0
         elif isinstance(layer, Dense):
-            weights += [glorot_uniform(random, (before[-1], layer.width)), np.zeros(layer.width, np.float32)]
-    return weights
+            yield (before[-1], layer.width), None
+        if isinstance(layer, Dense) or (isinstance(layer, Conv) and layer.bias):
+            yield (layer.width,), 0
 
 
-def glorot_uniform(random, shape):
-    """(..., in, out) float32, drawn from `random`, a numpy RandomState."""
+def _glorot_uniform(random, shape):
+    """A kernel (..., in, out) float32."""
     limit = np.sqrt(6.0 / (int(np.prod(shape[:-2])) * (shape[-2] + shape[-1])))
     return random.uniform(-limit, limit, shape).astype(np.float32)
 
 
 def multiply_adds(network):
-    """Multiply-adds of one image's forward pass, in convolutions and dense layers; the rest is a few percent."""
+    """Multiply-adds of an image's forward pass in convolutions and dense layers; other layers add a few percent."""
     total = 0
     for layer, before, shape in walk(network.layers, network.shape):
         if isinstance(layer, Conv):
@@ -183,25 +183,25 @@ def multiply_adds(network):
 
 
 def flops(network, images, training):
-    """Floating-point operations of one step over so many images, 2 to a multiply-add.
+    """Floating-point operations of a step over `images` images; a multiply-add counts as 2.
 
-    The backward pass is taken as twice the forward pass, once for the gradients of the weights and once for those of
-    the inputs (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
+    The backward pass counts as two forward passes: for the gradients of the weights, and for the gradients of the
+    inputs (Kaplan et al. 2020, arXiv 2001.08361, section 2.1).
     """
     return 2 * multiply_adds(network) * images * (3 if training else 1)
 
 
 def least_bytes(network, images, training, value_bytes=4):
-    """Bytes a step has to move at least between the device and its memory, if all else stayed in caches and fused.
+    """The least bytes that a step moves between the device and its memory, if all other layers are fused.
 
-    The outputs of convolutions, dense layers and poolings are written and read once in the forward pass; training reads
-    them once more and writes and reads their gradients. Every weight is read once forward; training reads it again,
-    writes its gradient, and the update reads gradient, weight and momentum and writes two of them back. Weights have 4
-    bytes, what passes between layers value_bytes (2 under mixed precision).
+    The forward pass writes and reads the outputs of convolutions, dense layers and poolings once; training reads them
+    once more, and writes and reads their gradients. The forward pass reads every weight once; training reads it again
+    and writes its gradient; the update reads gradient, weight and momentum, and writes weight and momentum. A weight
+    has 4 bytes; a value that passes between layers has value_bytes (2 under mixed precision).
     """
-    made = (Conv, Dense, AveragePool, MaxPool, GlobalAveragePool)
+    written = (Conv, Dense, AveragePool, MaxPool, GlobalAveragePool)
     values = sum(
-        int(np.prod(shape)) for layer, _, shape in walk(network.layers, network.shape) if isinstance(layer, made)
+        int(np.prod(shape)) for layer, _, shape in walk(network.layers, network.shape) if isinstance(layer, written)
     )
     inputs = int(np.prod(network.shape))
     activations, weights = (5, 8) if training else (2, 1)

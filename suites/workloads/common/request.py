@@ -1,12 +1,12 @@
-"""The JSON argument of an experiment: what is asked for, with errors that name what is missing."""
+"""The JSON argument of an experiment; its errors name what is missing or unknown."""
 
 import frameworks
 
 
 class Fields(dict):
-    """A dict that says what it is when a key is missing or a value unknown.
+    """A dict whose errors contain its name, `what`.
 
-    Reading a key that was not given raises ValueError, naming the keys that were.
+    A missing key raises ValueError, which lists the keys that were given.
     """
 
     def __init__(self, what, values):
@@ -19,7 +19,7 @@ class Fields(dict):
         raise ValueError("{} lacks '{}'; given: {}".format(self.what, key, ", ".join(sorted(self)) or "nothing"))
 
     def require_only(self, names):
-        """ValueError unless the keys are exactly `names`: an axis nobody reads must not look measured."""
+        """ValueError unless the keys are exactly `names`: an axis that no code reads must not look measured."""
         unknown = sorted(set(self) - set(names))
         if unknown:
             raise ValueError("{} has unknown '{}'; known: {}".format(self.what, unknown[0], ", ".join(names)))
@@ -27,7 +27,7 @@ class Fields(dict):
             self[name]
 
     def one_of(self, key, known):
-        """The value of `key`; ValueError unless it is one of `known`."""
+        """The value of `key`; ValueError unless `known` contains it."""
         if self[key] not in known:
             raise ValueError("{} '{}' is {!r}; known: {}".format(self.what, key, self[key], ", ".join(map(str, known))))
         return self[key]
@@ -41,17 +41,18 @@ class Fields(dict):
 
 
 class Request:
-    """What the host asks for.
+    """The request of the host.
 
-    case: the axes. framework: a folder of frameworks/, or None for whichever imports. accelerator: "cpu" or "cuda".
-    settings: how long and how often (seconds, steps, counts). budget_s: seconds after which the host would stop it, or
-    None. data: `file` (path) and `sha256` of a data set at hand, or None.
+    case: {axis: value}. framework: a folder of frameworks/, or None for the first that imports. accelerator: "cpu" or
+    "cuda". settings: how long and how often (seconds, steps, counts). budget_s: seconds after which the host would stop
+    the workload, or None. data: `file` (path) and `sha256` of a data set, or None. Raises ValueError for a value that
+    is missing or unknown.
     """
 
     def __init__(self, values):
         values = Fields("request", values)
         self.case = Fields("case", values["case"])
-        self.case.pop("suite", None)  # part of the case's identity, but nothing to measure
+        self.case.pop("suite", None)  # it identifies the case, but no experiment reads it
         self.framework = values.one_of("framework", (*frameworks.names(), None))
         self.accelerator = values.one_of("accelerator", ("cpu", "cuda"))
         self.settings = Fields("settings", values["settings"])
@@ -60,7 +61,7 @@ class Request:
 
 
 def _seconds(values, key):
-    """The value of an optional key, as float or None; ValueError unless it is above 0."""
+    """The value of an optional key in seconds, or None without the key; ValueError unless it is above 0."""
     value = values.get(key)
     if value is None:
         return None

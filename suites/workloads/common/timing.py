@@ -1,10 +1,11 @@
-"""How steps are timed. Nothing here knows a framework.
+"""How steps are timed. Needs no framework.
 
-A step is a callable without arguments; what it returns is not looked at. synchronise() returns when the device has done
-all it was given.
+A step is a callable without arguments, whose result is ignored. synchronise() returns when the device has finished all
+its work.
 
-Early stopping (settings["stop_at"] above 0) looks at the means of blocks or epochs and decides only how long a trial
-runs. What it looked at is no interval: stopping at 1 % covered 37-90 % in simulation, where 95 % was meant.
+Early stopping (settings["stop_at"] above 0) looks at the means of blocks or epochs, and decides only how long a trial
+runs. The standard error that it looks at gives no confidence interval: in simulation, intervals of 95 % at a stop at
+1 % contained the true mean in 37-90 % of trials.
 """
 
 import math
@@ -13,12 +14,12 @@ import time
 
 from common.events import START, Skipped
 
-SHORTEST_STEP_S = 1e-6  # so that a step below the clock's resolution does not ask for endless blocks
-LEAST_BLOCKS = 3  # a median needs
+SHORTEST_STEP_S = 1e-6  # so that a step shorter than the clock's resolution does not give endless blocks
+LEAST_BLOCKS = 3  # that a median needs
 
 
 class Budget:
-    """The seconds a workload has from its start, imports and all; None for as long as it takes."""
+    """The seconds that a workload may take from its start, imports included; None for no limit."""
 
     def __init__(self, budget_s, clock=time.monotonic, start=START):
         self.budget_s = budget_s
@@ -26,7 +27,7 @@ class Budget:
         self._start = start
 
     def require(self, seconds, what):
-        """Skipped unless `seconds` more fit. what: the work meant and the pace of the probe, in words."""
+        """Raises Skipped unless `seconds` more fit. what: which work takes them, and at which pace, in words."""
         elapsed_s = self._clock() - self._start
         if self.budget_s is not None and elapsed_s + seconds > self.budget_s:
             raise Skipped(
@@ -39,10 +40,10 @@ UNLIMITED = Budget(None)
 
 
 def first_and_later(events, run, later_runs, images, budget=None):
-    """Times one cold run, phase first_run, then `later_runs` more, phase later_runs. run() must end synchronised.
+    """Times a cold run in phase first_run, then `later_runs` runs in phase later_runs. run() must end synchronised.
 
-    images: what one run handles. Returns what the first and the last run returned, to be checked outside the clock.
-    Raises Skipped after the third run in all, where the others at its pace do not fit the budget.
+    images: that a run handles. Returns the results of the first and the last run, so that the caller can check them
+    outside the clock. Raises Skipped after the third run, where all others at its pace do not fit the budget.
     """
     budget = budget or UNLIMITED
     with events.phase("first_run"):
@@ -60,7 +61,7 @@ def first_and_later(events, run, later_runs, images, budget=None):
 
 
 def timed(run):
-    """(what run() returns, seconds it took)."""
+    """(the result of run(), the seconds that it took)."""
     begin = time.perf_counter()
     result = run()
     return result, time.perf_counter() - begin
@@ -77,13 +78,13 @@ def steady(
     budget=None,
     announce=None,
 ):
-    """Times warm steps in blocks: one sample per block, in `phase`, synchronised at block ends only.
+    """Times warm steps in blocks: a sample for each block, in `phase`. Devices are synchronised at block ends only.
 
-    images: what one step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
+    images: that a step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
     max_s; stop_at: relative standard error of the mean over blocks at which it stops early, 0 for never. Steps 1 and 2
-    hold compilation, autotuning and allocation, and are samples of their own: phases first_step and second_step, with
-    "<phase>_" before them unless the phase is measure. announce(steps) is called before every block, outside its clock.
-    Raises Skipped after the third step, where the least that is to come at its pace does not fit the budget.
+    contain compilation, autotuning and allocation, and have their own samples, in phases first_step and second_step
+    (with "<phase>_" before the name unless the phase is measure). announce(steps) is called before every block, outside
+    the clock. Raises Skipped after the third step, where the least work left at its pace does not fit the budget.
     """
 
     def block(steps):
@@ -107,9 +108,9 @@ def steady(
 
 
 def _warm_up(block, settings, clock, budget):
-    """The median step in seconds, from steps 3 up to warm_up_steps or warm_up_s, whichever is first; at least step 3.
+    """The median seconds of a step: of step 3 and those after it, until warm_up_steps or warm_up_s is reached.
 
-    The time counts from step 3: a long compilation is no warm-up.
+    The time counts from step 3, as a long compilation is no warm-up.
     """
     begin = clock()
     seconds = [block(1)]
@@ -124,9 +125,9 @@ def _steps_of_block(step_s, settings):
 
 
 def _least_to_come(step_s, settings):
-    """(seconds, in words) of the least that follows step 3, if all steps take as long as it did.
+    """(seconds, description) of the least work after step 3, if all steps take step_s.
 
-    That is the rest of the warm-up, then blocks until _enough would say so (or might, where it may stop early).
+    That is the rest of the warm-up, then the blocks that _enough asks for at least.
     """
     step_s = max(step_s, SHORTEST_STEP_S)
     by_time = math.ceil(settings["warm_up_s"] / step_s) - 1
@@ -153,7 +154,7 @@ def _measure(events, block, steps, images, settings, phase, clock):
 
 
 def _enough(seconds, elapsed_s, settings):
-    """Enough blocks, and time or certainty; or over time, once there are the three blocks a median needs."""
+    """Whether there are enough blocks and enough time or certainty, or LEAST_BLOCKS and more than max_s."""
     blocks = len(seconds)
     over_time = blocks >= LEAST_BLOCKS and elapsed_s > settings["max_s"]
     known = elapsed_s >= settings["measure_s"] or _mean_is_known(seconds, settings["stop_at"])
@@ -168,10 +169,10 @@ def _mean_is_known(seconds, stop_at):
 
 
 class EpochProbe:
-    """Asks the budget once, after the third step of a training in epochs, for all that is to come.
+    """Checks the budget after the third step of a training in epochs, for all the steps left.
 
-    Tell it the end of every step. Steps 1 to 3 it synchronises, to know what 2 and 3 took; the others cost nothing.
-    steps: of the whole training (at least). synchronise: None where a step returns when it is done.
+    Call step_ended after every step. It synchronises after steps 1 to 3, to time steps 2 and 3, and returns at once
+    after later steps. steps: of the whole training (at least). synchronise: None where a step ends synchronised.
     """
 
     def __init__(self, budget, steps, synchronise=None, clock=time.perf_counter):
@@ -182,7 +183,7 @@ class EpochProbe:
         self._ends = []
 
     def step_ended(self):
-        """Skipped after the third step, where the steps left, at the pace of steps 2 and 3, do not fit the budget."""
+        """Raises Skipped after step 3 where the steps left, at the pace of steps 2 and 3, do not fit the budget."""
         if len(self._ends) == 3:
             return
         if self._synchronise is not None:
@@ -197,14 +198,15 @@ class EpochProbe:
 
 
 def least_epochs(settings):
-    """How many epochs a literal training runs at least: all, or the first and min_epochs where it may stop early."""
+    """The least epochs of a literal training: all, or 1 + min_epochs where it may stop early."""
     return min(settings["epochs"], 1 + settings["min_epochs"]) if settings["stop_at"] else settings["epochs"]
 
 
 def epochs_enough(seconds_per_epoch, settings):
-    """Whether a literal training may stop early, by the seconds of all its epochs so far, the first included.
+    """Whether a literal training may stop early. seconds_per_epoch: of all epochs so far, the first included.
 
-    It may from min_epochs later ones on, once their mean is known to settings["stop_at"]; never where that is 0.
+    It may stop once at least min_epochs epochs after the first have a mean that is known to settings["stop_at"]. It
+    never stops early where stop_at is 0.
     """
     later = seconds_per_epoch[1:]
     return len(later) >= settings["min_epochs"] and _mean_is_known(later, settings["stop_at"])

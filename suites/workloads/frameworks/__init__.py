@@ -1,10 +1,11 @@
-"""The frameworks that experiments run in, a folder each: which there are is found by files. See interface.py.
+"""The frameworks that experiments run in: every folder with a facts.py is a framework. See interface.py.
 
-A folder without a facts.py is no framework that a case can be run in: numpy/ holds what all others are held to.
+numpy/ has no facts.py: no case runs in it; the results of all frameworks are compared with it.
 """
 
 import importlib
 import os
+import pkgutil
 
 from common.events import Unsupported
 
@@ -12,13 +13,13 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def names():
-    """All frameworks, in the order in which they are tried when none is asked for. Imports none of them."""
-    found = [name for name in os.listdir(HERE) if os.path.isfile(os.path.join(HERE, name, "facts.py"))]
-    return sorted(found, key=lambda name: (_folder(name).RANK, name))
+    """All frameworks, in the order in which load() tries them. Imports none of them."""
+    folders = [name for name in os.listdir(HERE) if os.path.isfile(os.path.join(HERE, name, "facts.py"))]
+    return sorted(folders, key=lambda name: (_folder(name).RANK, name))
 
 
 def packages():
-    """What belongs to a framework beside its own package, of all frameworks."""
+    """The names of the packages that belong to the frameworks, beside the frameworks' own."""
     return [package for name in names() for package in _folder(name).PACKAGES]
 
 
@@ -28,22 +29,37 @@ def _folder(name):
 
 def strategies(name):
     """The strategies that a framework has, sorted."""
-    files = os.listdir(os.path.join(HERE, name, "strategies"))
-    return sorted(file[: -len(".py")] for file in files if file.endswith(".py") and file != "__init__.py")
+    return modules(os.path.join(HERE, name, "strategies"))
+
+
+def modules(folder):
+    """The names of the Python modules in a folder, sorted."""
+    return sorted(module.name for module in pkgutil.iter_modules([folder]))
 
 
 def load(request):
-    """The Framework asked for, or the first that is installed.
+    """The Framework that the request names, or the first that is installed.
 
-    Raises Unsupported when there is none; an installed framework that does not import raises its own ImportError.
+    Raises Unsupported where it is not installed, and the framework's own ImportError where it is broken.
     """
     if request.accelerator == "cpu":
-        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # TensorFlow takes every GPU it sees, asked or not
+        os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # otherwise TensorFlow takes every GPU
     tried = (request.framework,) if request.framework else names()
     for name in tried:
         try:
             return importlib.import_module("frameworks.{}.facts".format(name)).Framework()
         except ImportError as error:
-            if error.name != name:  # a broken installation is not an absent one
+            if error.name != name:  # the framework is there, but broken
                 raise
     raise Unsupported("none of {} is installed in this environment".format(", ".join(tried)))
+
+
+def load_part(request, file, name):
+    """(Framework, its part) for a request: the part is an instance of the class `name` in the framework's <file>.py.
+
+    Raises Unsupported where there is no such part, or where it cannot run the case.
+    """
+    framework = load(request)
+    part = getattr(framework.part(file), name)()
+    part.check(request.case)
+    return framework, part
