@@ -1,13 +1,20 @@
-"""Source conv2d-gce: one 2-D convolution over many images, split over N devices (towers) and summed on the CPU.
+"""Source conv2d-gce: a 2-D convolution over many images, split over N devices (towers) and summed on the CPU.
 
-Axes. protocol: `literal` times one cold run as the source did, then later runs; `steady` times transfer, compute and
-transfer back apart, warm. implementation: framework, or SciPy as the source ran it (one image over and over on one CPU)
-or on all cores (every image once). devices: towers. images, height, width, channels: the input; the filter has
-filter_size x filter_size x channels x channels weights, as the source's had as many channels out as in (1). data:
-`ones` as the source, or `random` (input and filter). feed: where a run's input comes from, `constant` in the program,
-`fed` from the host each run, or `resident` on the device before the clock starts. graph_optimizers: TensorFlow's
-`default`, `no_folding` (of constants) or `none`. search: `folding_edge` looks for the largest number of images, up to
-`images`, that is folded; without it a case is timed as it is.
+Axes:
+    protocol          `literal` times a cold run as the source did, then later runs; `steady` times the transfer to the
+                      devices, the computation and the transfer back, each on its own and warm
+    implementation    `framework`; `scipy` as the source ran it (the same image again and again on a CPU core); or
+                      `scipy_all_cores` (every image once)
+    devices           the number of towers
+    images, height, width, channels: of the input
+    filter_size       the filter has filter_size x filter_size x channels x channels weights: the source's filter too
+                      has as many output channels as input channels (1)
+    data              of input and filter: `ones` as in the source, or `random`
+    feed              where the input of a run comes from: `constant` in the program; `fed` from the host in every run;
+                      `resident` on the device before the clock starts
+    graph_optimizers  TensorFlow's: `default`, `no_folding` (of constants) or `none`
+    search            `folding_edge` searches the largest number of images, up to `images`, whose convolution is folded;
+                      without this axis the case is timed
 """
 
 import collections
@@ -21,7 +28,7 @@ from common.events import Unsupported
 try:
     from frameworks.numpy import all_cores
     from frameworks.numpy import conv2d as reference
-except ImportError:  # no SciPy: said by check(), as an event
+except ImportError:  # no SciPy: check() raises Unsupported
     reference = None
 
 SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
@@ -30,13 +37,13 @@ FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers")
 FLOAT32 = 4  # bytes
 TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
 
-# images: (N, height, width, channels) float32; kernel: (size, size, channels, channels) float32, as TensorFlow lays
-# them out; places: for each tower a GPU index, or None for the CPU.
+# images: (N, height, width, channels) float32; kernel: (size, size, in, out) float32; places: for each tower a GPU
+# index, or None for the CPU.
 Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings budget")
 
 
 def check(request):
-    """Raises Unsupported for what no framework here can do."""
+    """Raises Unsupported for a case that no framework can run here."""
     if reference is None:
         raise Unsupported("SciPy is not installed in this environment, and every output is checked against it")
     if request.case.one_of("implementation", IMPLEMENTATIONS) == "framework":
@@ -47,19 +54,11 @@ def check(request):
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be. Nothing has to be tried."""
+    """Raises Unsupported where the case cannot be run. There is nothing to try."""
     check(request)
     if request.case["implementation"] == "framework":
-        way(request)
+        frameworks.load_part(request, "conv2d", "Conv2d")
     return []
-
-
-def way(request):
-    """(Framework, its Conv2d) for a checked case; Unsupported where none can."""
-    framework = frameworks.load(request)
-    conv2d = framework.part("conv2d").Conv2d()
-    conv2d.check(request.case)
-    return framework, conv2d
 
 
 def run(request, emitter):
@@ -79,7 +78,7 @@ def run(request, emitter):
 
 
 def check_axes(case, axes):
-    """ValueError unless the case has exactly these axes, with values this workload knows."""
+    """ValueError unless the case has exactly these axes, with values that this experiment knows."""
     case.require_only(axes)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("data", ("ones", "random"))
@@ -128,14 +127,14 @@ def make_problem(request, places):
 
 
 def run_scipy(request, emitter):
-    """(outputs, expected). SciPy has one way to run, whatever the protocol: from host memory."""
+    """(outputs, expected). SciPy computes from host memory under both protocols."""
     problem = scipy_problem(request, emitter, processes=1)
     emit_work_on_one_image(problem, emitter)
     return reference.loop_over_one_image(problem, emitter), reference.expected_of_one_image(problem)
 
 
 def run_scipy_on_all_cores(request, emitter):
-    """(outputs, expected), of the images that are checked. Nothing imports a framework: the processes are forked."""
+    """(outputs, expected) of the images to check. No framework is imported, as the processes are forked."""
     problem = scipy_problem(request, emitter, processes=all_cores.cores())
     emit_work(problem, emitter)
     outputs = all_cores.run(problem, emitter)
@@ -159,17 +158,16 @@ def scipy_problem(request, emitter, processes):
 
 
 def run_framework(request, emitter):
-    """(outputs, expected), of the images that are checked."""
+    """(outputs, expected) of the images to check."""
     case = request.case
     places = devices.placement(request, case["devices"])
-    framework, conv2d = way(request)
+    framework, conv2d = frameworks.load_part(request, "conv2d", "Conv2d")
     framework.set_tf32(False)
     framework.report(emitter, request, transfers="copies in host memory" if None in places else "bus")
-    # Nothing here stands in for data the source had: its own input was made of ones.
+    # Not synthetic: the source's own input consists of ones.
     emitter.environment(simulated=devices.simulated(places), synthetic=False)
     problem = make_problem(request, places)
-    ask = conv2d.folding_edge if "search" in case else getattr(conv2d, case["protocol"])
-    outputs, share = ask(problem, emitter)
+    outputs, share = getattr(conv2d, case.get("search", case["protocol"]))(problem, emitter)
     if share is not None:
         emit_work(problem, emitter, share)
     chosen = reference.chosen_images(problem)
@@ -177,35 +175,36 @@ def run_framework(request, emitter):
 
 
 def emit_work(problem, emitter, share=1.0):
-    """Metrics flops and bytes of one step of `compute`, and of one later run.
+    """Emits metrics flops and bytes of a step of `compute`, and of a later run.
 
-    share: of the convolutions, those that it does. What was folded into a constant, or merged with another tower,
-    before it ran is no work of a later run.
+    share: the share of the convolutions that the run does. It does not do those that were folded into a constant, or
+    merged with those of another tower, before it.
     """
     emitter.metric("flops", share * flops(problem), "1")
     emitter.metric("bytes", share * least_bytes(problem), "B")
 
 
 def flops(problem):
-    """2 x multiply-adds: N x height x width x C outputs of size x size x C multiply-adds each.
+    """2 x multiply-adds: each of the N x height x width x C outputs takes size x size x C multiply-adds.
 
-    As He and Sun count them (CVPR 2015, "Convolutional neural networks at constrained time cost", eq. 1): at every
-    pixel of the 'same' output, products with the zeros around the image included. The sum over towers is left out: at
-    most one addition for every size x size x C multiply-adds.
+    Counted as by He and Sun (CVPR 2015, "Convolutional neural networks at constrained time cost", eq. 1): for every
+    pixel of the 'same' output, with the products by the zeros around the image. The sum over towers does not count: it
+    is at most 1 addition for every size x size x C multiply-adds.
     """
     return 2 * problem.images.size * problem.kernel[..., 0].size
 
 
 def least_bytes(problem):
-    """Input read once, output (as large) written once, filter read once: float32, the traffic no cache can save.
+    """Bytes that no cache can save: input and filter are read once, the output (as large as the input) written once.
 
-    The denominator of operational intensity (Williams, Waterman and Patterson 2009, "Roofline"). Sum over towers: none.
+    The denominator of operational intensity (Williams, Waterman and Patterson 2009, "Roofline"), without the sum over
+    towers.
     """
     return FLOAT32 * (2 * problem.images.size + problem.kernel.size)
 
 
 def emit_work_on_one_image(problem, emitter):
-    """As emit_work, of one channel of one image convolved N x C x C times: the input counts once, and every result."""
+    """As emit_work, for a channel of an image that is convolved N x C x C times: the input counts once, all results."""
     plane = problem.images[0, :, :, 0].size
     convolutions = len(problem.images) * problem.kernel.shape[2] * problem.kernel.shape[3]
     emitter.metric("flops", flops(problem), "1")

@@ -1,14 +1,14 @@
-"""What a device can do at most: the denominators of the fractions in a report.
+"""The highest rates of a device: the denominators of the fractions in a report.
 
-Axes. protocol: steady. operation: what is done, and in a step how much:
-    matmul          C = A B of square matrices of matrix_size n, in a precision; 2 n^3 floating-point operations
-    memory_copy     buffer_mib to another place in the device's memory; counted twice, as it is read and written
-    host_to_device  buffer_mib from host memory, pinned where there is a GPU; counted once
-    device_to_host  the same the other way
-    device_to_device  buffer_mib from the first device to the second; counted once
-    all_reduce      the float32 sum of buffer_mib over all devices, left on each; counted as the bus carries it
-    kernel_launch   one operation on one number: what the framework and the launch take
-The "device" of accelerator cpu is the CPU with its memory: there, every copy is one in host memory.
+Axes. protocol: steady. operation, and its work in a step:
+    matmul            C = A B of square matrices of matrix_size n, in a precision; 2 n^3 floating-point operations
+    memory_copy       buffer_mib to another place in the device's memory; counts twice, as it is read and written
+    host_to_device    buffer_mib from host memory, pinned where there is a GPU; counts once
+    device_to_host    the same in the other direction
+    device_to_device  buffer_mib from the first device to the second; counts once
+    all_reduce        the float32 sum of buffer_mib over all devices, on each of them; counts as the bus carries it
+    kernel_launch     an operation on a single number: the time of the framework and the launch
+With accelerator cpu, the "device" is the CPU with its memory: every copy is from host memory to host memory.
 """
 
 import collections
@@ -30,20 +30,20 @@ AXES = {
     "kernel_launch": ("protocol", "operation", "devices"),
 }
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
-# Largest error, of the largest value of the product: some unit roundoffs of what factors or product are rounded to. In
-# fp16 a few more: on a CPU, TensorFlow 1.13 also adds up in it.
+# The largest error as a share of the product's largest value: some unit roundoffs of the type that factors or product
+# are rounded to. fp16 needs a few more, as TensorFlow 1.13 also adds up in fp16 on a CPU.
 TOLERANCE = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-2, "bf16": 2e-2}
 CHECKED_ROWS = 4
-LAUNCHES = 1000  # in one step, so that the call around them does not count
+LAUNCHES = 1000  # in a step, so that the time of the call around them is negligible
 
-# places: for each device a GPU index, or None for the CPU; matrices: two (n, n) float32 of a matmul; rows: of the
-# product, which are checked; values: float32 numbers of a buffer; launches: in a step; settings: of the request. None
-# where it has none.
+# places: for each device a GPU index, or None for the CPU; matrices: the two (n, n) float32 factors of a matmul; rows:
+# indices of the product's rows to check; values: how many float32 numbers a buffer has; launches: in a step; settings:
+# of the request. A field that the operation does not need is None.
 Problem = collections.namedtuple("Problem", "operation places precision matrices rows values launches settings")
 
 
 class PerLaunch:
-    """Events as they come, but every launch counted as a step: a step's time is then a launch's."""
+    """Events whose samples count every launch as a step: the time of a step is then the time of a launch."""
 
     def __init__(self, emitter):
         self._emitter = emitter
@@ -56,7 +56,7 @@ class PerLaunch:
 
 
 def check(request):
-    """The places of a case. Raises Unsupported for what no framework here can do."""
+    """The places of a case. Raises Unsupported for a case that no framework can run here."""
     case = request.case
     check_axes(case)
     operation = case["operation"]
@@ -71,22 +71,22 @@ def check(request):
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
+    """Raises Unsupported where the case cannot be run; returns the tries that tell more."""
     places = check(request)
-    _, limits = way(request)
+    _, limits = load_limits(request)
     precision = request.case.get("precision")
     return [(try_product, (limits, precision, places[0]))] if precision in ("fp16", "bf16") else []
 
 
-def way(request):
-    """(Framework, the module of its Limits) for a checked case; Unsupported where none can."""
+def load_limits(request):
+    """(Framework, the module of its Limits) for a checked case. Raises Unsupported where there is none."""
     framework = frameworks.load(request)
     framework.require_tf32(request.case.get("precision") == "tf32")
     return framework, framework.part("limits")
 
 
 def try_product(limits, precision, place):
-    """Multiplies two small matrices."""
+    """Multiplies two 2x2 matrices. Raises Unsupported where the device cannot do it in this precision."""
     case = {"operation": "matmul", "precision": precision, "matrix_size": 2}
     problem = make_problem(case, {"seed": 0}, [place])
     limits.Limits().matmul(problem, lambda step, synchronise: step())
@@ -95,7 +95,7 @@ def try_product(limits, precision, place):
 def run(request, emitter):
     places, case = check(request), request.case
     operation = case["operation"]
-    framework, limits = way(request)
+    framework, limits = load_limits(request)
     framework.set_tf32(case.get("precision") == "tf32")
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
     framework.report(emitter, request, **transfers)
@@ -116,7 +116,7 @@ def run(request, emitter):
 
 
 def check_axes(case):
-    """ValueError for a case that says what this workload does not know, Unsupported for what it cannot do."""
+    """ValueError for axes or values that are unknown, Unsupported for a number of devices that does not fit."""
     axes = AXES[case.one_of("operation", sorted(AXES))]
     case.require_only(axes)
     case.one_of("protocol", ("steady",))
@@ -133,7 +133,7 @@ def check_axes(case):
 
 
 def make_problem(case, settings, places):
-    """Random numbers, as a GPU that multiplies zeros takes less power and is faster."""
+    """The Problem of a case. Its matrices are random, as a GPU multiplies zeros faster and with less power."""
     matrices, rows, values = None, None, None
     if case["operation"] == "matmul":
         size, random = case["matrix_size"], np.random.RandomState(settings["seed"])
@@ -145,11 +145,11 @@ def make_problem(case, settings, places):
 
 
 def emit_work(case, emitter):
-    """Metrics flops and bytes of one step.
+    """Emits metrics flops and bytes of a step.
 
-    A product reads two matrices and writes one. The bytes of an all-reduce are those NCCL's tests call bus bandwidth,
-    2 (n - 1) / n of the buffer: what each of n devices has to send at least, so that the figure can be held against
-    that of the link (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+    A product reads two matrices and writes a third. The bytes of an all-reduce are 2 (n - 1) / n of the buffer: at
+    least so many bytes each of n devices has to send. NCCL's tests divide them by the time and call the result bus
+    bandwidth; it can be compared with the bandwidth of the link (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
     """
     operation, devices = case["operation"], case["devices"]
     if operation == "matmul":
@@ -162,10 +162,10 @@ def emit_work(case, emitter):
 
 
 def check_product(checked, precision, emitter):
-    """Metric max_relative_error; ArithmeticError where it is too large.
+    """Emits metric max_relative_error. Raises ArithmeticError where it is above the tolerance.
 
-    checked: rows of the left factor, the right factor and those rows of the product, float32 arrays, the factors as
-    they were multiplied: what is checked is the product, not how factors are rounded.
+    checked: (rows of the left factor, the right factor, the same rows of the product), float32 arrays. The factors are
+    as they were multiplied: the check is about the product, not about the rounding of its factors.
     """
     left, right, product = [np.asarray(array, np.float64) for array in checked]
     expected = left.dot(right)

@@ -1,17 +1,18 @@
-"""Source towers-titanx: what feeds the towers, and how many different images they get.
+"""Source towers-titanx: how the towers get their images, and how many of these are different.
 
-Axes. protocol: `literal` takes the time of every single step, as the source's log does (it prints every tenth of the
-steps 0 to 50); `steady` times blocks of warm steps. strategy: `towers` averages the gradients of a tower per device;
-`none` is the source's unmodified code: one copy of the network, nothing placed, whatever devices there are. batch_size:
-the examples of a step as the source counts them: a tower's batch times the towers. pipeline:
-    shared_host    one queue with 6 threads; its one batch goes to all towers. In `literal` (and without towers) it is
-                   placed nowhere, as in the source: what has a GPU kernel runs on the first GPU; otherwise on the host
-    shared_device  the same, placed on the first tower's device (where that is the host, it is shared_host)
-    per_device     a queue for each tower, placed on its device, with images of its own
+Axes. protocol: `literal` times every step on its own, as the source's log does (it prints every tenth of the steps 0 to
+50); `steady` times blocks of warm steps. strategy: `towers` averages the gradients of a tower per device; `none` is the
+source's unmodified code: a single copy of the network, placed on no device by name. batch_size: the examples of a step
+as the source counts them: a tower's batch times the towers. pipeline:
+    shared_host    a queue with 6 threads, each batch of which goes to all towers. In `literal` (and without towers) no
+                   device is named, as in the source: operations with a GPU kernel run on the first GPU; in `steady` the
+                   queue is on the host
+    shared_device  the same, on the first tower's device (the same as shared_host where that device is the host)
+    per_device     a queue for each tower, on its device, with images of its own
     loader         the modern form: tf.data, or a DataLoader's worker processes
-    resident       images on the devices from the start, distorted there
-The records are in memory (the source reads files), in the order of the data set, and every one carries its number, so
-that the images which reach a tower can be counted.
+    resident       images that are on the devices from the start, and are distorted there
+The records are in memory (the source reads files), in the order of the data set. Each record has its number with it, so
+that the different images which reach the towers can be counted.
 """
 
 import collections
@@ -25,42 +26,34 @@ from experiments.training import emit_loss
 
 AXES = ("protocol", "mode", "model", "strategy", "devices", "batch_size", "precision", "pipeline")
 PIPELINES = ("shared_host", "shared_device", "per_device", "loader", "resident")
-# A network that is placed nowhere leaves no device to name for its pipeline.
+# A network on no named device needs a pipeline on no named device.
 WITHOUT_TOWERS = ("shared_host", "loader", "resident")
 COUNTED_STEPS = 4
 LOGGED_EVERY = 10  # steps
 
-# network: networks.Network; places: for each device a GPU index, or None for the CPU; towers: how many compute;
-# batch_size: of all towers; images (N, 32, 32, 3) uint8; labels (N,) int64; settings: of the request.
+# network: networks.Network; places: for each device a GPU index, or None for the CPU; towers: their number; batch_size:
+# over all towers; images (N, 32, 32, 3) uint8; labels (N,) int64; settings: of the request.
 Job = collections.namedtuple(
     "Job", "protocol network strategy places towers pipeline batch_size images labels settings"
 )
 
 
 def check(request):
-    """The places of a case. Raises Unsupported for what no framework here can do."""
+    """The places of a case. Raises Unsupported for a case that no framework can run here."""
     check_axes(request.case)
     return devices.placement(request, request.case["devices"])
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be. Nothing has to be tried."""
+    """Raises Unsupported where the case cannot be run. There is nothing to try."""
     check(request)
-    way(request)
+    frameworks.load_part(request, "pipelines", "Pipelines")
     return []
-
-
-def way(request):
-    """(Framework, its Pipelines) for a checked case; Unsupported where none can."""
-    framework = frameworks.load(request)
-    pipelines = framework.part("pipelines").Pipelines()
-    pipelines.check(request.case)
-    return framework, pipelines
 
 
 def run(request, emitter):
     places, case = check(request), request.case
-    framework, pipelines = way(request)
+    framework, pipelines = frameworks.load_part(request, "pipelines", "Pipelines")
     framework.set_tf32(False)
     job, synthetic = make_job(request, places)
     pipelines.prepare(job)
@@ -80,19 +73,19 @@ def run(request, emitter):
 
 
 def literal(trainer, job, budget, emitter):
-    """Steps 0 to settings["later_runs"], each timed alone; prints the source's lines. Returns the first and last loss.
+    """Times steps 0 to settings["later_runs"], each on its own. Returns the first and the last loss.
 
-    One sample per step: step 0, which prepares much, in phase first_step, the others in phase step. The source's lines
-    are such single steps, every tenth.
+    Every step has a sample: step 0, which prepares much, in phase first_step, the others in phase step. For step 0 and
+    every tenth step it prints the line of the source's log.
     """
     with emitter.phase("first_step"):
-        first, seconds = timing.timed(lambda: one_step(trainer))
+        first, seconds = timing.timed(lambda: finished_step(trainer))
     emitter.sample("first_step", 0, 1, job.batch_size, seconds)
     log(0, first, seconds, job)
     steps, last = job.settings.positive("later_runs"), first
     with emitter.phase("step"):
         for step in range(1, steps + 1):
-            last, seconds = timing.timed(lambda: one_step(trainer))
+            last, seconds = timing.timed(lambda: finished_step(trainer))
             emitter.sample("step", step - 1, 1, job.batch_size, seconds)
             if step % LOGGED_EVERY == 0:
                 log(step, last, seconds, job)
@@ -102,15 +95,15 @@ def literal(trainer, job, budget, emitter):
     return first, last
 
 
-def one_step(trainer):
-    """The loss before the step, when the device is done."""
+def finished_step(trainer):
+    """Runs a step and waits for the device; returns the loss before the step."""
     loss = trainer.step()
     trainer.synchronise()
     return float(loss)
 
 
 def log(step, loss, seconds, job):
-    """The source's line, in its arithmetic: a "batch" is a tower's."""
+    """Prints the line of the source's log, whose "batch" is the batch of a tower."""
     rate, batch_s = job.batch_size / seconds, seconds / job.towers
     print(
         "step {}, loss = {:.2f} ({:.1f} examples/sec; {:.3f} sec/batch)".format(step, loss, rate, batch_s), flush=True
@@ -118,7 +111,7 @@ def log(step, loss, seconds, job):
 
 
 def steady(trainer, job, budget, emitter):
-    """Blocks of warm steps. Returns the first and the last loss."""
+    """Times blocks of warm steps. Returns the first and the last loss."""
     losses = []
 
     def step():
@@ -129,9 +122,9 @@ def steady(trainer, job, budget, emitter):
 
 
 def count_images(trainer, job, emitter):
-    """Metrics examples_per_step, as the source counts, and distinct_images_per_step, as a user would; untimed.
+    """Emits metrics examples_per_step, as the source counts, and distinct_images_per_step, as a user would; untimed.
 
-    Raises AssertionError where towers that should get the same batch do not, or those that should not do.
+    Raises AssertionError where towers get different batches but should get the same batch, or the reverse.
     """
     with emitter.phase("count"):
         counts = [count_step(trainer.look(), job) for _ in range(COUNTED_STEPS)]
@@ -140,7 +133,7 @@ def count_images(trainer, job, emitter):
 
 
 def count_step(batches, job):
-    """(examples, distinct images) of one step. batches: for each tower (ids, images), as it got them."""
+    """(examples, distinct images) of a step. batches: for each tower the (ids, images) that reached it."""
     for ids, images in batches[1:]:
         same = np.array_equal(ids, batches[0][0]) and np.array_equal(images, batches[0][1])
         if same != job.pipeline.startswith("shared"):
@@ -152,7 +145,7 @@ def count_step(batches, job):
 
 
 def check_axes(case):
-    """ValueError for a case that says what this workload does not know, Unsupported for what it cannot do."""
+    """ValueError for axes or values that are unknown, Unsupported for values that this experiment cannot run."""
     case.require_only(AXES)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("pipeline", PIPELINES)
@@ -176,13 +169,13 @@ def check_axes(case):
 
 
 def make_job(request, places):
-    """(Job, whether the images are made up). ValueError where batch or data set do not fit the towers."""
+    """(Job, whether the images are made up). ValueError where the batch or the data set does not fit the towers."""
     case, settings = request.case, request.settings
     towers = len(places) if case["strategy"] == "towers" else 1
     batch_size, train_images = case["batch_size"], settings.positive("train_images")
     if batch_size % towers:
         raise ValueError("a batch of {} cannot be split evenly over {} towers".format(batch_size, towers))
-    if train_images < 2 * batch_size:  # or a queue could come round within a batch
+    if train_images < 2 * batch_size:  # otherwise a queue could begin again within a batch
         raise ValueError("{} training images are too few for batches of {}".format(train_images, batch_size))
     (images, labels), _, synthetic = data.data_set(request.data, train_images, 0, settings["seed"])
     network = networks.NETWORKS[case["model"]]

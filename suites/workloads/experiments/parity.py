@@ -1,13 +1,16 @@
-"""Whether this environment computes what it should: against NumPy in float64, and many devices against one.
+"""Whether this environment computes correctly: compares it with NumPy in float64, and N devices with a single device.
 
-Axes as in training.py, protocol steady. Every case starts from the weights and the batch all environments share.
-Metrics, relative to the largest magnitude: logits_relative_error (inference), loss_relative_error (of the first step),
-gradient_relative_error (its slope along the gradient, against finite differences), and for several devices
-step_relative_error (of the weights' change in one step, against the mean of what one device does with each share: for
-SGD's first step that is what averaged gradients give) and replicas, how many there really were.
-
-Batch normalisation takes its statistics from each device's own share, as all strategies here do: a step of N devices
-therefore differs from one of a single device on the whole batch; `batch_norm_relative_difference` says by how much.
+Axes as in training.py, protocol steady. Every case starts from the weights and the batch that all environments share.
+Metrics, relative to the largest magnitude:
+    logits_relative_error    of inference
+    loss_relative_error      of the loss before the first step
+    gradient_relative_error  of the loss's slope along the gradient, compared with finite differences
+and for several devices:
+    step_relative_error      of the weights' change in a step, compared with the mean of the changes that one device
+                             makes with each share of the batch: the first step of SGD with averaged gradients is that
+    replicas                 how many replicas really computed
+    batch_norm_relative_difference  how much a step of N devices differs from a step of a single device on the whole
+                             batch: every strategy normalises each device's share by the share's own statistics
 """
 
 import collections
@@ -18,26 +21,26 @@ from common import jobs, networks
 from experiments import training
 from frameworks.numpy import networks as reference
 
-TOLERANCE = 1e-4  # of logits, loss and step, in FP32 (that of float32)
-SLOPE_TOLERANCE = 1e-3  # a kink of a ReLU that is crossed all the same
-FINITE_STEP = 1e-6  # length of the finite difference: small enough to cross hardly a kink of the ReLUs, in float64
-# Large, so that rounding of the weights themselves does not hide in a step's error; there is no second step.
+TOLERANCE = 1e-4  # of logits, loss and step in FP32
+SLOPE_TOLERANCE = 1e-3  # larger, for the few kinks of ReLUs that the finite difference crosses
+FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
+# Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
 LEARNING_RATE = 1.0
 
-Errors = collections.namedtuple("Errors", "name value tolerance")
+Error = collections.namedtuple("Error", "name value tolerance")
 
 
 def check(request):
-    """Raises Unsupported for what no framework here can do."""
+    """Raises Unsupported for a case that no framework can run here."""
     training.check_case(request.case)
     request.case.one_of("protocol", ("steady",))
     training.check_devices(request)
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
+    """Raises Unsupported where the case cannot be run; returns the tries that tell more."""
     check(request)
-    _, strategy, job = training.way(request)
+    _, strategy, job = training.make_job(request)
     return strategy.tries(job)
 
 
@@ -47,7 +50,7 @@ def run(request, emitter):
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE))
     before = networks.initial_weights(job.network, job.settings["seed"])
     with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
-        logits, loss, after, replicas = one_step(strategy, job)
+        logits, loss, after, replicas = first_step(strategy, job)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")
     with emitter.phase("check"):
@@ -67,8 +70,8 @@ def run(request, emitter):
             raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
 
 
-def one_step(strategy, job):
-    """(logits of inference, loss before the step, weights after it, replicas; None for one device)."""
+def first_step(strategy, job):
+    """(logits of inference, loss before the step, weights after it, replicas); replicas is None for a single device."""
     trainer = strategy.steady(job)
     logits = trainer.logits(job.train[0])
     trainer.announce(1)
@@ -82,26 +85,28 @@ def one_step(strategy, job):
 
 
 def against_numpy(job, before, logits, loss, after):
-    """Errors of logits and loss, and in training of the slope of the loss along the step, in float64."""
+    """Yields the Errors of logits and loss, and in training of the slope of the loss along the step."""
     expected = reference.logits(job.network, before, job.train[0], training=False)
-    yield Errors("logits_relative_error", relative(logits, expected), TOLERANCE)
+    yield Error("logits_relative_error", relative(logits, expected), TOLERANCE)
     training = job.mode == "training"
     expected_loss = mean_loss(job, before, training)
-    yield Errors("loss_relative_error", abs(loss - expected_loss) / expected_loss, TOLERANCE)
+    yield Error("loss_relative_error", abs(loss - expected_loss) / expected_loss, TOLERANCE)
     if training:
-        # The first step of SGD is the gradient, times the rate: along it the loss falls by its square.
-        change = [(new.astype(np.float64) - old) for new, old in zip(after, before)]
-        slope = -sum(float((one**2).sum()) for one in change) / LEARNING_RATE
+        # The first step of SGD changes the weights by -rate x gradient. Along that change the loss has the slope
+        # -rate x gradient^2 = -change^2 / rate.
+        changes = [(new.astype(np.float64) - old) for new, old in zip(after, before)]
+        slope = -sum(float((change**2).sum()) for change in changes) / LEARNING_RATE
         step = FINITE_STEP / max(1e-12, np.sqrt(-slope))
         ahead, behind = [
-            mean_loss(job, [old + sign * step * one for old, one in zip(before, change)], training) for sign in (1, -1)
+            mean_loss(job, [old + sign * step * change for old, change in zip(before, changes)], training)
+            for sign in (1, -1)
         ]
         measured = (ahead - behind) / (2 * step)
-        yield Errors("gradient_relative_error", abs(measured - slope) / abs(slope), SLOPE_TOLERANCE)
+        yield Error("gradient_relative_error", abs(measured - slope) / abs(slope), SLOPE_TOLERANCE)
 
 
 def mean_loss(job, weights, training):
-    """Of the batch by NumPy, each device's share by itself, as batch normalisation sees it."""
+    """The loss of the batch by NumPy. Each device's share is computed on its own, as batch normalisation sees it."""
     losses = [
         reference.loss(reference.logits(job.network, weights, images, training), labels)
         for images, labels in jobs.shards(job)
@@ -110,22 +115,22 @@ def mean_loss(job, weights, training):
 
 
 def against_one_device(single, job, before, after, emitter):
-    """The error of a step of N devices, by first principles: one device on each share, and the mean of the results."""
+    """[Error of a step of N devices]: compared with the mean of the steps of a single device on each share."""
     alone = job._replace(strategy="none", places=job.places[:1], batch_size=job.batch_size // len(job.places))
-    results = [one_step(single, alone._replace(train=share))[2] for share in jobs.shards(job)]
+    results = [first_step(single, alone._replace(train=share))[2] for share in jobs.shards(job)]
     expected = [np.mean(arrays, axis=0, dtype=np.float64) for arrays in zip(*results)]
-    whole = one_step(single, alone._replace(batch_size=job.batch_size))[2]
+    whole = first_step(single, alone._replace(batch_size=job.batch_size))[2]
     emitter.metric("batch_norm_relative_difference", of_change(after, whole, before), "1")
-    return [Errors("step_relative_error", of_change(after, expected, before), TOLERANCE)]
+    return [Error("step_relative_error", of_change(after, expected, before), TOLERANCE)]
 
 
 def of_change(after, expected, before):
-    """The largest difference of the weights' changes, over the largest expected change of any weight."""
+    """The largest difference between the weights' changes, divided by the largest expected change."""
     differences = [np.abs(got - wanted).max() for got, wanted in zip(after, expected)]
     changes = [np.abs(wanted - old).max() for wanted, old in zip(expected, before)]
     return float(max(differences) / max(changes))
 
 
 def relative(got, expected):
-    """The largest difference over the largest expected magnitude."""
+    """The largest difference, divided by the largest expected magnitude."""
     return float(np.abs(got - expected).max() / np.abs(expected).max())

@@ -1,20 +1,21 @@
-"""Which cases can be run in this environment on this machine, and why the others cannot: asked of all at once.
+"""Which of many cases can be run in this environment on this machine, and why the others cannot.
 
-An experiment that can be asked has
-    possible(request)  raises Unsupported where the case cannot be run; returns what has to be tried to know more, as
-                       (function, arguments) of functions that raise Unsupported where it does not work
-and its run makes the same checks. Those that need no framework come first: they have their reason also where none is
-installed. None of them builds a network, makes data or measures. What has to be tried is tried once, in a forked
-process that ends afterwards, as it changes what the framework does from then on. The process that forks has imported
-the framework and computed nothing: it has started no device, and no threads but those of OpenBLAS, which knows of
-forks. A try that dies or takes too long has told nothing: its cases count as possible, and their trials tell.
+An experiment that can answer has
+    possible(request)  raises Unsupported where the case cannot be run; returns the tries that tell more: a list of
+                       (function, arguments), whose function raises Unsupported where the try does not work
+The experiment's run makes the same checks. Checks that need no framework come first, so that their reason is given even
+where no framework is installed. No check builds a network, makes data or measures.
 
-The argument: framework and accelerator as of a Request, and groups, each with `workload` (the experiment), `settings`,
-the names of its `axes`, and `cases`, for each the values of these axes. The answers are events `possible`; cases are
-counted over all groups.
+Each try is made once, in a forked process that ends afterwards, because a try changes what the framework does later.
+The process that forks has imported the framework and computed nothing: it has started no device, and no threads except
+those of OpenBLAS, which supports forks. A try that dies or takes too long has no answer: its cases count as possible,
+and their trials show what happens.
+
+The argument has framework and accelerator as in a Request, and `groups`. A group has `workload` (the experiment),
+`settings`, the names of its `axes`, and `cases` (for each case the values of these axes). The answers are events
+`possible`, whose index counts the cases of all groups.
 """
 
-import functools
 import importlib
 import json
 import os
@@ -27,29 +28,29 @@ import traceback
 from common.events import Unsupported
 from common.request import Request
 
-LIMIT_S = 20.0  # for one try, which takes less than 5 s on a machine that is not busy
+LIMIT_S = 20.0  # for a try, which takes less than 5 s on a machine that is not busy
 
 
 def run(questions, emitter):
-    """questions: for each case (experiment's name, Request)."""
+    """Answers all questions. questions: for each case (experiment's name, Request)."""
     tried = {}
     for index, (name, request) in enumerate(questions):
         experiment = importlib.import_module("experiments." + name)
-        # Of an experiment that cannot be asked every case is tried.
+        # Every case counts as possible where the experiment cannot answer.
         ask = getattr(experiment, "possible", lambda request: [])
-        emitter.possible(index, refusal(functools.partial(ask_and_try, ask, tried), request))
+        emitter.possible(index, refusal(ask, tried, request))
 
 
-def refusal(ask, request):
-    """Why a case cannot be run, as the reason of its trial would say it; "" where nothing says so.
+def refusal(ask, tried, request):
+    """Why a case cannot be run, in the words of its trial; "" where it may be possible.
 
-    An error is the trial's to fail with. Only a framework that cannot be imported ends the question: there is nobody to
-    answer.
+    For any other error the case counts as possible: its trial will fail with that error. Only an ImportError ends all
+    questions, as without the framework there are no answers.
     """
     try:
-        ask(request)
+        ask_and_try(ask, tried, request)
     except Unsupported as error:
-        return in_words(error)
+        return "{}: {}".format(type(error).__name__, error)
     except ImportError:
         raise
     except Exception:
@@ -58,22 +59,22 @@ def refusal(ask, request):
 
 
 def ask_and_try(ask, tried, request):
-    """Raises Unsupported where the workload or a try does. tried: reasons by try, which is added to."""
-    for one in ask(request):
-        if one not in tried:
-            tried[one] = try_apart(*one)
-        if tried[one]:
-            raise Unsupported(tried[one])
+    """Raises Unsupported where the experiment or a try does. tried: {try: reason}, to which new tries are added."""
+    for attempt in ask(request):
+        if attempt not in tried:
+            tried[attempt] = try_apart(*attempt)
+        if tried[attempt]:
+            raise Unsupported(tried[attempt])
 
 
 def try_apart(function, arguments, limit_s=LIMIT_S):
-    """Why a try is refused, by a process of its own; "" where it is not, or where that process dies or hangs."""
+    """Makes a try in a process of its own. Returns why it is refused; "" where it works, dies or hangs."""
     sys.stdout.flush()
     sys.stderr.flush()
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
-        os.setsid()  # so that whatever it starts can be ended with it
+        os.setsid()  # so that all processes that it starts can be ended with it
         os.close(reader)
         try_and_leave(function, arguments, writer)
     os.close(writer)
@@ -82,7 +83,7 @@ def try_apart(function, arguments, limit_s=LIMIT_S):
     try:
         os.killpg(child, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it ended with all it had started
+        pass  # it has ended, and so have all processes that it started
     os.waitpid(child, 0)
     if reason is None:
         print("{}{} gave no answer: its cases are tried".format(function.__name__, arguments), file=sys.stderr)
@@ -90,7 +91,7 @@ def try_apart(function, arguments, limit_s=LIMIT_S):
 
 
 def try_and_leave(function, arguments, writer):
-    """In the child: writes the text of an Unsupported, or nothing but an end, and never returns."""
+    """In the child: writes the text of an Unsupported, or "" where the try works. Never returns."""
     try:
         try:
             function(*arguments)
@@ -107,7 +108,7 @@ def try_and_leave(function, arguments, writer):
 
 
 def read_within(reader, limit_s):
-    """The JSON value of a line that comes through a pipe within so many seconds; None where it does not."""
+    """The JSON value of a line from a pipe; None where no whole line arrives within limit_s seconds."""
     line, deadline = b"", time.monotonic() + limit_s
     while select.select([reader], [], [], max(0.0, deadline - time.monotonic()))[0]:
         part = os.read(reader, 1 << 16)
@@ -119,15 +120,11 @@ def read_within(reader, limit_s):
     return None
 
 
-def in_words(error):
-    return "{}: {}".format(type(error).__name__, error)
-
-
-def read(asked):
-    """The questions of the JSON object."""
-    given = {name: asked[name] for name in ("framework", "accelerator")}
+def read(values):
+    """The questions of the JSON object: for each case (experiment's name, Request)."""
+    common = {name: values[name] for name in ("framework", "accelerator")}
     return [
-        (group["workload"], Request(dict(given, case=dict(zip(group["axes"], values)), settings=group["settings"])))
-        for group in asked["groups"]
-        for values in group["cases"]
+        (group["workload"], Request(dict(common, case=dict(zip(group["axes"], case)), settings=group["settings"])))
+        for group in values["groups"]
+        for case in group["cases"]
     ]

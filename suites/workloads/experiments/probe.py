@@ -1,4 +1,4 @@
-"""What an environment says it is, asked right after it was built. Needs no case."""
+"""The facts of an environment, which is asked for them right after its build. Needs no case."""
 
 import platform
 import sys

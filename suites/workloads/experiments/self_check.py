@@ -1,9 +1,10 @@
-"""Whether this device computes what it should with this framework: for GPUs newer than the framework's own code.
+"""Whether this device computes correctly with this framework: for GPUs that are newer than the framework's own code.
 
-A matrix product, a convolution with its gradients, and one training step of a network (parity.py), each
-against float64 on the CPU. Metrics are errors relative to the largest magnitude: matmul_relative_error,
+It computes a matrix product, a convolution with its gradients, and a training step of a network (parity.py), and
+compares each with float64 on the CPU. Metrics are errors relative to the largest magnitude: matmul_relative_error,
 convolution_relative_error, convolution_input_gradient_relative_error, convolution_filter_gradient_relative_error, and
-parity's. Raises ArithmeticError at the first that is more than rounding; what does not compute raises its own error.
+those of parity. Raises ArithmeticError at the first error that is more than rounding, and the framework's own exception
+where it cannot compute.
 """
 
 import numpy as np
@@ -11,9 +12,9 @@ import numpy as np
 import frameworks
 from common import devices
 from experiments import parity
-from experiments.parity import TOLERANCE, Errors, relative
+from experiments.parity import TOLERANCE, Error, relative
 
-# Large enough that libraries take the kernels they take for real work.
+# Large enough that libraries choose the same kernels as for real work.
 MATRIX = 512
 IMAGES, CHANNELS, PIXELS, FILTERS, FILTER = 8, 16, 24, 32, 3
 # The training step.
@@ -52,22 +53,25 @@ def make_operands(random):
     return tuple(random.standard_normal(shape).astype(np.float32) for shape in shapes)
 
 
-def errors(found, operands):
-    """Errors of (product, convolution, gradients of half its summed squares by images and by filters)."""
+def errors(results, operands):
+    """Yields the Errors of the results, which are as expected_results returns them."""
     names = ("matmul", "convolution", "convolution_input_gradient", "convolution_filter_gradient")
-    for name, one, expected in zip(names, found, expected_results(*operands)):
-        yield Errors(name + "_relative_error", relative(one, expected), TOLERANCE)
+    for name, result, expected in zip(names, results, expected_results(*operands)):
+        yield Error(name + "_relative_error", relative(result, expected), TOLERANCE)
 
 
 def expected_results(left, right, images, filters):
-    """The same by NumPy in float64: a convolution is a matrix product with every window of the images."""
+    """(product, convolution, gradients of half its sum of squares by images and by filters), by NumPy in float64.
+
+    The convolution is a sum of matrix products with shifted windows of the images.
+    """
     left, right, images, filters = [array.astype(np.float64) for array in (left, right, images, filters)]
     size = PIXELS - FILTER + 1
     shifts = [(y, x) for y in range(FILTER) for x in range(FILTER)]
     windows = [images[:, :, y : y + size, x : x + size] for y, x in shifts]
-    result = sum(np.einsum("nchw,oc->nohw", one, filters[:, :, y, x]) for one, (y, x) in zip(windows, shifts))
+    result = sum(np.einsum("nchw,oc->nohw", window, filters[:, :, y, x]) for window, (y, x) in zip(windows, shifts))
     of_images, of_filters = np.zeros_like(images), np.zeros_like(filters)
-    for one, (y, x) in zip(windows, shifts):
+    for window, (y, x) in zip(windows, shifts):
         of_images[:, :, y : y + size, x : x + size] += np.einsum("nohw,oc->nchw", result, filters[:, :, y, x])
-        of_filters[:, :, y, x] = np.einsum("nohw,nchw->oc", result, one)
+        of_filters[:, :, y, x] = np.einsum("nohw,nchw->oc", result, window)
     return left.dot(right), result, of_images, of_filters

@@ -1,12 +1,17 @@
 """Training and inference on CIFAR-10 (and MNIST's shape): how step and epoch times depend on batch, devices, framework.
 
-Sources torch-2080ti, keras-channels-first, batch-throughput. Axes. protocol: `literal` runs whole epochs as a user
-would, host data shuffled, each epoch timed; `steady` takes one fixed batch that is already on the devices, in
-synchronised blocks. mode: training or inference. layout: of the images, `native` is each framework's own (PyTorch
-channels_first, TensorFlow channels_last). strategy: how several devices share a batch. batch_size: global. precision:
-fp32 has TF32 off. execution: `compiled` is torch.compile or XLA.
+Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
+    protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host; `steady` times
+                synchronised blocks of steps on a fixed batch that is already on the devices
+    mode        training or inference
+    model       a network of common/networks.py
+    layout      of the images; `native` is each framework's own (PyTorch channels_first, TensorFlow channels_last)
+    strategy    how several devices share a batch
+    batch_size  over all devices
+    precision   fp32 has TF32 off
+    execution   `compiled` is torch.compile or XLA
 
-The last batch of an epoch may be smaller: it is trained on, and its images are counted.
+The last batch of an epoch may be smaller: it is trained on, and its images count.
 """
 
 import math
@@ -32,7 +37,7 @@ AXES = (
 
 
 def check(request):
-    """Raises Unsupported for what no framework here can do."""
+    """Raises Unsupported for a case that no framework can run here."""
     case = request.case
     check_case(case)
     if case["protocol"] == "literal" and case["mode"] != "training":
@@ -41,7 +46,7 @@ def check(request):
 
 
 def check_case(case):
-    """ValueError for a case that says what nothing here knows, Unsupported for what nothing here can do."""
+    """ValueError for axes or values that are unknown or do not fit, Unsupported for what no framework can do."""
     case.require_only(AXES)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("mode", ("training", "inference"))
@@ -67,19 +72,19 @@ def check_case(case):
 
 
 def check_devices(request):
-    """Raises Unsupported for what the devices here cannot do in any framework."""
+    """Raises Unsupported for a case that the devices cannot run in any framework."""
     places = devices.placement(request, request.case["devices"])
     devices.check_tf32(request.case["precision"] == "tf32", places)
 
 
 def possible(request):
-    """Raises Unsupported where the case cannot be; returns what has to be tried to know more."""
+    """Raises Unsupported where the case cannot be run; returns the tries that tell more."""
     check(request)
-    _, strategy, job = way(request)
+    _, strategy, job = make_job(request)
     return strategy.tries(job)
 
 
-def way(request):
+def make_job(request):
     """(Framework, Strategy, jobs.Job without its data) for a checked case. Raises Unsupported where there is none."""
     case = request.case
     framework = frameworks.load(request)
@@ -107,8 +112,8 @@ def way(request):
 
 
 def prepared(request, emitter):
-    """As way, with the job's data: flags are set, and the environment is reported."""
-    framework, strategy, job = way(request)
+    """As make_job, with the job's data; also sets the framework's flags and emits the environment."""
+    framework, strategy, job = make_job(request)
     framework.set_tf32(job.precision == "tf32")
     job, synthetic = jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
@@ -133,9 +138,10 @@ def run(request, emitter):
 
 
 def steady(strategy, job, emitter, budget):
-    """Blocks of steps on one batch; metrics initial_loss (of the first step) and final_loss. Returns the trainer.
+    """Times blocks of steps on a fixed batch; emits metrics initial_loss (before the first step) and final_loss.
 
-    With settings["parts"], then forward pass and gradients on their own, where the trainer can.
+    With settings["parts"], it then times forward pass and gradients on their own, where the trainer can. Returns the
+    trainer.
     """
     trainer = strategy.steady(job)
     emit_parameters(trainer, job, emitter)
@@ -144,31 +150,23 @@ def steady(strategy, job, emitter, budget):
     def step():
         losses[1:] = [trainer.step()]  # keeps the first and the last
 
-    def time(one, **phase):
-        timing.steady(
-            emitter,
-            one,
-            trainer.synchronise,
-            job.batch_size,
-            job.settings,
-            budget=budget,
-            announce=trainer.announce,
-            **phase,
-        )
+    def time(step, phase="measure"):
+        images, announce = job.batch_size, trainer.announce
+        timing.steady(emitter, step, trainer.synchronise, images, job.settings, phase, budget=budget, announce=announce)
 
     time(step)
     for name, loss in zip(("initial_loss", "final_loss"), trainer.mean_losses([losses[0], losses[-1]])):
         emit_loss(name, loss, emitter)
     if job.settings["parts"] and job.mode == "training":
         for phase, part in trainer.parts():
-            time(part, phase=phase)
+            time(part, phase)
     return trainer
 
 
 def literal(strategy, job, emitter, budget):
-    """Epochs as a user would run them, then the accuracy, outside the clock. Returns the trainer.
+    """Times epochs as a user would run them, then computes the accuracy outside the clock. Returns the trainer.
 
-    Metrics final_loss (mean over the last epoch) and test_accuracy.
+    Emits metrics final_loss (mean over the last epoch) and test_accuracy.
     """
     trainer = strategy.literal(job)
     emit_parameters(trainer, job, emitter)
@@ -183,7 +181,7 @@ def literal(strategy, job, emitter, budget):
 
 
 def after(trainer, job, emitter):
-    """What is asked once the clock is off: memory, the graph that ran, and how many replicas there really were."""
+    """Emits metrics of memory, of the graph that ran and of replicas, after all timing."""
     peak_mib = trainer.peak_device_memory_mib()
     if peak_mib is not None:
         emitter.metric("peak_device_memory_mib", peak_mib, "MiB")
@@ -196,6 +194,7 @@ def after(trainer, job, emitter):
 
 
 def emit_parameters(trainer, job, emitter):
+    """Emits metric trainable_parameters. Raises AssertionError where the network has another number of them."""
     count, expected = trainer.parameter_count(), job.network.parameters
     if count != expected:
         raise AssertionError(
@@ -205,6 +204,7 @@ def emit_parameters(trainer, job, emitter):
 
 
 def emit_loss(name, loss, emitter):
+    """Emits a loss as a metric. Raises ArithmeticError where it is not finite."""
     loss = float(loss)
     if not math.isfinite(loss):
         raise ArithmeticError("{} is {}: the training diverged".format(name, loss))
