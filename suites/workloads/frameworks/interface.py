@@ -1,13 +1,13 @@
-"""What a framework offers to experiments, written down once: what it does not offer is Unsupported, with the reason.
+"""What experiments can ask of a framework. A framework that cannot do it raises Unsupported with the reason.
 
-A framework is a folder, named as the module it is about. It holds
-    __init__.py           RANK (of all that are installed, the lowest is taken when none is asked for) and PACKAGES
-                          (what else belongs to it, whose versions an environment reports); imports nothing
+A framework is a folder with the name of the framework's module. It has
+    __init__.py           RANK (a request that names no framework gets the installed framework of the lowest rank) and
+                          PACKAGES (further packages whose versions an environment reports); imports nothing
     facts.py              a class Framework
-    strategies/<name>.py  a class Strategy for every way to share a batch among devices; `none` is for one device
-    <part>.py             what an experiment needs of it: conv2d.py with a class Conv2d, limits.py with Limits,
+    strategies/<name>.py  a class Strategy for every way to share a batch among devices; `none` is for a single device
+    <part>.py             the operations of an experiment: conv2d.py with a class Conv2d, limits.py with Limits,
                           pipelines.py with Pipelines, self_check.py with SelfCheck
-each a subclass of the class of that name, here or in parts.py.
+Each class is a subclass of the class with the same name, here or in parts.py.
 """
 
 import contextlib
@@ -22,8 +22,8 @@ from common.events import Unsupported
 class Framework:
     """A framework that is installed.
 
-    name: of its folder and its module. module: imported. layout: the one it takes where none is asked for,
-    "channels_first" or "channels_last".
+    name: of its folder and its module. module: the imported module. layout: of the images where a case asks for
+    "native"; "channels_first" or "channels_last".
     """
 
     name = None
@@ -31,25 +31,27 @@ class Framework:
     layout = None
 
     def facts(self):
-        """{"versions", "cuda", "cudnn", "flags"} of an environment event, without starting a device.
+        """{"versions", "cuda", "cudnn", "flags"} of an environment event. Starts no device.
 
-        versions: {package: version}; cuda, cudnn: versions, or None; flags: as they are now, so report after setting
-        them.
+        versions: {package: version}; cuda, cudnn: versions, or None; flags: their present values.
         """
         raise NotImplementedError
 
     def cuda_usable(self):
-        """Whether the framework itself finds a GPU it can use; starts the device."""
+        """Whether the framework itself can use a GPU. Starts the device."""
         return False
 
     def tf32_switches(self):
-        """Functions of True or False that allow TF32; None where the framework does not know the mode."""
+        """Functions that take whether TF32 is allowed; None where the framework does not know the mode."""
 
     def layout_refusal(self, error):
-        """The words in which an error says that this device has no kernel for the layout; None where it does not."""
+        """The text of an error that says the device has no kernel for the layout; None for any other error."""
 
     def report(self, emitter, request, **flags):
-        """Emits one environment event: versions, CUDA, cuDNN, devices and flags, without starting a device."""
+        """Emits an environment event: versions, CUDA, cuDNN, devices and flags. Call it after flags are set.
+
+        Starts no device.
+        """
         facts = self.facts()
         facts["flags"].update(flags)
         emitter.environment(
@@ -67,13 +69,13 @@ class Framework:
             )
 
     def set_tf32(self, wanted):
-        """TF32 on, or off: computes in FP32 as the sources did; GPUs since 2020 otherwise round factors to 10 bits."""
+        """Switches TF32 on or off. Without the switch, GPUs since 2020 may round factors of FP32 to 10 bits."""
         for switch in self.tf32_switches() or ():
             switch(wanted)
 
     @contextlib.contextmanager
     def layout_may_be_refused(self, layout, accelerator):
-        """Raises Unsupported for an error that says this device has no kernel for the layout."""
+        """Raises Unsupported in place of an error that says the device has no kernel for the layout."""
         try:
             yield
         except Exception as error:
@@ -102,62 +104,62 @@ class Framework:
 
 
 class Strategy:
-    """How a batch is shared among devices.
+    """A way to share a batch among devices.
 
-    steady, literal: the Trainer of each protocol, a class that takes a jobs.Job; literal is None where no source
-    trained so.
+    steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
     """
 
     steady = None
     literal = None
 
     def check(self, job, protocol):
-        """Raises Unsupported for what this framework, or this device, cannot do. The job has no data yet."""
+        """Raises Unsupported for a job that this framework, or this device, cannot do. The job has no data yet."""
 
     def prepare(self, job, protocol):
-        """Sets the flags of the protocol, before anything is built."""
+        """Sets the flags of the protocol. Called before the trainer is made."""
 
     def tries(self, job):
-        """What has to be tried to know more: (function, arguments) of each, as experiments/possible.py wants it."""
+        """[(function, arguments)] of tries that tell whether the job can run; see experiments/possible.py."""
         return []
 
 
 class Trainer:
-    """A network on its devices, with the initial weights that all frameworks share. Made with a jobs.Job."""
+    """A network on its devices, with the initial weights that all frameworks share. job: a jobs.Job."""
 
     def __init__(self, job):
         self.job = job
 
     def step(self):
-        """Of protocol steady: one step on the batch, which is on its devices; returns the loss before it."""
+        """Of protocol steady: a step on the batch, which is on its devices; returns the loss before the step."""
         raise NotImplementedError
 
     def parts(self):
-        """Of protocol steady: (name of a phase, callable) of parts of a training step, each without an update.
+        """Of protocol steady: (name of a phase, callable) for parts of a training step, which update no weight.
 
-        They are forward (pass) and forward_backward; none where a step is one operation.
+        The names are forward and forward_backward. Empty where a step cannot be divided.
         """
         return ()
 
     def fit(self, emitter, probe):
-        """Of protocol literal: trains epoch by epoch, a sample and phase `epoch` each; the mean loss of the last epoch.
+        """Of protocol literal: trains all epochs; each has a phase `epoch` and a sample.
 
-        probe: a timing.EpochProbe, which is told the end of every step.
+        probe: a timing.EpochProbe, whose step_ended is called after every step. Returns the mean loss of the last
+        epoch.
         """
         raise NotImplementedError
 
     def announce(self, steps):
-        """Says that so many steps follow before the next synchronise()."""
+        """Announces that `steps` steps follow before the next synchronise()."""
 
     def synchronise(self):
-        """Returns when the devices have done all they were given; at once where step() itself does."""
+        """Waits until the devices have finished all their work; does nothing where step() itself waits."""
 
     def mean_losses(self, losses):
-        """[the first loss, the last loss] of step() as floats, of the whole batch."""
+        """[first loss, last loss] of the whole batch as floats, from the values that step() returned."""
         return [float(loss) for loss in losses]
 
     def parameter_count(self):
-        """How many trainable parameters the network has."""
+        """The number of trainable parameters of the network."""
         raise NotImplementedError
 
     def weights(self):
@@ -165,17 +167,17 @@ class Trainer:
         raise NotImplementedError
 
     def logits(self, images):
-        """(N, height, width, channels) float32 to (N, classes), with the moving statistics of batch normalisation."""
+        """(N, height, width, channels) float32 to (N, classes), by the moving statistics of batch normalisation."""
         raise NotImplementedError
 
     def peak_device_memory_mib(self):
-        """MiB that tensors took at most on any device; None where the framework does not tell, or on a CPU."""
+        """The largest MiB of tensors on any device; None where the framework does not know it, and on a CPU."""
 
     def transposes(self):
-        """How many Transpose operations the graph has that ran; None where there is no graph at hand."""
+        """The number of Transpose operations in the graph that ran; None where there is no graph."""
 
     def replicas(self):
-        """On how many of several devices the network really computes; None where the framework does not tell."""
+        """The number of devices on which the network really computes; None where the framework does not know it."""
 
     def close(self):
-        """Ends all that still runs."""
+        """Ends the processes and threads of the trainer, and frees its resources."""

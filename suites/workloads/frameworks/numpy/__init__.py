@@ -1,1 +1,1 @@
-"""NumPy and SciPy: what every framework is held to, and the SciPy that source conv2d-gce ran."""
+"""NumPy and SciPy: the references for all frameworks, and the SciPy program that source conv2d-gce ran."""

@@ -1,7 +1,8 @@
-"""conv2d by SciPy on all cores: every image once, all results kept, as the frameworks do it.
+"""conv2d by SciPy on all cores: every image is convolved once and every result is kept, as in the frameworks.
 
-One process a core, forked before the clock starts and before anything is imported that does not survive a fork. Images
-and results are in memory that the processes share; what goes between them is one byte to begin and one when done.
+Each core has a process, which is forked before the clock starts, and before the import of any library that does not
+survive a fork. The processes share the memory of images and results. A byte tells a process to begin, and a byte comes
+back when it is done.
 """
 
 import mmap
@@ -15,13 +16,13 @@ from common import timing
 
 
 def cores():
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def run(problem, emitter):
-    """Times loops over all images; returns what the last one left, (N, height, width, channels) float32."""
-    # Anonymous: a file in /dev/shm would need it to be there, writable and large enough.
+    """Times loops over all images; returns the results of the last loop, (N, height, width, channels) float32."""
+    # Anonymous memory: a file would need a /dev/shm that exists, is writable and is large enough.
     shared = mmap.mmap(-1, problem.images.nbytes)
     outputs = np.frombuffer(shared, np.float32).reshape(problem.images.shape)
     connections = _start(problem, outputs)
@@ -38,7 +39,7 @@ def run(problem, emitter):
 
 
 def _start(problem, outputs):
-    """A connection to each process; daemons, which end with this one."""
+    """Starts the processes, and returns a connection to each. They are daemons: they end with this process."""
     context = multiprocessing.get_context("fork")
     connections = []
     for share in np.array_split(np.arange(len(problem.images)), min(cores(), len(problem.images))):
@@ -51,8 +52,8 @@ def _start(problem, outputs):
 
 
 def _serve(problem, outputs, share, connection, inherited):
-    """Convolves its share whenever told to; returns when whoever tells it is gone."""
-    for other in inherited:  # or the end of the one who holds the other end would go unseen
+    """In a process: convolves its share at every byte that arrives; returns when the parent process is gone."""
+    for other in inherited:  # an open copy of the parent's end would hide that the parent is gone
         other.close()
     while True:
         try:
@@ -65,7 +66,7 @@ def _serve(problem, outputs, share, connection, inherited):
 
 
 def convolved(image, kernel):
-    """image (height, width, in) and kernel (size, size, in, out) to (height, width, out), as SciPy's 'same' has it."""
+    """image (height, width, in) and kernel (size, size, in, out) to (height, width, out), by SciPy's mode 'same'."""
     channels_in, channels_out = kernel.shape[2:]
     return np.stack(
         [

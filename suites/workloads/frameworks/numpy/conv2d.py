@@ -1,4 +1,4 @@
-"""conv2d by SciPy: what the towers' summed convolution must be, in float64, and the source's own loop on one CPU.
+"""conv2d by SciPy: the correct sum of the towers' convolutions in float64, and the source's own loop on a CPU core.
 
 problem: see experiments/conv2d.py.
 """
@@ -9,19 +9,22 @@ from scipy.signal import convolve2d
 from common import timing
 from common.networks import same_padding
 
-# Multiply-adds spent on checking, some seconds: enough for every image of the source's case, and of its 10x10 filter.
+# Multiply-adds of a check, some seconds: enough for every image of the source's case, with its 10x10 filter too.
 BUDGET = 1e9
 
 
 def relative_error(outputs, expected):
-    """Largest difference of `outputs` (shaped as `expected`) over the largest expected value; NaN where one is."""
+    """The largest difference of `outputs` (each shaped as `expected`) divided by the largest expected value.
+
+    NaN where an output or `expected` has a NaN.
+    """
     return float(np.max([np.abs(output - expected).max() for output in outputs]) / np.abs(expected).max())
 
 
 def chosen_images(problem):
-    """Indices into the output's first axis (N / towers): which images to check.
+    """Indices of the images to check, in the output's first axis (N / towers).
 
-    All of them within BUDGET; beyond it, images at even steps, the first and the last among them.
+    These are all images where BUDGET allows it; otherwise images at even steps, with the first and the last.
     """
     count = len(problem.images) // len(problem.places)
     per_image = problem.images[0, :, :, 0].size * problem.kernel.size
@@ -30,9 +33,9 @@ def chosen_images(problem):
 
 
 def expected_sum(problem, chosen):
-    """(len(chosen), height, width, channels) float64.
+    """The sum over towers of the chosen images' convolutions, (len(chosen), height, width, channels) float64.
 
-    As a convolution is linear, the sum over towers is the convolution of the towers' summed images.
+    As a convolution is linear, it is the convolution of the sum of the towers' images.
     """
     images = problem.images
     towers = images.reshape((len(problem.places), -1) + images.shape[1:])
@@ -43,26 +46,28 @@ def expected_sum(problem, chosen):
 def correlate_same(image, kernel):
     """image (height, width, in) and kernel (size, size, in, out) to (height, width, out).
 
-    As the frameworks do it: a correlation (SciPy's convolution, with the filter flipped), zero-padded by same_padding.
+    As in the frameworks: a correlation (SciPy's convolution, the filter flipped), padded with zeros by same_padding.
     """
     padding = same_padding(len(kernel))
     padded = np.pad(image, (padding, padding, (0, 0)), "constant")
-    flipped = kernel[::-1, ::-1]
+    return _over_channels(lambda plane, weights: convolve2d(plane, weights, "valid"), padded, kernel[::-1, ::-1])
+
+
+def _over_channels(convolve, images, kernel):
+    """The sum of convolve(input channel, its filter) over input channels, for each output channel: (..., out)."""
+    channels_in, channels_out = kernel.shape[2:]
     return np.stack(
-        [
-            sum(convolve2d(padded[:, :, i], flipped[:, :, i, o], "valid") for i in range(kernel.shape[2]))
-            for o in range(kernel.shape[3])
-        ],
+        [sum(convolve(images[..., i], kernel[:, :, i, o]) for i in range(channels_in)) for o in range(channels_out)],
         axis=-1,
     )
 
 
 def loop_over_one_image(problem, emitter):
-    """Times loops of convolutions; returns the last result of the first and last loop, each (1, height, width).
+    """Times loops of convolutions; returns the last result of the first and of the last loop, each (1, height, width).
 
-    As the source published it: one image, convolved again and again, in a list comprehension with all its results in
-    memory. C channels in and C out take C*C convolutions per image; all of them are done on the same image and filter,
-    as the source does for its one channel.
+    As in the source's published program, a list comprehension convolves the same image again and again, with all
+    results in memory. C input and C output channels take C*C convolutions per image; all of them take the same image
+    and filter, as the source has only a single channel.
     """
     image, kernel = problem.images[0, :, :, 0], problem.kernel[:, :, 0, 0]
     count = len(problem.images) * problem.kernel.shape[2] * problem.kernel.shape[3]
@@ -74,26 +79,19 @@ def loop_over_one_image(problem, emitter):
 
 
 def expected_of_one_image(problem):
-    """(1, height, width) float64: the same without SciPy."""
+    """The result that loop_over_one_image should have, without SciPy: (1, height, width) float64."""
     return shifted(problem.images[:1, :, :, 0], problem.kernel[:, :, 0, 0])
 
 
 def expected_of_all_channels(problem, chosen):
-    """(len(chosen), height, width, channels) float64: the chosen images' convolutions, summed over their channels."""
-    images, kernel = problem.images[chosen], problem.kernel
-    return np.stack(
-        [
-            sum(shifted(images[:, :, :, i], kernel[:, :, i, o]) for i in range(kernel.shape[2]))
-            for o in range(kernel.shape[3])
-        ],
-        axis=-1,
-    )
+    """The convolutions of the chosen images, without SciPy: (len(chosen), height, width, channels) float64."""
+    return _over_channels(shifted, problem.images[chosen], problem.kernel)
 
 
 def shifted(images, kernel):
-    """images (count, height, width) and kernel (size, size): SciPy's 'same', by shifting once for each weight."""
+    """images (count, height, width) and kernel (size, size): SciPy's mode 'same', as a sum of shifted images."""
     size = len(kernel)
-    after, before = same_padding(size)  # a convolution looks the other way than a correlation
+    after, before = same_padding(size)  # swapped, as a convolution flips the filter of a correlation
     padded = np.pad(images.astype(np.float64), ((0, 0), (before, after), (before, after)), "constant")
     height, width = images.shape[1:]
     return sum(

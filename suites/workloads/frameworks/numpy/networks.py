@@ -1,4 +1,4 @@
-"""The networks in NumPy and float64: slow, plain, and what every framework's logits and loss are held to."""
+"""The networks in NumPy and float64: slow and plain, the reference for every framework's logits and loss."""
 
 import numpy as np
 
@@ -6,9 +6,9 @@ from common import networks
 
 
 def logits(network, weights, images, training):
-    """(N, height, width, channels) to (N, classes) float64, with the statistics of the batch when `training`.
+    """(N, height, width, channels) to (N, classes) float64.
 
-    Otherwise with those batch normalisation starts from: mean 0, variance 1.
+    Batch normalisation uses the statistics of the batch when `training`, otherwise its first: mean 0, variance 1.
     """
     return _sequence(network.layers, images.astype(np.float64), iter(weights), training)
 
@@ -49,7 +49,7 @@ def _layer(layer, x, weights, training):
 
 
 def _convolution(x, kernel, stride):
-    """A sum over the kernel's positions of shifted images times a matrix."""
+    """A convolution as a sum over the kernel's positions: shifted images times a matrix."""
     size = len(kernel)
     before = (size - 1) // 2
     padded = np.pad(x, ((0, 0), (before, before), (before, before), (0, 0)), "constant")
@@ -58,7 +58,7 @@ def _convolution(x, kernel, stride):
     for a in range(size):
         for b in range(size):
             shifted = padded[:, a : a + stride * height : stride, b : b + stride * width : stride]
-            total = total + shifted.reshape(-1, x.shape[3]).dot(kernel[a, b])  # of two dimensions: BLAS
+            total = total + shifted.reshape(-1, x.shape[3]).dot(kernel[a, b])  # 2-D, so that BLAS computes it
     return total.reshape(len(x), height, width, kernel.shape[3])
 
 
