@@ -1,24 +1,30 @@
 """The page, set by templates: as one HTML file that holds all it needs, and as Markdown."""
 
-import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, get_args
 
 import jinja2
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tsuishi.base.language import active, t
 from tsuishi.report.output import interactive
 from tsuishi.report.parts.blocks import Block, Page
+from tsuishi.report.parts.wording import Table
+
+# What stands for the characters that mean something in Markdown.
+_MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~#"})
+# What templates show of a cell.
+_SHOWN = attrgetter("kind", "best", "tone", "exact", "text", "notes")
 
 
 def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str) -> str:
     """The page with its style, scripts and charts; its policy names the style and the scripts by their digests."""
     style, controls = ((templates / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
-    template = _environment(templates).get_template("report.html.j2")
+    template = _environment(templates, html).get_template("report.html.j2")
     return template.render(
         page=page,
         svg={name: Markup(text) for name, text in drawings.items()},  # noqa: S704  vl-convert escapes its text
@@ -38,7 +44,7 @@ def as_markdown(page: Page, templates: Path) -> str:
     return re.sub(r"\n{3,}", "\n\n", text)
 
 
-def _environment(templates: Path, finalize: Callable[[Any], Any] | None = None) -> jinja2.Environment:
+def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Environment:
     """What templates can use; everything they show is escaped for the format, unless it is Markup."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(templates),
@@ -52,6 +58,7 @@ def _environment(templates: Path, finalize: Callable[[Any], Any] | None = None) 
     environment.filters["as_is"] = Markup
     environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
     environment.filters |= {
+        "cells": _cells,
         "embedded": interactive.embedded,
         "packed": interactive.packed,
         "explorer": interactive.explorer,
@@ -64,13 +71,32 @@ def _is_a(kind: type, block: object) -> bool:
     return isinstance(block, kind)
 
 
+def _cells(table: Table) -> Iterator[list[tuple[Any, ...]]]:
+    """The cells of every row, as tuples, which templates take apart faster than they ask for attributes.
+
+    Of each: whether it is its row's head, whether its column is set flush right and begins a group, and the cell's own.
+    """
+    columns = [(index == 0, *column) for index, column in enumerate(zip(table.numeric, table.begins, strict=True))]
+    for row in table.rows:
+        yield [(*column, *_SHOWN(cell)) for column, cell in zip(columns, row, strict=True)]
+
+
+def html(value: Any) -> str:
+    """Text that stands for itself in HTML; what is Markup stays as it is."""
+    return value if isinstance(value, Markup) else _escaped_for_html(str(value))
+
+
 def markdown(value: Any) -> str:
     """Text that stands for itself in Markdown, in a table too; what is Markup stays as it is."""
-    return value if isinstance(value, Markup) else _escaped(str(value))
+    return value if isinstance(value, Markup) else _escaped_for_markdown(str(value))
 
 
 # Most of what tables say they say many times.
 @cache
-def _escaped(text: str) -> Markup:
-    text = html.escape(" ".join(text.split()), quote=False)
-    return Markup(re.sub(r"([\\`*_\[\]|~#])", r"\\\1", text))  # noqa: S704  escaped in this line
+def _escaped_for_html(text: str) -> Markup:
+    return escape(text)
+
+
+@cache
+def _escaped_for_markdown(text: str) -> Markup:
+    return Markup(" ".join(text.split()).translate(_MARKDOWN))  # noqa: S704  escaped in this line

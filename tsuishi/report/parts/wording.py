@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from tsuishi.base.checkout import Checkout
@@ -77,6 +78,12 @@ class Table:
     def numeric(self) -> list[bool]:
         """Whether each column holds numbers, which are set flush right."""
         return [any(row[index].kind == "number" for row in self.rows) for index in range(len(self.columns))]
+
+    @cached_property
+    def begins(self) -> list[bool]:
+        """Which columns begin a group, but the first group."""
+        begun = set(accumulate(span for _, span in self.groups))
+        return [index in begun for index in range(len(self.columns))]
 
     @property
     def full_columns(self) -> list[str]:
