@@ -38,7 +38,7 @@ class SourceFailed(UserError):
 
 @dataclass(frozen=True)
 class ExpectedFile:
-    """What a lock knows of a file: its name, its possible hashes, and perhaps its size."""
+    """A file as a lock describes it: its name, its possible hashes, and perhaps its size."""
 
     file: str
     sha256: tuple[str, ...]
@@ -227,7 +227,7 @@ def _server(url: str) -> str:
 
 
 def _kind(file: Path) -> str:
-    """What a file with a wrong hash is, in words."""
+    """The kind of a file with a wrong hash, in words."""
     with file.open("rb") as stream:
         begin = stream.read(512)
     if not begin:

@@ -48,7 +48,7 @@ def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[Any
     """Start a module as a program, with the options of Popen.
 
     Ctrl-C does not reach workers: the process that started them ends them. They stay in its session, because a session
-    of their own would get a full share of the processors, whatever their nice value (sched(7), autogroup).
+    of their own would get a full share of the processors at any nice value (sched(7), autogroup).
     """
     return subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=_ROOT, process_group=0, **options)
 

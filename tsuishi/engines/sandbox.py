@@ -54,7 +54,8 @@ def why_none(python: str) -> str:
         return "bubblewrap (bwrap) is not installed"
     variables = environment_variables.for_trial(Path(python), HOME, ())
     result = _run([*_command(python, ()), python, "-S", "-c", ""], variables)
-    return "" if result.returncode == 0 else f"bubblewrap does not work here ({_last_line(result.stderr)})"
+    last_line = result.stderr.strip().rpartition("\n")[2] or "it says nothing"
+    return "" if result.returncode == 0 else f"bubblewrap does not work here ({last_line})"
 
 
 def _command(python: str, mounts: Iterable[str]) -> list[str]:
@@ -106,7 +107,3 @@ def _run(command: list[str], variables: Mapping[str, str]) -> "subprocess.Comple
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         return subprocess.CompletedProcess(command, 1, "", str(error))
-
-
-def _last_line(text: str) -> str:
-    return text.strip().rpartition("\n")[2] or "it says nothing"

@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from tsuishi.base import exclusion, threads, units
 from tsuishi.base.errors import EngineLost, UserError
@@ -21,7 +22,7 @@ _LEAST_DOWNLOAD_BYTES = 5_000_000
 
 @dataclass(frozen=True)
 class Fetched:
-    """What the cache holds of an environment: the number of files, their bytes, and the bytes of the base image."""
+    """An environment in the cache: the number of its files, their bytes, and the bytes of its base image."""
 
     files: int
     file_bytes: int
@@ -97,13 +98,12 @@ class Building:
         self._screen.say(f"{environment.name}: ready in {units.duration(time.monotonic() - begun)}: {listed}")
         return ready
 
-    def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> int:
+    def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> list[Path]:
         fetcher = self._builder.fetcher(say, downloaded)
-        return len([*fetcher.fetch(environment), *fetcher.fetch_debs(environment)])
+        return [*fetcher.fetch(environment), *fetcher.fetch_debs(environment)]
 
     def _fetch(self, environment: Environment, say: Say, downloaded: Progress) -> Fetched:
-        fetcher = self._builder.fetcher(say, downloaded)
-        files = [*fetcher.fetch(environment), *fetcher.fetch_debs(environment)]
+        files = self._packages(environment, say, downloaded)
         bases = self._builder.engines.chosen_for(environment).bases
         base_bytes = bases.fetch(environment, say, downloaded) if bases else 0
         return Fetched(len(files), sum(file.stat().st_size for file in files), base_bytes)

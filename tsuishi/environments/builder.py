@@ -103,12 +103,13 @@ class Builder:
             raise BuildError(f"{environment.name} does not report what it promises: {'; '.join(broken)}")
         if environment.pinned:
             report = self.reports.keep(built, report)
-        else:
-            built = _with_realised_id(built, report)
+        else:  # only the report of a host interpreter tells its version and packages
+            asked = [report.python, sorted(report.packages.items())]
+            built = replace(built, realised_id="host:" + toml.digest(asked, 16))
         return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
 
     def _ask(self, engine: Engine, built: Built) -> SelfReport:
-        """What the environment reports about itself (suites/workloads/experiments/probe.py)."""
+        """The report of the environment about itself (suites/workloads/experiments/probe.py)."""
         argument: dict[str, Any] = {
             "case": {},
             "framework": framework_of(built.environment),
@@ -133,8 +134,3 @@ def _made(engine: Engine, environment: Environment, fetcher: Fetcher, say: Say) 
         raise BuildError(f"{environment.name}: the {engine.name} engine makes no environments: choose another engine")
     artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
     return engine.maker.build(environment, artefacts, say, fetcher.progress)
-
-
-def _with_realised_id(built: Built, report: SelfReport) -> Built:
-    """The realised id of a host interpreter covers its version and the packages installed in it."""
-    return replace(built, realised_id="host:" + toml.digest([report.python, sorted(report.packages.items())], 16))

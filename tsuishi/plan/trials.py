@@ -36,7 +36,7 @@ class PlannedTrial:
     guess_s: float = 0.0
     # The answer of the environment why it cannot run this case: then nothing is started.
     unsupported: str = ""
-    # The reason against the environment on this machine's GPU, where --force uses it all the same.
+    # Why the GPUs of this machine would refuse the environment, where --force uses it nevertheless.
     forced: str = ""
 
     @property
