@@ -8,6 +8,7 @@ from common import timing
 from common.events import Unsupported
 from common.networks import same_padding
 from frameworks import parts
+from frameworks.torch import devices
 
 
 class Conv2d(parts.Conv2d):
@@ -24,11 +25,11 @@ class Conv2d(parts.Conv2d):
             )
 
     def literal(self, problem, emitter):
-        """The source's work in PyTorch: split, to the devices, convolve, back, add. All of it is done in every run.
+        """The source's work in PyTorch: every run splits, copies to the devices, convolves, copies back and adds up.
 
-        There is no graph to hold a constant: feed `constant` is a host tensor made before the clock starts, `fed` makes
-        it from the NumPy array in every run, `resident` has each tower's share on its device before the clock starts.
-        The first run starts the devices, save with `resident`.
+        There is no graph to hold a constant: with feed `constant` a host tensor is made before the clock starts, with
+        `fed` in every run from the NumPy array, and with `resident` each tower's share is on its device before the
+        clock starts. The first run starts the devices, except with `resident`.
         """
         host = None if problem.feed == "fed" else _host_tensor(problem.images)
         shares = _resident(problem) if problem.feed == "resident" else None
@@ -36,7 +37,7 @@ class Conv2d(parts.Conv2d):
         def run():
             towers = shares or (_host_tensor(problem.images) if host is None else host).chunk(len(problem.places))
             convolved = [
-                _convolve(images.to(_device(place)), _filter(problem, place), problem)
+                _convolve(images.to(devices.name(place)), _filter(problem, place), problem)
                 for images, place in zip(towers, problem.places)
             ]
             return sum(images.to("cpu") for images in convolved)
@@ -47,10 +48,7 @@ class Conv2d(parts.Conv2d):
         return [_nhwc(output) for output in outputs], 1
 
     def steady(self, problem, emitter):
-        """What was meant: host to device, compute, and device to host, each on its own, warm.
-
-        Host memory is pinned where there is a GPU, as a careful program would have it.
-        """
+        """Host memory is pinned where there is a GPU, as in a careful program."""
         host = [_pinned(images, place) for images, place in zip(_shares(problem), problem.places)]
         inputs = _resident(problem)
         filters = [_filter(problem, place) for place in problem.places]
@@ -65,8 +63,7 @@ class Conv2d(parts.Conv2d):
             results[:] = [_convolve(images, weights, problem) for images, weights in zip(inputs, filters)]
 
         def synchronise():
-            for place in set(problem.places) - {None}:
-                torch.cuda.synchronize(place)
+            devices.synchronise(problem.places)
 
         steps = (
             ("host_to_device", lambda: copy(inputs, host)),
@@ -82,7 +79,7 @@ class Conv2d(parts.Conv2d):
 
 
 def _host_tensor(images):
-    """NHWC array to NCHW tensor; with one channel, as in the source, no byte moves."""
+    """NHWC array to NCHW tensor; with a single channel, as in the source, no byte moves."""
     return torch.from_numpy(images.transpose(0, 3, 1, 2)).contiguous()
 
 
@@ -95,7 +92,7 @@ def _shares(problem):
 
 
 def _resident(problem):
-    return [share.to(_device(place), copy=True) for share, place in zip(_shares(problem), problem.places)]
+    return [share.to(devices.name(place), copy=True) for share, place in zip(_shares(problem), problem.places)]
 
 
 def _pinned(tensor, place):
@@ -103,16 +100,12 @@ def _pinned(tensor, place):
 
 
 def _filter(problem, place):
-    return torch.from_numpy(np.ascontiguousarray(problem.kernel.transpose(3, 2, 0, 1))).to(_device(place))
+    return torch.from_numpy(np.ascontiguousarray(problem.kernel.transpose(3, 2, 0, 1))).to(devices.name(place))
 
 
 def _convolve(images, weights, problem):
-    """Padded by hand where the filter is even: conv2d itself pads both sides alike."""
+    """Pads before conv2d where the filter is even, as conv2d pads both sides alike."""
     before, after = same_padding(len(problem.kernel))
     if before != after:
         return functional.conv2d(functional.pad(images, (before, after, before, after)), weights)
     return functional.conv2d(images, weights, padding=before)
-
-
-def _device(place):
-    return "cpu" if place is None else "cuda:%d" % place

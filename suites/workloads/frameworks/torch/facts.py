@@ -1,4 +1,4 @@
-"""What PyTorch says of itself, and its switches."""
+"""The facts that PyTorch reports, and its switches."""
 
 import functools
 

@@ -1,9 +1,10 @@
 """device_limits in PyTorch, 1.1 to 2.x.
 
-As a script, one process of an all-reduce.
+As a script, a process of an all-reduce.
 """
 
 import collections
+import functools
 import re
 
 import torch
@@ -11,9 +12,9 @@ import torch.distributed as distributed
 
 from common.events import Unsupported, failure_kind
 from frameworks import parts
-from frameworks.torch import replicas
+from frameworks.torch import devices, replicas
 
-# torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
+# torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later versions: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
 
 
@@ -23,7 +24,8 @@ class Limits(parts.Limits):
             raise Unsupported("precision 'bf16': PyTorch {} has none; 'fp32' would run".format(torch.__version__))
         kind = {"fp16": "float16", "bf16": "bfloat16"}.get(problem.precision, "float32")
         left, right = [
-            torch.from_numpy(matrix).to(_device(problem.places[0]), getattr(torch, kind)) for matrix in problem.matrices
+            torch.from_numpy(matrix).to(devices.name(problem.places[0]), getattr(torch, kind))
+            for matrix in problem.matrices
         ]
         product = torch.empty_like(left)
         try:
@@ -40,20 +42,15 @@ class Limits(parts.Limits):
         rows = torch.from_numpy(problem.rows).to(left.device)
         return [matrix.float().cpu().numpy() for matrix in (left[rows], right, product[rows])]
 
-    def memory_copy(self, problem, measure):
-        _copy(problem, measure, problem.places[0], problem.places[0])
-
-    def host_to_device(self, problem, measure):
-        _copy(problem, measure, None, problem.places[0])
-
-    def device_to_host(self, problem, measure):
-        _copy(problem, measure, problem.places[0], None)
-
-    def device_to_device(self, problem, measure):
-        _copy(problem, measure, problem.places[0], problem.places[1])
+    def copy(self, problem, measure, source, target):
+        """Both buffers are made before, so that no step allocates; host memory is pinned where there is a GPU."""
+        pinned = set(problem.places) != {None}
+        places = [None if index is None else problem.places[index] for index in (source, target)]
+        source, target = [_buffer(problem, place, pinned) for place in places]
+        measure(lambda: target.copy_(source, non_blocking=True), _synchronise(problem))
 
     def all_reduce(self, problem, measure):
-        """A process for each device; this has the first of them."""
+        """Each device has a process; this process has the first device."""
         reduction = Reduction(problem.places, problem.values)
         own, others = Rank(reduction, 0), replicas.Replicas("frameworks.torch.limits", reduction)
         try:
@@ -70,7 +67,7 @@ class Limits(parts.Limits):
         return checked
 
     def kernel_launch(self, problem, measure):
-        number = torch.zeros(1, device=_device(problem.places[0]))
+        number = torch.zeros(1, device=devices.name(problem.places[0]))
 
         def step():
             for _ in range(problem.launches):
@@ -79,46 +76,34 @@ class Limits(parts.Limits):
         measure(step, _synchronise(problem))
 
 
-def _copy(problem, measure, source_place, target_place):
-    """Between buffers that are there, so that no step allocates; host memory is pinned where there is a GPU."""
-    pinned = set(problem.places) != {None}
-    source, target = [_buffer(problem, place, pinned) for place in (source_place, target_place)]
-    measure(lambda: target.copy_(source, non_blocking=True), _synchronise(problem))
-
-
-def _buffer(problem, place, pinned=False):
-    """Ones: memory that was never written may not be there at all."""
-    buffer = torch.ones(problem.values, device=_device(place))
+def _buffer(problem, place, pinned):
+    """A tensor filled with 1, as the system may not have allocated memory that was never written."""
+    buffer = torch.ones(problem.values, device=devices.name(place))
     return buffer.pin_memory() if pinned and place is None else buffer
 
 
 def _synchronise(problem):
-    def synchronise():
-        for place in set(problem.places) - {None}:
-            torch.cuda.synchronize(place)
-
-    return synchronise
+    return functools.partial(devices.synchronise, problem.places)
 
 
-def _device(place):
-    return "cpu" if place is None else "cuda:%d" % place
-
-
-# What every process of an all-reduce needs to know; values: float32 numbers in the buffer.
+# The job of every process of an all-reduce. values: how many float32 numbers the buffer has.
 Reduction = collections.namedtuple("Reduction", "places values")
 
 
 class Rank:
-    """One process of an all-reduce."""
+    """A process of an all-reduce."""
 
     def __init__(self, reduction, rank):
-        self.buffer = torch.ones(reduction.values, device=_device(reduction.places[rank]))
+        self.buffer = torch.ones(reduction.values, device=devices.name(reduction.places[rank]))
 
     def begin(self):
-        """Nothing to do once the ranks have met."""
+        """Called once the ranks have met; there is nothing to do."""
 
     def ones(self):
-        """Of the sum of ones, a value: the number of ranks. What is added up again and again then does not overflow."""
+        """Sums a buffer filled with 1; returns a number of the sum, which is the number of ranks.
+
+        Then fills the buffer with 0, so that repeated sums do not overflow.
+        """
         self.reduce(1)
         total = self.buffer[0].item()
         self.buffer.zero_()

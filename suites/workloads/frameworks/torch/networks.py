@@ -1,4 +1,4 @@
-"""The networks in PyTorch, 1.1 to 2.x: (N, channels, height, width) to logits."""
+"""The networks in PyTorch, 1.1 to 2.x: from images (N, channels, height, width) to logits (N, classes)."""
 
 import numpy as np
 import torch
@@ -6,9 +6,12 @@ from torch import nn
 
 from common import networks
 
+# Axes of PyTorch's weights, by their places in the canonical order (kernels are (height, width, in, out) or (in, out)).
+AXES = {nn.Conv2d: (3, 2, 0, 1), nn.Linear: (1, 0), nn.BatchNorm2d: (0,)}
+
 
 class Lambda(nn.Module):
-    """A function as a layer; torch 1.1 has no nn.Flatten and the like."""
+    """A function as a layer, as torch 1.1 has no nn.Flatten and the like."""
 
     def __init__(self, function):
         super().__init__()
@@ -29,14 +32,14 @@ class Residual(nn.Module):
 
 
 def build(network, weights):
-    """An nn.Module with these weights (canonical list)."""
+    """An nn.Module of the network. weights: a canonical list, see common/networks.py."""
     model, _ = _sequence(network.layers, network.shape)
     set_weights(model, weights)
     return model
 
 
 def _sequence(layers, shape):
-    """(nn.Sequential, shape of one image after it)."""
+    """(nn.Sequential, the shape of an image after it)."""
     modules = []
     for layer in layers:
         if isinstance(layer, networks.Residual):
@@ -77,12 +80,12 @@ def _flattened(images):
 
 
 def _parameters(model):
-    """Its parameters in canonical order, each with whether it is a kernel, and of which kind."""
+    """Yields (parameter, its AXES) in canonical order."""
     for module in model.modules():
-        if isinstance(module, (nn.Conv2d, nn.BatchNorm2d, nn.Linear)):
-            yield module.weight, module
+        if type(module) in AXES:
+            yield module.weight, AXES[type(module)]
             if module.bias is not None:
-                yield module.bias, None
+                yield module.bias, (0,)
 
 
 def set_weights(model, weights):
@@ -91,25 +94,15 @@ def set_weights(model, weights):
     if len(parameters) != len(weights):
         raise ValueError("{} weights for {} parameters".format(len(weights), len(parameters)))
     with torch.no_grad():
-        for (parameter, module), array in zip(parameters, weights):
-            parameter.copy_(torch.from_numpy(np.ascontiguousarray(_to_torch(module, array))))
+        for (parameter, axes), array in zip(parameters, weights):
+            parameter.copy_(torch.from_numpy(np.ascontiguousarray(array.transpose(axes))))
 
 
 def get_weights(model):
     """The parameters as a canonical list of numpy arrays."""
-    return [_from_torch(module, parameter.detach().cpu().numpy()).copy() for parameter, module in _parameters(model)]
-
-
-def _to_torch(module, array):
-    if isinstance(module, nn.Conv2d):
-        return array.transpose(3, 2, 0, 1)
-    return array.transpose() if isinstance(module, nn.Linear) else array
-
-
-def _from_torch(module, array):
-    if isinstance(module, nn.Conv2d):
-        return array.transpose(2, 3, 1, 0)
-    return array.transpose() if isinstance(module, nn.Linear) else array
+    return [
+        parameter.detach().cpu().numpy().transpose(np.argsort(axes)).copy() for parameter, axes in _parameters(model)
+    ]
 
 
 def parameter_count(model):

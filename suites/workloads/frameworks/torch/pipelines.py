@@ -1,4 +1,4 @@
-"""Input pipelines in PyTorch, 1.1 to 2.x: a DataLoader's workers, and images that lie on the device.
+"""Input pipelines in PyTorch, 1.1 to 2.x: a DataLoader's workers, and images that are on the device from the start.
 
 A pipeline is a function of (job, device) that returns an endless iterator over (images, labels, ids): (n, 3, 32, 32)
 float32 whitened, (n,) int64, (n,) int64, the first two on the device.
@@ -15,15 +15,16 @@ from common import networks
 from common.data import BRIGHTNESS, CONTRAST, MARGIN
 from common.events import Unsupported
 from frameworks import parts
+from frameworks.torch import devices
 from frameworks.torch.networks import build, parameter_count
 
-THREADS = 6  # worker processes: as many as the source's queue has threads
+THREADS = 6  # worker processes, as many as threads of the source's queue
 PREFETCHED = 2  # batches of a worker, DataLoader's default
 SHARED_MEMORY = "/dev/shm"  # through which workers pass their batches
 
 
 class Rounds:
-    """Batches of record numbers, in order, over and over: no epoch ends, so no worker is started anew."""
+    """Batches of record numbers, in order and without end: no epoch ends, so no worker is started again."""
 
     def __init__(self, records, size):
         self._records = records
@@ -37,7 +38,7 @@ class Rounds:
 
 
 def loader(job, device):
-    """Workers read and distort whole batches. Pinned on their way where there is a GPU."""
+    """Worker processes read and distort whole batches, which are pinned where there is a GPU."""
     _require_shared_memory(job)
     records = TensorDataset(*_tensors(job))
     batches = DataLoader(
@@ -51,8 +52,8 @@ def loader(job, device):
 
 
 def _require_shared_memory(job):
-    """OSError where the batches would not fit: a DataLoader waits for ever for one that was lost for want of space."""
-    batches = THREADS * PREFETCHED + 2  # one is trained on, one is on its way
+    """Raises OSError where the batches do not fit: a DataLoader waits for ever for a batch that had no space."""
+    batches = THREADS * PREFETCHED + 2  # the batch in training, and the next batch
     needed = batches * job.batch_size * job.images[0].size * 4
     there = os.statvfs(SHARED_MEMORY)
     free = there.f_bavail * there.f_frsize
@@ -94,9 +95,9 @@ def _tensors(job):
 
 
 def distorted(images):
-    """(n, size, size, channels) uint8 to (n, channels, size, size) float32, see distortion; on the images' device.
+    """(n, size, size, channels) uint8 to (n, channels, size, size) float32, on the same device; see common/data.py.
 
-    All crops and flips are one lookup, then the rest.
+    A single lookup crops and flips all images; brightness and contrast follow.
     """
     count, size, _, channels = images.shape
     device, side = images.device, size + 2 * MARGIN
@@ -118,7 +119,7 @@ def _uniform(low, high, count, device):
 
 
 def whitened(images):
-    """Mean 0, standard deviation 1 of each image; a uniform one stays finite."""
+    """Each image with mean 0 and standard deviation 1; a uniform image stays finite."""
     centred = images - images.mean(dim=(1, 2, 3), keepdim=True)
     deviation = centred.pow(2).mean(dim=(1, 2, 3), keepdim=True).sqrt()
     return centred / deviation.clamp(min=images[0].numel() ** -0.5)
@@ -131,8 +132,8 @@ class Trainer(parts.PipelineTrainer):
         super().__init__(job)
         torch.manual_seed(job.settings["seed"])
         self._place = job.places[0]
-        device = "cpu" if self._place is None else "cuda:%d" % self._place
-        # First, as the workers are forked: threads that compute would not come along.
+        device = devices.name(self._place)
+        # Before any computation, as the workers are forked and would lack the threads that compute.
         self._batches = PIPELINES[job.pipeline](job, device)
         weights = networks.initial_weights(job.network, job.settings["seed"])
         self._model = build(job.network, weights).to(device)
@@ -151,8 +152,7 @@ class Trainer(parts.PipelineTrainer):
         return loss.detach()
 
     def synchronise(self):
-        if self._place is not None:
-            torch.cuda.synchronize(self._place)
+        devices.synchronise([self._place])
 
     def look(self):
         images, labels, ids = next(self._batches)
@@ -188,5 +188,5 @@ class Pipelines(parts.Pipelines):
             )
 
     def prepare(self, job):
-        """Steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
+        """In steady, cuDNN searches its fastest algorithm; literal keeps the default."""
         torch.backends.cudnn.benchmark = job.protocol == "steady"

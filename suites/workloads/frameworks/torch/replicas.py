@@ -1,7 +1,7 @@
-"""Processes that train together: this one is rank 0, and starts a process for every other rank.
+"""Processes that train together: this process is rank 0, and starts a process for every other rank.
 
-Rank 0 tells the others over their standard input what to do, a command a line, so that no collective is spent on it;
-when that closes, because rank 0 is done or dead, they end.
+Rank 0 sends its commands to the standard input of the others, a command a line, so that commands need no collective
+operation. When that input closes, because rank 0 is done or dead, the others end.
 """
 
 import atexit
@@ -20,16 +20,18 @@ import traceback
 import torch
 import torch.distributed as distributed
 
-# A rank that died is noticed at once by gloo, and by NCCL after this; starting up takes seconds.
+# gloo notices at once that a rank died, NCCL after this time; a start takes seconds.
 PATIENCE = datetime.timedelta(minutes=5)
 JOB = "job.pickle"
-WORKLOADS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # where modules are found
+WORKLOADS = os.path.dirname(
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+)  # the folder that modules are imported from
 
 
 class Replicas:
-    """The processes of the ranks from 1 on, each running `module`, which calls `follow`; joins them as rank 0.
+    """Starts `module`, which calls `follow`, as the process of each rank from 1 on, and joins them as rank 0.
 
-    job: what they do; it has `places`, for each rank a GPU index, or None for the CPU.
+    job: of all ranks; it has `places`, for each rank a GPU index, or None for the CPU.
     """
 
     def __init__(self, module, job):
@@ -39,11 +41,11 @@ class Replicas:
         self._others = []
         for rank in range(1, len(job.places)):
             command = [sys.executable, "-u", "-m", module, self._folder, str(rank)]
-            # Their standard output is log: only rank 0 emits events.
+            # Their standard output goes to the log, as only rank 0 emits events.
             self._others.append(subprocess.Popen(command, cwd=WORKLOADS, stdin=subprocess.PIPE, stdout=sys.stderr))
         with self.failing_as_they_do():
             join(self._folder, 0, job.places)
-        os.remove(os.path.join(self._folder, JOB))  # read by all who joined; a trial that fails leaves the rest
+        os.remove(os.path.join(self._folder, JOB))  # every rank has read it
 
     def tell(self, *command):
         """Sends a command and its numbers to every other rank."""
@@ -55,7 +57,7 @@ class Replicas:
 
     @contextlib.contextmanager
     def failing_as_they_do(self):
-        """Whatever fails here because another rank failed, fails as that one did."""
+        """Where the block fails because another rank failed, raises the error of that rank."""
         try:
             yield
         except Exception as error:
@@ -63,16 +65,19 @@ class Replicas:
             raise
 
     def wait_for(self, event):
-        """Until a CUDA event has happened: NCCL itself would wait minutes for a rank that is dead, or for ever."""
+        """Waits for a CUDA event. NCCL itself would wait minutes, or for ever, for a rank that is dead."""
         while not event.query():
             if any(other.poll() for other in self._others):
-                # With its collectives unfinished this process could not end by itself.
+                # While its collectives are unfinished this process cannot end by itself.
                 atexit.register(os._exit, 1)
                 self._raise_theirs(None)
             time.sleep(0)
 
     def _raise_theirs(self, error):
-        """As the rank that failed first; those after it only lost touch with it. Nothing where all others are well."""
+        """Raises the error of the rank that failed first, as later ranks only lost touch with it.
+
+        Returns where no other rank failed.
+        """
         for other in self._others:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 other.wait(timeout=5)
@@ -82,10 +87,10 @@ class Replicas:
             raise kind(text) from error
 
     def _failure(self, rank, other):
-        """(when, exception class, text); a rank that could not even tell died before those that could."""
-        told = os.path.join(self._folder, "failed-%d" % rank)
-        if os.path.exists(told):
-            with open(told) as file:
+        """(time, exception class, text). A rank that left no file died before those that did: its time is 0."""
+        path = os.path.join(self._folder, "failed-%d" % rank)
+        if os.path.exists(path):
+            with open(path) as file:
                 failure = json.load(file)
             kind = MemoryError if failure["kind"] == "out_of_memory" else RuntimeError
             return failure["time"], kind, "rank {}: {}: {}".format(rank, failure["type"], failure["text"])
@@ -94,7 +99,7 @@ class Replicas:
         return 0, RuntimeError, "rank {} ended with code {}".format(rank, other.returncode)
 
     def close(self):
-        """Ends all ranks, this one's part of the group included."""
+        """Ends all other ranks, and leaves the group."""
         for other in self._others:
             with contextlib.suppress(OSError):
                 other.stdin.close()
@@ -104,16 +109,16 @@ class Replicas:
             except subprocess.TimeoutExpired:
                 other.kill()
                 other.wait()
-        # NCCL's would wait for the other ranks to do the same, and they are gone.
+        # NCCL would wait until the other ranks do the same, and they are gone.
         if distributed.get_backend() == "gloo":
             distributed.destroy_process_group()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def join(folder, rank, places):
-    """Joins the group of all ranks, which meet in a file of `folder`: NCCL where every rank has a GPU of its own.
+    """Joins the group of all ranks, which meet in a file of `folder`: by NCCL where every rank has its own GPU.
 
-    All are on this machine, which may have no other network than its own loopback.
+    All ranks are on this machine, whose only network may be the loopback.
     """
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(library + "_SOCKET_IFNAME", "lo")
@@ -130,14 +135,14 @@ def join(folder, rank, places):
 
 
 def follow(make, failure_kind):
-    """What a process of another rank does: make(job, rank) gives its trainer, a method of which every command is.
+    """Runs the process of another rank: make(job, rank) returns its trainer, whose methods are the commands.
 
-    failure_kind: see events.py. How it failed is left for rank 0 to read.
+    failure_kind: see events.py. A failure is written to a file for rank 0.
     """
     folder, rank = sys.argv[1], int(sys.argv[2])
     try:
         with open(os.path.join(folder, JOB), "rb") as file:
-            job = pickle.load(file)  # noqa: S301  written by rank 0, a moment ago
+            job = pickle.load(file)  # noqa: S301  rank 0 wrote it a moment ago
         trainer = make(job, rank)
         join(folder, rank, job.places)
         trainer.begin()
@@ -145,15 +150,11 @@ def follow(make, failure_kind):
             name, *numbers = line.split()
             getattr(trainer, name)(*map(int, numbers))
     except Exception as error:
-        failure = {
-            "time": time.time(),
-            "kind": failure_kind(error),
-            "type": type(error).__name__,
-            "text": str(error)[:2000],
-        }
+        failure = {"time": time.time(), "kind": failure_kind(error)}
+        failure.update(type=type(error).__name__, text=str(error)[:2000])
         with open(os.path.join(folder, "failed-%d" % rank), "w") as file:
             json.dump(failure, file)
         traceback.print_exc()
         os._exit(1)
-    # At once, both ways: with collectives unfinished, or other ranks gone, a process does not end by itself.
+    # At once, after success too: with collectives unfinished, or other ranks gone, a process does not end by itself.
     os._exit(0)

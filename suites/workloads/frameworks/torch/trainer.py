@@ -1,4 +1,4 @@
-"""Training and inference in PyTorch, 1.1 to 2.x: what all strategies and protocols have in common."""
+"""Training and inference in PyTorch, 1.1 to 2.x: the trainer that all strategies and protocols share."""
 
 import contextlib
 import re
@@ -10,23 +10,24 @@ import torch.nn.functional as functional
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
+from frameworks.torch import devices
 from frameworks.torch.networks import build, get_weights, parameter_count
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
-# What torch.compile says where it has nothing to compile with: it needs a C++ compiler, on GPUs also Triton, which in
-# turn needs compute capability 7.0.
+# The errors of torch.compile where there is no compiler: it needs a C++ compiler, and on GPUs also Triton, which needs
+# compute capability 7.0.
 NO_COMPILER = re.compile(
     r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing|GPUTooOldForTriton"
 )
 
 
 class Trainer(interface.Trainer):
-    """A network on its device, and one step of SGD, or of inference. place: of this process, if not the job's first."""
+    """A network on its device, and its steps of SGD or inference. place: of this process; None is the job's first."""
 
     def __init__(self, job, place=None):
         super().__init__(job)
         self.place = job.places[0] if place is None else place
-        self.device = "cpu" if self.place is None else "cuda:%d" % self.place
+        self.device = devices.name(self.place)
         network = build(job.network, networks.initial_weights(job.network, job.settings["seed"]))
         self.network = self._laid_out(network.to(self.device))
         self.model = self.parallel(self.network)
@@ -38,11 +39,11 @@ class Trainer(interface.Trainer):
         self.scaler = self._scaler()
 
     def parallel(self, network):
-        """The network as the strategy runs it."""
+        """The module that runs the network under the strategy."""
         return network
 
     def _scaler(self):
-        """Gradients of FP16 vanish unless the loss is scaled up; other precisions need no scaler."""
+        """The scaler of FP16, whose gradients vanish unless the loss is scaled up; None for other precisions."""
         if self.job.precision != "amp_fp16":
             return None
         kind = self.device.partition(":")[0]
@@ -71,7 +72,7 @@ class Trainer(interface.Trainer):
         return loss.detach()
 
     def train(self, images, labels):
-        """One step; returns the loss before it."""
+        """A step; returns the loss before it."""
         loss = self.gradients(images, labels)
         if self.scaler:
             self.scaler.step(self.optimizer)
@@ -84,14 +85,12 @@ class Trainer(interface.Trainer):
         """NCHW tensor to the device, in the job's memory format."""
         return self._laid_out(images.to(self.device))
 
-    def _laid_out(self, what):
-        if self.job.layout == "channels_last":
-            return what.to(memory_format=torch.channels_last)
-        return what
+    def _laid_out(self, tensor):
+        """A tensor or a module in the job's memory format."""
+        return tensor.to(memory_format=torch.channels_last) if self.job.layout == "channels_last" else tensor
 
     def synchronise(self):
-        for place in set(self.job.places) - {None}:
-            torch.cuda.synchronize(place)
+        devices.synchronise(self.job.places)
 
     def parameter_count(self):
         return parameter_count(self.network)
@@ -109,7 +108,7 @@ class Trainer(interface.Trainer):
         return np.concatenate(logits)
 
     def peak_device_memory_mib(self):
-        """By the allocator's count, not the process's."""
+        """As the allocator of PyTorch counts, not the driver."""
         if None in self.job.places:
             return None
         return max(torch.cuda.max_memory_allocated(place) for place in self.job.places) / 2.0**20
@@ -121,7 +120,7 @@ def no_context():
 
 
 def raise_if_no_compiler(error):
-    """Raises Unsupported for an error of torch.compile that says there is nothing to compile with."""
+    """Raises Unsupported where the error of torch.compile says that there is no compiler."""
     if NO_COMPILER.search(type(error).__name__ + str(error)):
         raise Unsupported(
             "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler for CPUs; for GPUs "

@@ -1,4 +1,4 @@
-"""DataParallel: one process, which scatters every batch to the devices and gathers what they give."""
+"""DataParallel: a single process scatters every batch to the devices, and gathers their results."""
 
 import torch
 
@@ -14,7 +14,7 @@ class Scattered:
         return torch.nn.DataParallel(network, device_ids=list(self.job.places))
 
     def replicas(self):
-        """How many devices hold a copy of the network while it runs."""
+        """The number of devices that have a copy of the network while it runs."""
         seen = []
         hook = self.network.register_forward_hook(lambda module, given, output: seen.append(output.device))
         with torch.no_grad():
@@ -24,7 +24,7 @@ class Scattered:
 
 
 class Steady(Scattered, none.Steady):
-    """One batch, on the first device from the start."""
+    """A fixed batch, on the first device from the start."""
 
 
 class Literal(Scattered, none.Literal):

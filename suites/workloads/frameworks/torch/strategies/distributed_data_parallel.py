@@ -1,4 +1,4 @@
-"""DistributedDataParallel: a process for each device. As a script, a rank from 1 on."""
+"""DistributedDataParallel: a process for each device. As a script, the process of a rank from 1 on."""
 
 import torch
 import torch.distributed as distributed
@@ -9,17 +9,17 @@ from frameworks.torch import replicas
 from frameworks.torch.facts import Framework
 from frameworks.torch.strategies import none
 
-SCRIPT = "frameworks.torch.strategies.distributed_data_parallel"  # this module: of every other rank
+SCRIPT = "frameworks.torch.strategies.distributed_data_parallel"  # this module, as the process of every other rank
 
 
 class Rank(none.Steady):
-    """One rank: its share of the batch on its device, gradients averaged with the others' in every step."""
+    """A rank: its share of the batch is on its device, and every step averages its gradients with the others'."""
 
     def __init__(self, job, rank):
         super().__init__(job, job.places[rank], jobs.shards(job)[rank])
 
     def begin(self):
-        """Once the ranks have met."""
+        """Called once the ranks have met."""
         if self.job.mode == "training":
             devices = None if self.place is None else [self.place]
             self.model = torch.nn.parallel.DistributedDataParallel(self.network, device_ids=devices)
@@ -35,13 +35,13 @@ class Rank(none.Steady):
         return self.last_loss
 
     def steps(self, count):
-        """A block, as rank 0 times it."""
+        """A block of steps, which rank 0 times."""
         for _ in range(count):
             self.step()
         self.synchronise()
 
     def synchronise(self):
-        """Waits for this rank's device, then for the other ranks: inference has no gradients that would."""
+        """Waits for this rank's device, then for the other ranks, as inference has no gradients to wait for."""
         if self.place is not None:
             torch.cuda.synchronize(self.place)
         self.sum(torch.zeros(1)).item()
@@ -53,23 +53,23 @@ class Rank(none.Steady):
         return values
 
     def losses(self):
-        """Mean over ranks of the first and the last loss."""
+        """A tensor of the first and the last loss, each the mean over ranks."""
         own = torch.stack([self.first_loss, self.last_loss]).float()
         return self.sum(own) / len(self.job.places)
 
     def peak(self):
-        """MiB the tensors took at most, on the device where that was most."""
+        """The largest MiB of tensors on any device."""
         own = torch.tensor([torch.cuda.max_memory_allocated(self.place) / 2.0**20], device=self.device)
         distributed.all_reduce(own, distributed.ReduceOp.MAX)
         return own.item()
 
     def count(self):
-        """How many ranks took part in a sum of ones."""
+        """The number of ranks: each adds 1 to a sum."""
         return int(self.sum(torch.ones(1)).item())
 
 
 class Steady(Rank):
-    """Rank 0, which the workload drives, and the processes of the others."""
+    """Rank 0, in the workload's process, and the processes of the other ranks."""
 
     def __init__(self, job):
         super().__init__(job, 0)
@@ -93,12 +93,12 @@ class Steady(Rank):
             super().synchronise()
 
     def mean_losses(self, losses):
-        """The first and the last loss, of the whole batch."""
+        """The losses of the whole batch, by the ranks' own records."""
         self.others.tell("losses")
         return self.losses().tolist()
 
     def parts(self):
-        """None: without an update there is nothing to average, and ranks would not wait for each other."""
+        """Empty: without an update there is nothing to average, and the ranks would not wait for each other."""
         return ()
 
     def peak_device_memory_mib(self):
@@ -117,7 +117,7 @@ class Steady(Rank):
 
 class Strategy(none.Strategy):
     steady = Steady
-    literal = None
+    literal = None  # no source trained so
 
 
 def other_rank(job, rank):

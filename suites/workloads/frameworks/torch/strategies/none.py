@@ -1,4 +1,4 @@
-"""One device: a batch that is on it from the start, or epochs over a DataLoader."""
+"""A single device: steps on a batch that is on it from the start, or epochs over a DataLoader."""
 
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -10,7 +10,7 @@ from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 
 
 class Steady(Trainer):
-    """One batch, on the device from the start."""
+    """A fixed batch, on the device from the start."""
 
     def __init__(self, job, place=None, batch=None):
         super().__init__(job, place)
@@ -33,9 +33,9 @@ class Steady(Trainer):
         yield "forward_backward", lambda: self.gradients(self.images, self.labels)
 
     def _replay(self):
-        """The step as a CUDA graph, recorded at the first call, after the steps PyTorch asks to be run beforehand.
+        """The step as a CUDA graph. The first call makes the three steps that PyTorch requires, then records the graph.
 
-        The first step is therefore three steps and a recording: what has to be paid before the graph can be used.
+        The first step therefore has the whole cost of the graph.
         """
         if self.graph is None:
             side = torch.cuda.Stream(self.place)
@@ -55,7 +55,7 @@ class Steady(Trainer):
 
 
 class Literal(Trainer):
-    """Epochs over a DataLoader in its default: batches put together by the main process, from shuffled host tensors."""
+    """Epochs over a DataLoader by its defaults: the main process makes the batches from shuffled host tensors."""
 
     def fit(self, emitter, probe):
         images, labels = self.job.train
@@ -72,7 +72,7 @@ class Literal(Trainer):
         return total.item() / len(labels)
 
     def _epoch(self, loader, probe):
-        """(sum of the images' losses, steps), synchronised; the sum stays on the device, so no step waits for it."""
+        """(sum of the images' losses, steps), synchronised. The sum is on the device, so that no step waits for it."""
         total, steps = torch.zeros((), device=self.device), 0
         for images, labels in loader:
             total += self.train(self.to_device(images), labels.to(self.device)) * len(labels)
@@ -106,17 +106,17 @@ class Strategy(interface.Strategy):
             )
 
     def prepare(self, job, protocol):
-        """Steady lets cuDNN look for the fastest algorithm, literal leaves the default."""
+        """In steady, cuDNN searches its fastest algorithm; literal keeps the default."""
         if protocol == "steady":
             torch.backends.cudnn.benchmark = True
 
     def tries(self, job):
-        """On a CPU, whether there is a compiler; on a GPU only compiling says so."""
+        """On a CPU, whether there is a compiler; on a GPU only compilation itself tells."""
         return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
 
 
 def try_compiler():
-    """Looks for a C++ compiler as torch.compile does before it compiles for a CPU."""
+    """Searches a C++ compiler as torch.compile does before it compiles for a CPU. Raises Unsupported without it."""
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     try:
