@@ -104,7 +104,7 @@ def _read_batch(content, name):
 
 
 def _first(batches, names, count, what):
-    """(images, labels): the first `count` images of the named batches, one batch after the other."""
+    """(images, labels): the first `count` images of the named batches, joined in their order."""
     images, labels = [np.concatenate(arrays) for arrays in zip(*[batches[name] for name in names])]
     _at_most(len(labels), count, what)
     return images[:count], labels[:count]

@@ -8,16 +8,16 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 
 from common import timing
 from frameworks import parts
-from frameworks.tensorflow import folding
+from frameworks.tensorflow import folding, towers
 
 
 class Conv2d(parts.Conv2d):
     def literal(self, problem, emitter):
-        """What the source did: a graph of towers, one session, the wall clock around one run.
+        """A graph of towers, a session, and the wall clock around a run.
 
-        The source starts the session, and with it the devices, before its clock; so does this. Whatever a first run
-        brings with it (graph optimisation, kernel loading, autotuning) is left in. Only feed `resident` runs something
-        before: the transfer into its variables.
+        As in the source, the session and its devices start before the clock. The first run includes graph optimisation,
+        the loading of kernels and autotuning. Only feed `resident` runs an operation before: the transfer into its
+        variables.
         """
         with tf.Graph().as_default():
             total, load, feed = _towers(problem)
@@ -46,20 +46,17 @@ class Conv2d(parts.Conv2d):
         return folding.search_edge(tf, problem, emitter, open_session), None
 
     def steady(self, problem, emitter):
-        """What was meant: host to device, compute, and device to host, each on its own, warm.
-
-        A session's run returns when its devices are done, so there is nothing left to synchronise at a block's end.
-        """
+        """A session's run returns when its devices are done, so that there is nothing to synchronise."""
         with tf.Graph().as_default():
             variables, load = _resident(problem)
             results = []
             for tower, (place, images) in enumerate(zip(problem.places, variables)):
-                with tf.device(_device(place)):
+                with tf.device(towers.device_name(place)):
                     results.append(_variable("result%d" % tower, images.shape))
-            # Assigned, as the graph optimisers drop a convolution whose output nobody keeps; its buffer is taken over.
+            # Assigned, as the optimisers drop a convolution whose output is unused; the variable takes its buffer over.
             compute = [
-                _assign_convolution(*tower)
-                for tower in zip(problem.places, variables, results, [problem.kernel] * len(results))
+                _assign_convolution(place, images, result, problem.kernel)
+                for place, images, result in zip(problem.places, variables, results)
             ]
             fetches = [result.read_value() for result in results]
             operations = [operation for operation, _ in load]
@@ -79,37 +76,38 @@ class Conv2d(parts.Conv2d):
 
 
 def _towers(problem):
-    """The sum of all towers; the (operation, feed) pairs to run beforehand; the feed of every run."""
+    """(sum of all towers, [(operation, feed)] to run beforehand, feed of every run)."""
     inputs, load, feed = _inputs(problem)
     convolved = []
     for place, images in zip(problem.places, inputs):
-        with tf.device(_device(place)):
+        with tf.device(towers.device_name(place)):
             convolved.append(_convolution(images, problem.kernel))
     with tf.device("/cpu:0"):
         return tf.add_n(convolved), load, feed
 
 
 def _inputs(problem):
-    """Each tower's input tensor; the (operation, feed) pairs that fill them beforehand; the feed of every run."""
-    towers = len(problem.places)
+    """(the input tensor of each tower, [(operation, feed)] to run beforehand, feed of every run)."""
+    count = len(problem.places)
     if problem.feed == "constant":
-        return tf.split(problem.images, towers, axis=0), [], None
+        return tf.split(problem.images, count, axis=0), [], None
     if problem.feed == "fed":
         placeholder = tf.placeholder(tf.float32, problem.images.shape)
-        return tf.split(placeholder, towers, axis=0), [], {placeholder: problem.images}
+        return tf.split(placeholder, count, axis=0), [], {placeholder: problem.images}
     variables, load = _resident(problem)
     return [variable.read_value() for variable in variables], load, None
 
 
 def _done():
-    pass
+    """A session's run returns when its devices are done."""
 
 
 def session_config(graph_optimizers):
-    """As the source, with the device of every node in the log; and the graph optimisers the case asks for.
+    """The source's configuration, which logs the device of every node, with the graph optimisers of the case.
 
-    TensorFlow folds constants in two places, Grappler (rewrite_options) and the session's older optimiser: with either
-    alone switched off, four towers are still folded, on 1.13 and on 2.21. The older one goes as a whole, at L0.
+    TensorFlow folds constants in two places: Grappler (rewrite_options) and the session's older optimiser. With only
+    one of them switched off, four towers are still folded, on 1.13 and on 2.21. L0 switches the whole older optimiser
+    off.
     """
     config = tf.ConfigProto(log_device_placement=True)
     if graph_optimizers != "default":
@@ -122,12 +120,12 @@ def session_config(graph_optimizers):
 
 
 def _resident(problem):
-    """Each tower's share of the images in a variable on its device, and the (operation, feed) pairs that fill them."""
+    """(for each tower a variable on its device for its share of the images, [(operation, feed)] that fill them)."""
     variables, load = [], []
     shares = np.split(problem.images, len(problem.places))
     for tower, (place, share) in enumerate(zip(problem.places, shares)):
         placeholder = tf.placeholder(tf.float32, share.shape)
-        with tf.device(_device(place)):
+        with tf.device(towers.device_name(place)):
             variable = _variable("images%d" % tower, share.shape)
             load.append((variable.assign(placeholder, read_value=False), {placeholder: share}))
         variables.append(variable)
@@ -139,13 +137,9 @@ def _variable(name, shape):
 
 
 def _assign_convolution(place, images, result, kernel):
-    with tf.device(_device(place)):
+    with tf.device(towers.device_name(place)):
         return result.assign(_convolution(images.read_value(), kernel), read_value=False)
 
 
 def _convolution(images, kernel):
     return tf.nn.conv2d(images, tf.constant(kernel), (1, 1, 1, 1), "SAME")
-
-
-def _device(place):
-    return "/cpu:0" if place is None else "/gpu:%d" % place

@@ -1,4 +1,4 @@
-"""What TensorFlow says of itself, and its switches."""
+"""The facts that TensorFlow reports, and its switches."""
 
 import os
 import re
@@ -8,8 +8,8 @@ import tensorflow
 from common import installed
 from frameworks import interface
 
-# TensorFlow's CPU kernels; which of them can do channels_first depends on its version, and on whether oneDNN is on,
-# which depends on the CPU. So it is tried.
+# The error of a CPU kernel that cannot do channels_first. Which kernels can depends on the version of TensorFlow and on
+# oneDNN, which depends on the CPU.
 LAYOUT_REFUSED = re.compile(r"[^\n]* only supports NHWC[^\n]*")
 
 
@@ -29,7 +29,7 @@ class Framework(interface.Framework):
                 "cudnn_benchmark": os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1") != "0",
                 "deterministic": os.environ.get("TF_DETERMINISTIC_OPS", "0") in ("1", "true"),
                 "tf32": _experimental("tensor_float_32_execution_enabled", lambda: False)(),
-                # TensorFlow does not tell; this is what it takes by default (NumSchedulableCPUs).
+                # TensorFlow's default (NumSchedulableCPUs), as it does not report the number.
                 "threads": len(os.sched_getaffinity(0)),
             },
         }
@@ -47,12 +47,12 @@ class Framework(interface.Framework):
 
 
 def _experimental(name, default):
-    """A function of tf.config.experimental; TensorFlow before 2.4 has none of TF32."""
+    """A function of tf.config.experimental, or `default`: TensorFlow before 2.4 has no function for TF32."""
     return getattr(getattr(getattr(tensorflow, "config", None), "experimental", None), name, default)
 
 
 def _loaded_library(name):
-    """Version in the file name of a shared library this process has mapped, for frameworks that do not say; or None."""
+    """The version in the file name of a shared library that this process has loaded; None where it has not."""
     with open("/proc/self/maps") as lines:
-        found = re.search(re.escape(name) + r"\.so\.([0-9.]*[0-9])", lines.read())
-    return found.group(1) if found else None
+        match = re.search(re.escape(name) + r"\.so\.([0-9.]*[0-9])", lines.read())
+    return match and match.group(1)

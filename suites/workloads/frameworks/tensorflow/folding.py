@@ -1,4 +1,4 @@
-"""Whether TensorFlow folded its constants: by the graph that ran, and by searching for where it stops."""
+"""Whether TensorFlow folded its constants, by the graph that ran; and a search for the size at which it stops."""
 
 import numpy as np
 
@@ -9,33 +9,34 @@ MIB = 2.0**20
 
 
 def share_left(tf, emitter, session, fetches, feed=None):
-    """Emits how many convolutions were asked for, and how many the graph that ran still has; returns their quotient.
+    """Emits the number of convolutions in the graph that was built, and in the graph that ran; returns their quotient.
 
-    Outside the clock.
+    Makes a run outside the clock.
     """
-    asked = sum(operation.type == "Conv2D" for operation in session.graph.get_operations())
-    emitter.metric("convolutions_in_graph", asked, "1")
+    built = sum(operation.type == "Conv2D" for operation in session.graph.get_operations())
+    emitter.metric("convolutions_in_graph", built, "1")
     _, left = run_and_look(tf, session, fetches, feed)
     emitter.metric("convolutions_left_in_graph", left, "1")
-    return left / asked
+    return left / built
 
 
 def run_and_look(tf, session, fetches, feed=None):
-    """(output, convolutions in what ran).
+    """(output, number of convolutions in the graph that ran).
 
-    Optimisers rename what they replace (_FusedConv2D, _MklNativeConv2D): a convolution's name still ends in Conv2D.
+    Optimisers replace convolutions by operations whose names end in Conv2D too (_FusedConv2D, _MklNativeConv2D).
     """
     output, graphs = graphs_that_ran.run_and_look(tf, session, fetches, feed)
     return output, sum(node.op.endswith("Conv2D") for graph in graphs for node in graph.node)
 
 
 def search_edge(tf, problem, emitter, open_session):
-    """Bisects for the largest number of images whose convolution is folded, of at most len(problem.images).
+    """Searches the largest number of images, up to len(problem.images), whose convolution is folded.
 
-    open_session(problem): a context manager that gives (session, fetch) for a new graph of these images. Takes for
-    granted that where so many are folded fewer are too. Emits both sides of the edge, where there is one within the
-    bound: images, size of the input, and the phases largest_folded_run and smallest_unfolded_run with later runs.
-    Returns the output for every count that was tried, completed to all images by what they give together.
+    It bisects, as a convolution of fewer images is assumed to be folded where a larger is. open_session(problem): a
+    context manager that gives (session, fetch) for a new graph of these images. For each side of the edge within the
+    bound, it emits the number of images, the size of the input, and later runs in phase largest_folded_run or
+    smallest_unfolded_run. Returns the output for every count that was tried; the images beyond the count have the
+    output of the run with all images.
     """
     outputs = {}
 
@@ -58,7 +59,7 @@ def search_edge(tf, problem, emitter, open_session):
 
 
 def _bisect(folded, bound):
-    """(largest folded, smallest unfolded), given that `bound` is not; 0 where nothing is."""
+    """(largest folded count, or 0; smallest unfolded count). `bound` must not be folded."""
     low, high = 0, bound
     while high - low > 1:
         middle = (low + high) // 2
@@ -67,7 +68,7 @@ def _bisect(folded, bound):
 
 
 def _time_later_runs(emitter, phase, run, images, settings):
-    run()  # the first one, which folds
+    run()  # the first run folds
     with emitter.phase(phase):
         for index in range(settings["later_runs"]):
             _, seconds = timing.timed(run)

@@ -1,4 +1,4 @@
-"""Training in tf.keras as a user would have it: compile and fit, 1.13 to Keras 3."""
+"""Training in tf.keras as a user would write it, by compile and fit: 1.13 to Keras 3."""
 
 import math
 import time
@@ -11,7 +11,7 @@ from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, keras_lo
 
 
 class Literal(Trainer):
-    """Keras's compile and fit, from host arrays, shuffled. Its callbacks see an epoch's begin and end."""
+    """Keras's compile and fit, from shuffled arrays of the host. A callback times the epochs."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -19,7 +19,7 @@ class Literal(Trainer):
         with self.scope():
             self.model = self.build(tf.keras.Input(self.images.shape[1:]))
             self.trained = self.copies()
-            # Keras 3 would choose XLA by itself on a GPU, which is another case.
+            # Without jit_compile, Keras 3 would choose XLA on a GPU, which is another case.
             compilation = {} if IS_GRAPH_MODE else {"jit_compile": job.execution == "compiled"}
             self.trained.compile(self.optimizer(), loss=keras_loss(), **compilation)
 
@@ -48,12 +48,12 @@ class Literal(Trainer):
 
 
 class EpochTimer(tf.keras.callbacks.Callback):
-    """One sample per epoch; the first holds what Keras does at its first batch (tracing, autotuning).
+    """Emits a sample for each epoch; the first includes Keras's work at its first batch (tracing, autotuning).
 
     skipped: the probe's Skipped, which ended the training, or None.
     """
 
-    # Keras 3 would otherwise read every batch's loss, for a callback that does not look at it.
+    # Otherwise Keras 3 would read the loss of every batch, which this callback does not need.
     async_safe = True
 
     def __init__(self, emitter, images, job, probe):
@@ -74,7 +74,7 @@ class EpochTimer(tf.keras.callbacks.Callback):
             return
         try:
             self.probe.step_ended()
-        except Skipped as skipped:  # Keras may be calling from another thread
+        except Skipped as skipped:  # not raised here, as Keras may call from another thread
             self.skipped = skipped
             self.model.stop_training = True
 

@@ -1,4 +1,4 @@
-"""One batch on its devices in tf.keras: a graph and a session in 1.x, a tf.function in 2.x."""
+"""Steps on a fixed batch in tf.keras: a graph and a session in 1.x, a tf.function in 2.x."""
 
 import tensorflow as tf
 
@@ -8,7 +8,7 @@ from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_fun
 
 
 class SteadyGraph(Trainer):
-    """TensorFlow 1.x: one batch in variables (a constant would be folded), by session.run."""
+    """TensorFlow 1.x: the batch is in variables (a constant would be folded), and session.run makes a step."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -31,7 +31,7 @@ class SteadyGraph(Trainer):
         self._run = self.session.make_callable(self.fetches)
 
     def updates(self):
-        """Of the moving statistics of batch normalisation."""
+        """The operations that update the moving statistics of batch normalisation."""
         return self.model.updates
 
     def step(self):
@@ -40,11 +40,11 @@ class SteadyGraph(Trainer):
 
     def parts(self):
         yield "forward", self.session.make_callable(self.loss)
-        # Only run, not fetched: their values stay on the device.
+        # Run but not fetched, so that the values stay on the device.
         yield "forward_backward", self.session.make_callable(tf.group(self.loss, *self.gradients))
 
     def logits(self, images):
-        """With the moving statistics: as the model's own input is a variable, its layers are applied once more."""
+        """Applies the model's layers to a new input, as the model's own input is a variable."""
         arrays = self.laid_out(images)
         inputs = tf.placeholder(tf.float32, arrays.shape)
         tf.keras.backend.set_learning_phase(0)
@@ -57,7 +57,7 @@ class SteadyGraph(Trainer):
 
 
 class SteadyFunction(Trainer):
-    """TensorFlow 2.x: one batch in tensors on the devices, by one tf.function."""
+    """TensorFlow 2.x: the batch is in tensors on the devices, and a tf.function makes a step."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -65,15 +65,15 @@ class SteadyFunction(Trainer):
             self.model = self.build(tf.keras.Input(self.laid_out(job.train[0][:1]).shape[1:]))
             self.sgd = self.optimizer()
             self.sgd.build(self.model.trainable_variables)
-        self.batch = self.one_batch()
+        self.batch = self.placed_batch()
         self.step = self._function(self._train if job.mode == "training" else self._infer)
 
     def scope(self):
         """Where the model is built."""
         return tf.device(self.devices[0])
 
-    def one_batch(self):
-        """What one_replica is given."""
+    def placed_batch(self):
+        """The argument of every replica: its share of the batch, on its device."""
         return self.shares()[0]
 
     def shares(self):
@@ -84,25 +84,25 @@ class SteadyFunction(Trainer):
                 shares.append((tf.identity(self.laid_out(images)), tf.identity(labels)))
         return shares
 
-    def _function(self, one_replica):
-        """A tf.function of one step on the batch: the mean loss over replicas."""
+    def _function(self, replica_step):
+        """A tf.function that makes a step of all replicas, and returns the mean loss over them."""
 
         @tf.function(jit_compile=self.job.execution == "compiled")
         def step():
-            return self.everywhere(one_replica)
+            return self.everywhere(replica_step)
 
         return step
 
-    def everywhere(self, one_replica):
-        """The mean of one_replica(batch) over all replicas, each with its share of the batch."""
-        return one_replica(self.batch)
+    def everywhere(self, replica_step):
+        """The mean of replica_step(share of the batch) over all replicas."""
+        return replica_step(self.batch)
 
     def _infer(self, batch):
         images, labels = batch
         return loss_function(labels, self.model(images, training=False))
 
     def _gradients(self, batch):
-        """(loss, gradients) of a replica; the optimizer sums them over replicas, and their mean is wanted."""
+        """(loss, gradients) of a replica, divided by the number of replicas, as the optimizer sums them."""
         images, labels = batch
         weights = self.model.trainable_variables
         with tf.GradientTape() as tape:
@@ -121,16 +121,15 @@ class SteadyFunction(Trainer):
         yield "forward_backward", self._function(self._summed_gradients)
 
     def _summed_gradients(self, batch):
-        """A number that needs every gradient, so that none is left out of the graph."""
+        """A number that depends on every gradient, so that the graph computes all gradients."""
         _, gradients = self._gradients(batch)
         return tf.add_n([tf.reduce_sum(gradient) for gradient in gradients])
 
     def synchronise(self):
-        """Reads a weight: the copy waits for the updates queued before it, which the loss would not."""
+        """Reads a weight: the copy waits for the updates that were queued before it; a copy of the loss would not."""
         self.model.trainable_variables[-1].numpy()
 
     def transposes(self):
-        """Of the graphs that ran, after optimisation."""
         from tensorflow.python.eager import context
 
         context.enable_run_metadata()
@@ -149,7 +148,7 @@ Steady = SteadyGraph if IS_GRAPH_MODE else SteadyFunction
 
 
 def _variable(session, array):
-    """A variable that is not trained and not Keras's, filled with `array` without a constant in the graph."""
+    """An untrained variable outside of Keras, filled with `array` without a constant in the graph."""
     placeholder = tf.placeholder(array.dtype, array.shape)
     variable = tf.Variable(placeholder, trainable=False, use_resource=True)
     session.run(variable.initializer, {placeholder: array})

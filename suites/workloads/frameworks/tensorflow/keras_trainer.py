@@ -1,11 +1,11 @@
-"""What training in tf.keras has in common under all strategies and protocols: what can be done, the model, its loss."""
+"""Training in tf.keras: the checks, the model and the loss that all strategies and protocols share."""
 
 import tensorflow as tf
 
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import networks_keras, towers
+from frameworks.tensorflow import networks_graph, networks_keras, towers
 from frameworks.tensorflow.strategies.towers import layout_tries
 
 IS_GRAPH_MODE = tf.__version__.startswith("1.")
@@ -37,7 +37,7 @@ class Strategy(interface.Strategy):
 
 
 class Trainer(interface.Trainer):
-    """What all protocols share. Subclasses set `model`."""
+    """The trainer that all protocols share. Subclasses set `model`."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -45,8 +45,8 @@ class Trainer(interface.Trainer):
         self.devices = [towers.tower_device(index, place) for index, place in enumerate(job.places)]
 
     def laid_out(self, images):
-        """NHWC array to the job's layout, on the host, as the source does."""
-        return images if self.layout == "channels_last" else images.transpose(0, 3, 1, 2).copy()
+        """NHWC array to the job's layout, on the host, as in the source."""
+        return networks_graph.laid_out(images, self.layout)
 
     def build(self, inputs):
         """The Keras model on the Keras tensor `inputs`, with the initial weights all frameworks share."""
@@ -56,7 +56,7 @@ class Trainer(interface.Trainer):
         return model
 
     def optimizer(self):
-        """SGD; under FP16 the loss is scaled up, as small gradients vanish otherwise."""
+        """SGD; under FP16 it scales the loss up, as small gradients would vanish."""
         settings = self.job.settings
         optimizer = tf.keras.optimizers.SGD(settings["learning_rate"], settings["momentum"])
         if self.job.precision == "amp_fp16":
@@ -73,16 +73,19 @@ class Trainer(interface.Trainer):
         return self.model.predict(self.laid_out(images), batch_size=self.job.batch_size, verbose=0)
 
     def copies(self):
-        """What is trained: the model, or copies that share its weights."""
+        """The model to train: `model`, or a model of copies that share its weights."""
         return self.model
 
 
 def loss_function(labels, logits):
-    """Mean softmax cross-entropy. In this form, as Keras's own differ between 1.13 and Keras 3."""
-    labels = tf.cast(tf.reshape(labels, [-1]), tf.int64)  # Keras 1.x hands them over as (N, 1) float32
-    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+    """Mean softmax cross-entropy. Keras's own functions differ between 1.13 and Keras 3."""
+    labels = tf.cast(tf.reshape(labels, [-1]), tf.int64)  # Keras 1.x passes them as (N, 1) float32
+    return networks_graph.mean_loss(logits, labels)
 
 
 def keras_loss():
-    """Keras 3 divides a loss of its own by the number of replicas, whose gradients it adds up, and no function's."""
+    """The loss for compile. Keras 3 divides its own losses, but no function's, by the number of replicas.
+
+    The division is needed, as it adds up the replicas' gradients.
+    """
     return loss_function if IS_GRAPH_MODE else tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)

@@ -1,7 +1,6 @@
 """device_limits in TensorFlow's graph mode, through tensorflow.compat.v1: the same file runs on 1.13 and on 2.x.
 
-What is computed lies in variables: of
-constants nothing would be left to compute, and what nobody keeps is not computed at all.
+Operands and results are in variables, as TensorFlow folds operations on constants, and drops unused results.
 """
 
 import contextlib
@@ -11,13 +10,14 @@ from tensorflow.python.ops import collective_ops, nccl_ops
 
 from common.events import Unsupported
 from frameworks import parts
+from frameworks.tensorflow.towers import HOST, tower_device
 
 KINDS = {"fp16": tf.float16, "bf16": tf.bfloat16}
 
 
 class Limits(parts.Limits):
     def matmul(self, problem, measure):
-        with _graph(problem) as session, tf.device(_device(problem.places, 0)):
+        with _graph(problem) as session, tf.device(tower_device(0, problem.places[0])):
             kind = KINDS.get(problem.precision, tf.float32)
             left, right, product = [
                 tf.get_variable(name, matrix.shape, kind, tf.zeros_initializer(), use_resource=True)
@@ -26,7 +26,7 @@ class Limits(parts.Limits):
             for variable, matrix in zip((left, right), problem.matrices):
                 given = tf.placeholder(tf.float32, matrix.shape)
                 session.run(variable.assign(tf.cast(given, kind), read_value=False), {given: matrix})
-            # The product's memory is taken over, not copied.
+            # The variable takes the product's memory over, without a copy.
             multiply = product.assign(tf.matmul(left.read_value(), right.read_value()), read_value=False)
             try:
                 measure(session.make_callable(multiply), _done)
@@ -45,37 +45,44 @@ class Limits(parts.Limits):
             left_rows, product_rows = session.run(rows)
             return left_rows, session.run(tf.cast(right, tf.float32)), product_rows
 
-    def memory_copy(self, problem, measure):
-        _copy(problem, measure, _device(problem.places, 0), _device(problem.places, 0))
+    def copy(self, problem, measure, source, target):
+        """From a variable to another.
 
-    def host_to_device(self, problem, measure):
-        _copy(problem, measure, "/cpu:0", _device(problem.places, 0))
-
-    def device_to_host(self, problem, measure):
-        _copy(problem, measure, _device(problem.places, 0), "/cpu:0")
-
-    def device_to_device(self, problem, measure):
-        _copy(problem, measure, _device(problem.places, 0), _device(problem.places, 1))
+        Between different memories the transfer itself makes the copy, and a resource variable takes the buffer that
+        arrives. Within the same memory a resource variable would take the source's buffer without a copy; a variable of
+        the older kind copies into its own buffer.
+        """
+        devices = [HOST if index is None else tower_device(index, problem.places[index]) for index in (source, target)]
+        in_same_memory = source == target or problem.places[0] is None
+        with _graph(problem) as session:
+            variables = []
+            for name, device in zip(("source", "target"), devices):
+                with tf.device(device):
+                    variables.append(_buffer(name, problem, use_resource=not in_same_memory))
+            session.run(tf.variables_initializer(variables))
+            with tf.device(devices[1]):
+                copy = variables[1].assign(variables[0].read_value(), read_value=False)
+            measure(session.make_callable(copy), _done)
 
     def all_reduce(self, problem, measure):
         with _graph(problem) as session:
             buffers, inputs = [], []
-            for index in range(len(problem.places)):
-                with tf.device(_device(problem.places, index)):
+            for index, place in enumerate(problem.places):
+                with tf.device(tower_device(index, place)):
                     buffers.append(_buffer("buffer%d" % index, problem))
                     inputs.append(buffers[-1].read_value())
             session.run(tf.variables_initializer(buffers))
             sums = _ring_sums(inputs) if None in problem.places else nccl_ops.all_sum(inputs)
-            # By this number the members of the ring find one another.
+            # The members of the ring find each other by this number.
             options = tf.RunOptions(experimental=tf.RunOptions.Experimental(collective_graph_key=1))
             step = tf.group(*sums)
             measure(lambda: session.run(step, options=options), _done)
-            first_values = [total[0] for total in sums]  # of all: a ring with a member left out would wait for it
+            first_values = [total[0] for total in sums]  # of all sums: the ring would wait for a missing member
             return session.run(first_values, options=options)[0]
 
     def kernel_launch(self, problem, measure):
-        """Additions that wait for one another, so that none is left out and all are in one session's run."""
-        with _graph(problem) as session, tf.device(_device(problem.places, 0)):
+        """Each addition waits for the addition before it, so that a single run of the session makes them all."""
+        with _graph(problem) as session, tf.device(tower_device(0, problem.places[0])):
             number = tf.get_variable("number", [], tf.float32, tf.zeros_initializer(), use_resource=True)
             session.run(number.initializer)
             last = tf.no_op()
@@ -85,54 +92,29 @@ class Limits(parts.Limits):
             measure(session.make_callable(last), _done)
 
 
-def _copy(problem, measure, source_device, target_device):
-    """From a variable to another.
-
-    Between different memories the copy is made by the transfer, and a resource variable takes what arrives. Within one
-    memory it would take the source's own buffer, and nothing would be copied; a variable of the older kind copies into
-    its own.
-    """
-    in_one_memory = source_device == target_device or problem.places[0] is None
-    with _graph(problem) as session:
-        variables = []
-        for name, device in (("source", source_device), ("target", target_device)):
-            with tf.device(device):
-                variables.append(_buffer(name, problem, use_resource=not in_one_memory))
-        source, target = variables
-        session.run(tf.variables_initializer(variables))
-        with tf.device(target_device):
-            copy = target.assign(source.read_value(), read_value=False)
-        measure(session.make_callable(copy), _done)
-
-
 def _buffer(name, problem, use_resource=True):
-    """A variable of ones, made on its device."""
+    """A variable filled with 1, which is made on its device."""
     return tf.get_variable(name, [problem.values], tf.float32, tf.ones_initializer(), use_resource=use_resource)
 
 
 def _ring_sums(inputs):
     """The sum of all inputs, on the device of each."""
     sums = []
-    for one in inputs:
-        with tf.device(one.device):
-            sums.append(collective_ops.all_reduce(one, len(inputs), 1, 1, "Add", "Id"))
+    for values in inputs:
+        with tf.device(values.device):
+            sums.append(collective_ops.all_reduce(values, len(inputs), 1, 1, "Add", "Id"))
     return sums
 
 
 @contextlib.contextmanager
 def _graph(problem):
-    """A graph and its session, with as many logical CPUs as there are simulated devices."""
+    """The session of a new graph, with as many logical CPUs as there are simulated devices."""
     cpus = len(problem.places) if None in problem.places else 1
-    # Host memory that a GPU reads without a copy in between (pinned).
+    # Pinned host memory, which a GPU reads without a further copy.
     options = tf.GPUOptions(force_gpu_compatible=True)
     config = tf.ConfigProto(device_count={"CPU": cpus}, gpu_options=options)
     with tf.Graph().as_default(), tf.Session(config=config) as session:
         yield session
-
-
-def _device(places, index):
-    place = places[index]
-    return "/cpu:%d" % index if place is None else "/gpu:%d" % place
 
 
 def _done():

@@ -1,6 +1,6 @@
 """The networks in TensorFlow's graph mode, from raw operations through compat.v1: the same file on 1.13 and on 2.x.
 
-A Model holds a network's variables, made where tf.device says; any number of towers compute with them.
+A Model has the variables of a network, on the device of the enclosing tf.device; any number of towers share them.
 """
 
 import numpy as np
@@ -12,10 +12,10 @@ DATA_FORMAT = {"channels_last": "NHWC", "channels_first": "NCHW"}
 
 
 class Model:
-    """Variables in canonical order (see networks), and the moving statistics of batch normalisation.
+    """Variables in canonical order (see common/networks.py), and the moving statistics of batch normalisation.
 
-    layout: of the images that come in, and of everything up to Flatten or GlobalAveragePool. Raises AssertionError when
-    the variables do not come to the network's number of parameters.
+    layout: of the images, and of all values up to Flatten or GlobalAveragePool. Raises AssertionError where the
+    variables have another number of parameters than the network.
     """
 
     def __init__(self, network, layout):
@@ -38,7 +38,6 @@ class Model:
             )
 
     def parameter_count(self):
-        """Trainable ones."""
         return sum(variable.shape.num_elements() for variable in self.variables)
 
     def load(self, session, weights):
@@ -53,17 +52,17 @@ class Model:
         return session.run(self._values)
 
     def apply(self, images, training):
-        """(logits, updates) of a tower: (N, classes) float32, and the operations that move the moving statistics.
+        """(logits, updates) of a tower: (N, classes) float32, and the operations that update the moving statistics.
 
-        images: (N, h, w, c) or (N, c, h, w) float32, as `layout` says. Without `training`, batch normalisation uses the
-        moving statistics and there are no updates.
+        images: (N, h, w, c) or (N, c, h, w) float32, by `layout`. Without `training`, batch normalisation uses the
+        moving statistics, and `updates` is empty.
         """
         tower = _Tower(self, training)
         return tower.apply(self.network.layers, images), tower.updates
 
 
 class _Tower:
-    """One pass over the layers; takes the model's variables in the order in which it meets their layers."""
+    """A pass over the layers, which uses the model's variables in canonical order."""
 
     def __init__(self, model, training):
         self.layout = model.layout
@@ -90,9 +89,9 @@ class _Tower:
         return tf.nn.bias_add(values, next(self.variables), data_format=DATA_FORMAT[self.layout])
 
     def _norm(self, layer, values):
-        """TensorFlow raises an epsilon of 1e-5 to 1.001e-5, and its batch variance is the unbiased one, as PyTorch's.
+        """Normalises by the tower's own batch.
 
-        The batch is the tower's own.
+        TensorFlow raises an epsilon of 1e-5 to 1.001e-5. Its batch variance is the unbiased estimate, as in PyTorch.
         """
         scale, offset = next(self.variables), next(self.variables)
         moving = next(self.statistics)
@@ -143,7 +142,7 @@ class _Tower:
         return body + self.apply(layer.shortcut, values)
 
     def _spatial(self, other, spatial):
-        """A list of four, one for each dimension of images: `spatial` for height and width, `other` for the others."""
+        """A list for the four dimensions of images: `spatial` for height and width, `other` for the others."""
         if self.layout == "channels_last":
             return [other, spatial, spatial, other]
         return [other, other, spatial, spatial]
@@ -155,17 +154,17 @@ def mean_loss(logits, labels):
 
 
 def loadable(name, shape, dtype, trainable=False):
-    """A variable whose first value is a placeholder: loaded without a constant in the graph, which would be folded."""
+    """A variable that `load` fills through a placeholder, as a constant in the graph would be folded."""
     placeholder = tf.placeholder(dtype, shape)
     return tf.get_variable(name, initializer=placeholder, trainable=trainable, use_resource=True)
 
 
 def load(session, variables, arrays):
-    """Sets `loadable` variables, at any time."""
+    """Fills `loadable` variables, at any time."""
     placeholders = [variable.initializer.inputs[1] for variable in variables]
     session.run([variable.initializer for variable in variables], dict(zip(placeholders, arrays)))
 
 
 def laid_out(images, layout):
-    """(N, h, w, c) array as `layout` has it."""
+    """(N, h, w, c) array to `layout`."""
     return images if layout == "channels_last" else images.transpose(0, 3, 1, 2).copy()

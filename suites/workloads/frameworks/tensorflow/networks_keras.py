@@ -7,7 +7,7 @@ from common import networks
 
 
 def build(network, inputs, data_format):
-    """Keras tensor (N, height, width, channels), or (N, channels, height, width) with "channels_first", to a Model."""
+    """A Keras Model of the network. inputs: a Keras tensor, NHWC or, with "channels_first", NCHW."""
     return tf.keras.Model(inputs, _sequence(network.layers, inputs, data_format))
 
 
@@ -56,13 +56,14 @@ def _layer(layer, data_format):
 def trained_layers(network, model):
     """The layers of `model` that have weights, in canonical order.
 
-    Keras sorts its layers by depth, which puts those of a shortcut elsewhere; their names count up as they are built.
+    Keras sorts layers by depth, and so moves the layers of a shortcut. The numbers in their names are in the order in
+    which they were built.
     """
     kinds = (tf.keras.layers.Conv2D, tf.keras.layers.BatchNormalization, tf.keras.layers.Dense)
     built = {}
     for kind in kinds:
-        found = [layer for layer in model.layers if isinstance(layer, kind)]
-        built[kind] = iter(sorted(found, key=lambda layer: _number(layer.name)))
+        layers = [layer for layer in model.layers if isinstance(layer, kind)]
+        built[kind] = iter(sorted(layers, key=lambda layer: _number(layer.name)))
     wanted = {networks.Conv: kinds[0], networks.Norm: kinds[1], networks.Dense: kinds[2]}
     return [
         next(built[wanted[type(layer)]])
@@ -72,7 +73,7 @@ def trained_layers(network, model):
 
 
 def _number(name):
-    """conv2d_12 to 12; the first of its kind has none."""
+    """conv2d_12 to 12; the first layer of a kind has no number: -1."""
     last = name.rpartition("_")[2]
     return int(last) if last.isdigit() else -1
 

@@ -1,8 +1,8 @@
 """Input pipelines and towers in TensorFlow's graph mode, through compat.v1: the same file on 1.13 and on 2.x.
 
 A pipeline is a function of (job, session, devices) that returns, for each tower, the tensors (images, labels, ids) of
-its batches: (n, 32, 32, 3) float32 whitened, (n,) int64, (n,) int64. devices: for each tower a device, or None for
-wherever TensorFlow puts it.
+its batches: (n, 32, 32, 3) float32 whitened, (n,) int64, (n,) int64. devices: for each tower a device, or None where
+TensorFlow chooses it.
 """
 
 import numpy as np
@@ -14,11 +14,11 @@ from frameworks import parts
 from frameworks.tensorflow import graphs_that_ran, networks_graph, towers
 from frameworks.tensorflow.towers import HOST
 
-THREADS = 6  # that fill a queue, as in the source; as many prepare images for tf.data
+THREADS = 6  # that fill a queue, as in the source, or prepare images for tf.data
 
 
 def shared_host(job, session, devices):
-    """One queue for all towers; literally, on no device by name."""
+    """A queue for all towers; in literal (and without towers) on no named device."""
     placed_nowhere = job.protocol == "literal" or job.strategy == "none"
     return [_queue(job, _records(job, session), 0, 1, None if placed_nowhere else HOST)] * job.towers
 
@@ -28,16 +28,16 @@ def shared_device(job, session, devices):
 
 
 def per_device(job, session, devices):
-    """A queue for every tower. Each has its share of the records, so that no image is in two batches of a step.
+    """A queue for every tower. Each reads a share of the records, so that no image is in two batches of a step.
 
-    (In the source each reads them all, in an order of its own.)
+    In the source each queue reads all records, in an order of its own.
     """
     records = _records(job, session)
     return [_queue(job, records, tower, job.towers, device) for tower, device in enumerate(devices)]
 
 
 def loader(job, session, devices):
-    """One tf.data pipeline on the host, a batch of it for every tower."""
+    """A tf.data pipeline on the host, which gives every tower a batch."""
     arrays = [job.images, job.labels, _numbers(job)]
     with tf.device(HOST):
         placeholders = [tf.placeholder(array.dtype, array.shape) for array in arrays]
@@ -52,7 +52,7 @@ def loader(job, session, devices):
 def resident(job, session, devices):
     """Each tower's share of the images in a variable on its device; labels and ids, 8 bytes each, come from the host.
 
-    The images are float32: for bytes there is not every kernel on a GPU.
+    The images are float32, as a GPU lacks some kernels for bytes.
     """
     size, batches = job.batch_size // job.towers, []
     with tf.device(HOST):
@@ -82,7 +82,7 @@ def _numbers(job):
 
 
 def _records(job, session):
-    """Variables (images, labels, ids) on the host, which has the kernels of readers."""
+    """Variables (images, labels, ids) on the host, as only the host has the kernels of readers."""
     arrays = [job.images, job.labels, _numbers(job)]
     with tf.device(HOST):
         variables = [
@@ -94,8 +94,9 @@ def _records(job, session):
 
 
 def _queue(job, records, share, shares, device):
-    """The batches of one queue, as long as TensorFlow makes it (32 records). It reads the records share, share + shares
-    and so on, over and over.
+    """The batches of a queue of TensorFlow's default length, 32 records.
+
+    It reads the records share, share + shares, share + 2 shares, ..., again and again.
     """
     with tf.device(HOST):
         turn = tf.train.range_input_producer(len(job.labels) // shares, shuffle=False).dequeue()
@@ -106,7 +107,7 @@ def _queue(job, records, share, shares, device):
 
 
 def whitened_and_distorted(image):
-    """(32, 32, 3) uint8 to float32, one image at a time, as the tutorial; see distortion."""
+    """An image (32, 32, 3) uint8 to float32, as in the tutorial; see common/data.py."""
     shape = image.shape.as_list()
     padded = tf.pad(tf.cast(image, tf.float32), [[MARGIN, MARGIN], [MARGIN, MARGIN], [0, 0]])
     cropped = tf.image.random_flip_left_right(tf.random_crop(padded, shape))
@@ -115,9 +116,9 @@ def whitened_and_distorted(image):
 
 
 def distorted_batch(images):
-    """The same for (n, size, size, channels) float32 on any device: all crops and flips are one gather, then the rest.
+    """Distorts (n, size, size, channels) float32 on any device: a gather crops and flips all images at once.
 
-    Positions are floats, exact up to 2^24: GPUs have few kernels for integers.
+    Positions are floats, exact up to 2^24, as GPUs have few kernels for integers.
     """
     count, size, _, channels = images.shape.as_list()
     side = size + 2 * MARGIN
@@ -137,14 +138,14 @@ def distorted_batch(images):
 
 
 def whitened_batch(images):
-    """Mean 0, standard deviation 1 of each image; a uniform one stays finite (as in tf.image)."""
+    """Each image with mean 0 and standard deviation 1; a uniform image stays finite (as in tf.image)."""
     centred = images - tf.reduce_mean(images, axis=[1, 2, 3], keepdims=True)
     deviation = tf.sqrt(tf.reduce_mean(tf.square(centred), axis=[1, 2, 3], keepdims=True))
     return centred / tf.maximum(deviation, 1 / np.sqrt(np.prod(images.shape.as_list()[1:])))
 
 
 class Trainer(parts.PipelineTrainer):
-    """The towers and what feeds them; the variables are on the host where there are several towers."""
+    """The towers and their input pipeline; the variables of several towers are on the host."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -172,7 +173,7 @@ class Trainer(parts.PipelineTrainer):
         return self._checked(self._run)[0]
 
     def _checked(self, run):
-        """What run() returns. A queue whose threads failed is closed and says so; what they died of says more."""
+        """The result of run(). Where a queue was closed because its threads failed, raises the error of the threads."""
         try:
             return run()
         except tf.errors.OutOfRangeError:
@@ -187,7 +188,6 @@ class Trainer(parts.PipelineTrainer):
         return self._model.parameter_count()
 
     def devices_used(self):
-        """By the graph that ran."""
         executed = graphs_that_ran.executed_towers(tf, self.session, self._fetches)
         if len(executed) != self._towers:
             raise AssertionError("{} towers computed; there should be {}".format(len(executed), self._towers))

@@ -1,16 +1,15 @@
 """The self-check's operations in TensorFlow."""
 
-import tensorflow
+import tensorflow.compat.v1 as tf
 
 from frameworks import parts
-
-tf = tensorflow.compat.v1 if hasattr(tensorflow.compat, "v1") else tensorflow
+from frameworks.tensorflow.towers import device_name
 
 
 class SelfCheck(parts.SelfCheck):
     def compute(self, place, left, right, images, filters):
-        """In a graph and session of its own, which TensorFlow 1 and 2 have alike; kernels of the CPU want NHWC."""
-        with tf.Graph().as_default(), tf.device("/cpu:0" if place is None else "/gpu:%d" % place):
+        """In a graph and a session, which both TensorFlow 1 and 2 have; kernels of the CPU need NHWC."""
+        with tf.Graph().as_default(), tf.device(device_name(place)):
             nhwc, hwio = tf.constant(images.transpose(0, 2, 3, 1)), tf.constant(filters.transpose(2, 3, 1, 0))
             result = tf.nn.conv2d(nhwc, hwio, strides=[1, 1, 1, 1], padding="VALID")
             of_images, of_filters = tf.gradients(tf.reduce_sum(result * result) / 2, [nhwc, hwio])
@@ -25,7 +24,7 @@ class SelfCheck(parts.SelfCheck):
 def _config():
     config = tf.ConfigProto(allow_soft_placement=False)
     config.gpu_options.allow_growth = True
-    # Constants would be folded on the CPU: what is to be computed is the device's to compute.
+    # Otherwise the CPU would fold the operations, as their operands are constants.
     config.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     return config

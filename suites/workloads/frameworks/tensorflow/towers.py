@@ -1,8 +1,8 @@
-"""Towers in TensorFlow's graph mode: one graph, a copy of the network for every device, gradients averaged.
+"""Towers in TensorFlow's graph mode: a graph with a copy of the network for every device, which averages gradients.
 
-As the multi-GPU CIFAR-10 tutorial does it: with several towers the variables live on the host, every tower reads them,
-computes the gradients of its share of the batch, and one update takes their mean. Batch normalisation is per tower; the
-moving statistics follow the first tower's batches.
+As in the multi-GPU CIFAR-10 tutorial, the variables of several towers are on the host. Every tower reads them and
+computes the gradients of its share of the batch; an update takes the mean of the gradients. Batch normalisation is per
+tower; the moving statistics follow the first tower's batches.
 """
 
 import tensorflow.compat.v1 as tf
@@ -13,10 +13,10 @@ HOST = "/cpu:0"
 
 
 def step(model, batches, devices, optimizer):
-    """What a step fetches: [loss, training operation], or only [loss] where there is no optimizer (inference).
+    """The fetches of a step: [loss, training operation], or [loss] without an optimizer (inference).
 
-    batches, devices: for each tower (images, labels) and a device, or None for wherever TensorFlow puts it. loss: the
-    mean over all batches, before the step.
+    batches, devices: for each tower (images, labels), and a device, or None where TensorFlow chooses it. loss: the mean
+    over all batches, before the step.
     """
     losses, gradients, updates = [], [], []
     for tower, ((images, labels), device) in enumerate(zip(batches, devices)):
@@ -34,14 +34,19 @@ def step(model, batches, devices, optimizer):
 
 
 def session_config(places):
-    """A session with a CPU device for every tower on the CPU; what has no GPU kernel falls back to the host."""
+    """A CPU device for every tower on the CPU; operations without a GPU kernel run on the host."""
     cpus = max(1, places.count(None))
     return tf.ConfigProto(device_count={"CPU": cpus}, allow_soft_placement=True)
 
 
 def tower_device(tower, place):
     """place: GPU index, or None for the tower's own CPU device."""
-    return "/cpu:%d" % tower if place is None else "/gpu:%d" % place
+    return device_name(place, tower)
+
+
+def device_name(place, cpu=0):
+    """TensorFlow's name of a device. place: GPU index, or None for the CPU device of index `cpu`."""
+    return "/cpu:%d" % cpu if place is None else "/gpu:%d" % place
 
 
 def variables_device(places):
@@ -50,7 +55,7 @@ def variables_device(places):
 
 
 def mean_gradients(gradients):
-    """The mean over towers; gradients: for every tower, its gradients in the order of the variables."""
+    """The mean over towers. gradients: for every tower, its gradients in the order of the variables."""
     if len(gradients) == 1:
         return gradients[0]
     return [tf.reduce_mean(tf.stack(of_towers), axis=0) for of_towers in zip(*gradients)]

@@ -15,19 +15,18 @@ class Mirrored:
 
 
 class Steady(Mirrored, keras_steady.SteadyFunction):
-    def one_batch(self):
-        """A share of the batch on each device."""
+    def placed_batch(self):
         shares = self.shares()
         return self.strategy.experimental_distribute_values_from_function(
             lambda context: shares[context.replica_id_in_sync_group]
         )
 
-    def everywhere(self, one_replica):
-        losses = self.strategy.run(one_replica, (self.batch,))
+    def everywhere(self, replica_step):
+        losses = self.strategy.run(replica_step, (self.batch,))
         return self.strategy.reduce("MEAN", losses, axis=None)
 
     def replicas(self):
-        """How many replicas the strategy runs: each adds 1 to a sum over them."""
+        """The number of replicas that the strategy runs: each adds 1 to a sum."""
 
         @tf.function
         def count():
@@ -38,7 +37,7 @@ class Steady(Mirrored, keras_steady.SteadyFunction):
 
 class Literal(Mirrored, keras_literal.Literal):
     def replicas(self):
-        """How many replicas the strategy trains."""
+        """The number of replicas that the strategy trains."""
         return self.trained.distribute_strategy.num_replicas_in_sync
 
 
@@ -59,7 +58,7 @@ class Strategy(keras_trainer.Strategy):
             )
 
     def prepare(self, job, protocol):
-        """Also a logical device for each replica on the CPU."""
+        """Also makes a logical device for each replica on the CPU."""
         super().prepare(job, protocol)
         if None in job.places:
             (cpu,) = tf.config.list_physical_devices("CPU")

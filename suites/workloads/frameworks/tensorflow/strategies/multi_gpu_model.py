@@ -1,4 +1,4 @@
-"""multi_gpu_model of Keras in TensorFlow 1.x: copies of a model, each with a slice of the batch, on a GPU each."""
+"""multi_gpu_model of Keras in TensorFlow 1.x: each GPU has a copy of the model, and gets a slice of the batch."""
 
 import tensorflow as tf
 
@@ -15,14 +15,11 @@ class Copies:
 
 class Steady(Copies, keras_steady.SteadyGraph):
     def updates(self):
-        """The first copy's.
-
-        All of the model's would compute the template too, the whole batch on one device, beside the copies.
-        """
+        """The updates of the first copy. All updates would also compute the whole batch in the original model."""
         return self.model.get_updates_for(self.model.get_input_at(1))
 
     def replicas(self):
-        """How many devices compute convolutions or products in the graph that ran."""
+        """The number of devices that compute convolutions or matrix products in the graph that ran."""
         return len(graphs_that_ran.working_devices(tf, self.session, self.fetches))
 
 
@@ -42,17 +39,17 @@ class Strategy(keras_trainer.Strategy):
             )
 
     def tries(self, job):
-        """Also whether it finds the GPUs it wants."""
+        """Also whether multi_gpu_model finds its GPUs."""
         return [(try_replicated, (len(job.places),))] + super().tries(job)
 
 
 def try_replicated(gpus):
-    """Copies a model of one operation."""
+    """Copies a model of a single operation. Raises Unsupported where Keras finds too few GPUs."""
     replicated(tf.keras.Sequential([tf.keras.layers.Activation("linear", input_shape=(1,))]), gpus)
 
 
 def replicated(model, gpus):
-    """Copies of a model that share its weights, each with a slice of the batch, on a GPU each."""
+    """A model of copies that share the weights of `model`. Raises Unsupported where Keras finds too few GPUs."""
     try:
         return tf.keras.utils.multi_gpu_model(model, gpus=gpus)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""One device, in tf.keras."""
+"""A single device, in tf.keras."""
 
 from frameworks.tensorflow import keras_literal, keras_steady, keras_trainer
 

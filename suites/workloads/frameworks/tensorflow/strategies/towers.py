@@ -1,4 +1,4 @@
-"""Training by towers in graph mode, with nothing of Keras; see frameworks/tensorflow/towers.py."""
+"""Training by towers in graph mode, without Keras; see frameworks/tensorflow/towers.py."""
 
 import tensorflow.compat.v1 as tf
 
@@ -10,7 +10,7 @@ from frameworks.tensorflow.facts import Framework
 
 
 class Steady(interface.Trainer):
-    """One batch, split evenly, each share in variables on its tower's device."""
+    """A fixed batch, split evenly; each share is in variables on its tower's device."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -64,7 +64,7 @@ class Steady(interface.Trainer):
         return self.session.run(self._logits, {self._images: networks_graph.laid_out(images, self.job.layout)})
 
     def replicas(self):
-        """How many towers compute: runs one more step, and counts them in the graph that ran."""
+        """The number of towers that compute: makes another step, and counts them in the graph that ran."""
         return len(graphs_that_ran.executed_towers(tf, self.session, self._fetches))
 
     def close(self):
@@ -98,7 +98,7 @@ def layout_tries(job):
 
 
 def try_layout(layout, mode, model):
-    """One step of a small network with layers of the same kinds, as it is the first of them that is refused."""
+    """A step of a small network with layers of the same kinds: the device refuses the same kind in both networks."""
     network = networks.small(networks.NETWORKS[model])
     settings = {"seed": 0, "learning_rate": 0.01, "momentum": 0.9}
     (images, labels), _ = data.synthetic(1, 0, 0, network.shape)
