@@ -10,7 +10,7 @@ from tsuishi.estimates import roofline
 from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import Results, named_rows, outcomes, read_runs
+from tsuishi.results.frames import Results, outcomes, read_runs
 from tsuishi.results.reader import Read, contents
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -33,7 +33,8 @@ class Evidence:
         self.outcomes = outcomes(self.results)
         self.environments = sorted(set(self.outcomes["column"]))
         self.suites = sorted(set(self.outcomes[SUITE]))
-        self.axes: dict[str, dict[str, Any]] = {row.case_id: row.axes for row in named_rows(self.outcomes)}
+        cases = zip(self.outcomes["case_id"].tolist(), self.outcomes["axes"].tolist(), strict=True)
+        self.axes: dict[str, dict[str, Any]] = dict(cases)
         self.workloads = _workloads(self.results)
 
         # What follows from the records. `fractions` has rows without a value, where no limit was measured.
@@ -66,6 +67,17 @@ class Evidence:
         """The outcomes and cases of a suite under one protocol."""
         key = suite, protocol
         return self._outcomes.get(key, self.outcomes.iloc[:0]), self._cases.get(key, self.cases.iloc[:0])
+
+    def fractions_of(self, suite: str, protocol: str) -> list[dict[str, Any]]:
+        """The fractions of the cases of a suite under one protocol."""
+        return self._fractions.get((suite, protocol), [])
+
+    @cached_property
+    def _fractions(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
+        by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        for row in self.fractions:
+            by_key.setdefault((row[SUITE], row[PROTOCOL]), []).append(row)
+        return by_key
 
     @cached_property
     def trial_values(self) -> Values:

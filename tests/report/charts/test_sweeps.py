@@ -17,6 +17,7 @@ from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, swee
 from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweeps
 from tsuishi.report.output.vega import to_svg
 from tsuishi.report.parts.blocks import Chart
+from tsuishi.results.frames import named_rows
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
@@ -35,8 +36,15 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
-    charts = sweep_charts(evidence.cases, evidence.axes, evidence.numbers, titles, sweep)
-    return [sweep_points(variants, sweep) for variants in charts]
+    charts = sweep_charts(named_rows(evidence.cases), evidence.axes, evidence.numbers, titles, sweep)
+    return [(shared, pd.DataFrame(points)) for shared, points in (sweep_points(chart, sweep) for chart in charts)]
+
+
+def rows(points: pd.DataFrame) -> list[dict[str, Any]]:
+    return [
+        {str(name): None if pd.isna(value) else value for name, value in row.items()}
+        for row in points.to_dict("records")
+    ]
 
 
 def test_strategies_and_precisions_are_lines_of_one_chart_and_models_are_charts(tmp_path: Path) -> None:
@@ -104,7 +112,7 @@ def test_points_off_the_line_are_drawn_below_it(tmp_path: Path) -> None:
     assert fitted is not None
     off = points[points["mark"] == "point"].sort_values("x")["residual"].tolist()
     assert off == pytest.approx([one.percent for one in fitted.residuals])
-    _, residuals = sweep_chart(points, STEP, [TF], [])["vconcat"]
+    _, residuals = sweep_chart(rows(points), STEP, [TF], [])["vconcat"]
     assert residuals["layer"][-1]["encoding"]["y"]["field"] == "residual"
 
 
@@ -131,7 +139,7 @@ def test_every_series_of_a_chart_looks_different(tmp_path: Path) -> None:
         for precision in PRECISIONS:
             add_sweep(run, environment, precision=precision)
     ((_, points),) = drawn(run, THROUGHPUT)
-    specification = sweep_chart(points, THROUGHPUT, [TF, TORCH], [])
+    specification = sweep_chart(rows(points), THROUGHPUT, [TF, TORCH], [])
     encoding = specification["spec"]["layer"][0]["encoding"]
     colours, dashes = encoding["color"]["scale"]["range"], encoding["strokeDash"]["scale"]["range"]
     assert len(set(zip(colours, map(tuple, dashes), strict=True))) == 2 * len(PRECISIONS)

@@ -3,8 +3,6 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import mark, prose, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
@@ -55,7 +53,7 @@ def step_parts(comparison: Comparison) -> View:
         t("Of cases that differ only in their batch size, the largest is drawn.") if len(drawn) < len(steps) else ""
     )
     caption = prose([text, largest, *comparison.flags()])
-    chart = _parts_chart(pd.DataFrame(rows), names, comparison.environments)
+    chart = _parts_chart(rows, names, comparison.environments)
     name = f"{comparison.suite}-{comparison.protocol}-parts"
     return View((figures.block(chart, t("Parts of a step"), name, caption),))
 
@@ -79,7 +77,7 @@ def _bars(comparison: Comparison, quantity: str, largest: bool) -> View:
     ]
     sentences = list(_remarks(len(values), len(drawn), len(shown), largest))
     names = [comparison.name(case_id) for case_id in shown]
-    chart = _bar_chart(pd.DataFrame(rows), names, comparison.evidence.environments, quantity)
+    chart = _bar_chart(rows, names, comparison.evidence.environments, quantity)
     name = f"{comparison.suite}-{comparison.protocol}-{quantity}"
     return View((figures.block(chart, header(quantity), name, prose([*sentences, *comparison.flags()])),))
 
@@ -107,8 +105,8 @@ def _remarks(cases: int, drawn: int, shown: int, largest: bool) -> Iterator[str]
         yield t("{count} more are not drawn: see the tables.", count=drawn - shown)
 
 
-def _bar_chart(frame: pd.DataFrame, cases: list[str], environments: list[str], quantity: str) -> dict[str, Any]:
-    names = [name for name in environments if name in set(frame["environment"])]
+def _bar_chart(rows: list[dict[str, Any]], cases: list[str], environments: list[str], quantity: str) -> dict[str, Any]:
+    names = [name for name in environments if name in {row["environment"] for row in rows}]
     colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
     axis = {"labelLimit": _LABEL_WIDTH, "ticks": False, "domain": False}
     value = {"title": header(quantity), "scale": {"zero": True}, "axis": {"format": "~g"}}
@@ -121,14 +119,14 @@ def _bar_chart(frame: pd.DataFrame, cases: list[str], environments: list[str], q
     bars = figures.layer({"type": "bar"}, encoding)
     size = {"width": figures.PANEL_WIDTH + 80, "height": {"step": 11}}
     drawn = {"layer": [bars, figures.once(_WHOLE, {"x": {"datum": 1}})]} if quantity == "fraction_of_limit" else bars
-    return {**figures.data_of(frame), **drawn, **size}
+    return {**figures.data_of(rows), **drawn, **size}
 
 
-def _parts_chart(frame: pd.DataFrame, cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
+def _parts_chart(rows: list[dict[str, Any]], cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
     """A panel for each environment, with its own scale: readers compare parts with their step, not environments."""
     words = {part: t(text) for part, (text, _) in _PARTS.items()}
     colours = {"domain": list(words.values()), "range": [colour for _, colour in _PARTS.values()]}
-    present = [name for name in environments if name in set(frame["environment"])]
+    present = [name for name in environments if name in {row["environment"] for row in rows}]
     axis = {"labelLimit": _SHORT_LABEL_WIDTH, "ticks": False, "domain": False}
     seconds = {"title": t("seconds"), "axis": {"format": "~g", "tickCount": 5}}
     encoding = {
@@ -139,7 +137,7 @@ def _parts_chart(frame: pd.DataFrame, cases: Iterable[str], environments: list[s
     }
     bars = figures.layer({"type": "bar"}, encoding)
     return {
-        **figures.data_of(frame.assign(part=frame["part"].map(words))),
+        **figures.data_of({**row, "part": words[row["part"]]} for row in rows),
         "facet": {"field": "environment", "type": "nominal", "sort": present, "header": figures.HEAD_AT_START},
         "columns": 2,
         "spec": {**bars, "width": figures.PANEL_WIDTH - 110, "height": {"step": 9}},

@@ -10,6 +10,7 @@ from tsuishi.base.language import t
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.report.charts import figures
 from tsuishi.results.facts import Phase
+from tsuishi.results.frames import is_nothing
 
 MOST_TICKS = 600
 _STARTING = r"^(.*_)?(first_step|second_step|warm_up)$"
@@ -27,8 +28,9 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[st
         t("power, W"): telemetry["power_w"],
         t("GPU clock, MHz"): telemetry["sm_clock_mhz"],
     }
-    ticks = sorted(set(telemetry["elapsed_s"]))
-    kept = telemetry["elapsed_s"].isin(ticks[:: len(ticks) // MOST_TICKS + 1])
+    places = list(zip(telemetry["elapsed_s"].tolist(), telemetry["device"].tolist(), strict=True))
+    ticks = sorted({elapsed_s for elapsed_s, _ in places})
+    kept = set(ticks[:: len(ticks) // MOST_TICKS + 1])
     end_s = max([*ticks, *[phase.end_s or phase.begin_s for phase in phases]], default=0.0)
     bands = [
         {
@@ -39,13 +41,17 @@ def telemetry_chart(telemetry: pd.DataFrame, phases: Sequence[Phase]) -> dict[st
         for phase in phases
     ]
     # Every panel has all devices, since the panels share their colours.
-    devices = sorted(set(telemetry["device"]), key=device_order)
+    devices = sorted({device for _, device in places}, key=device_order)
     datasets: dict[str, list[dict[str, Any]]] = {"phases": bands}
     drawn = []
     for title, values in panels.items():
-        rows = telemetry[["elapsed_s", "device"]].assign(value=values)[kept & values.notna()]
-        if len(rows):
-            datasets[title] = figures.rows_of(rows)
+        rows = [
+            {"elapsed_s": elapsed_s, "device": device, "value": value}
+            for (elapsed_s, device), value in zip(places, values.tolist(), strict=True)
+            if elapsed_s in kept and not is_nothing(value)
+        ]
+        if rows:
+            datasets[title] = rows
             drawn.append(_over_time(datasets, devices, title, end_s))
     if not drawn:
         return None

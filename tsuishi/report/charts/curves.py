@@ -3,11 +3,9 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import prose, t
 from tsuishi.report.charts import figures, sweeps
-from tsuishi.report.charts.sweeps import Sweep, Variant
+from tsuishi.report.charts.sweeps import Points, Sweep, Variant
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
@@ -38,7 +36,7 @@ def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sw
     """Every chart: its sweep, its number among the sweep's charts, and its lines."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     for sweep in every:
-        charts = sweeps.sweep_charts(comparison.cases, comparison.evidence.axes, comparison.numbers, titles, sweep)
+        charts = sweeps.sweep_charts(comparison.estimates, comparison.evidence.axes, comparison.numbers, titles, sweep)
         if sweep.published_first:
             charts = [variants for variants in charts if any(map(_has_published, variants))] or charts
         for count, variants in enumerate(charts, start=1):
@@ -56,17 +54,17 @@ def _has_published(variant: Variant) -> bool:
     return any(point["published"] and not point["rule"] for point in variant.points)
 
 
-def _caption(comparison: Comparison, shared: dict[str, Any], points: pd.DataFrame, left_out: int) -> str:
+def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, left_out: int) -> str:
     """The axes that all lines share, and the meanings of the marks in the chart."""
     which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
     sentences = [t("{cases}.", cases=which)]
-    if points["low"].notna().any():
+    if any(point["low"] is not None for point in points):
         sentences.append(t("Bars: from smallest to largest trial, or the quartiles of the only one."))
-    if (points["mark"] == "fit").any():
+    if any(point["mark"] == "fit" for point in points):
         sentences.append(
             t("Lines through points: the throughput model; below them, how far the points are off it (see its table).")
         )
-    if points["published"].any():
+    if any(point["published"] for point in points):
         sentences.append(t("Grey and dashed: published, on other hardware."))
     if left_out:
         sentences.append(t("{count} more such charts are not drawn: see the tables.", count=left_out))

@@ -6,16 +6,14 @@ can distinguish them. Shapes repeat the colours.
 """
 
 import re
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from tsuishi.base.language import t
-from tsuishi.report.charts.sweeps import Sweep
+from tsuishi.report.charts.sweeps import Points, Sweep
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import label, unit_of, words
-from tsuishi.results.frames import dict_rows, is_nothing, named_rows
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
@@ -49,29 +47,36 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def sweep_chart(points: pd.DataFrame, sweep: Sweep, series: list[str], hardware: list[str]) -> dict[str, Any]:
+def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[str]) -> dict[str, Any]:
     """Panels side by side with the same y scale, as a Vega-Lite specification.
 
     `series`: all environments; `hardware`: all published hardware. So each has the same look on every chart.
     """
-    measured = points[points["mark"] != "fit"]
+    measured = [point for point in points if point["mark"] != "fit"]
     styles = _styles(measured, series, list(map(published_name, hardware)))
     x = _sweep_x(measured, sweep)
     panels = list(map(label, sweep.quantities))
-    present = [panel for panel in panels if panel in set(points["panel"])]
+    present = [panel for panel in panels if panel in {point["panel"] for point in points}]
     width = {1: 2 * PANEL_WIDTH, 2: PANEL_WIDTH}.get(len(present), PANEL_WIDTH * 2 // 3)
     curves = {
         "facet": {"field": "panel", "type": "nominal", "sort": present, "header": HEAD},
         "spec": {"layer": _curves(x, _sweep_y(sweep), styles), "width": width, "height": PANEL_HEIGHT},
     }
-    data = data_of(points[["x", "y", "low", "high", "panel", "series", "mark", "rule", "residual"]])
-    if not points["residual"].notna().any():
+    # The x of a chart are whole numbers only if every point has a whole number.
+    whole = all(isinstance(point["x"], int) for point in points)
+    shown = ("y", "low", "high", "panel", "series", "mark", "rule", "residual")
+    data = data_of(
+        {"x": x if whole or x is None else float(x), **{name: point[name] for name in shown}}
+        for point in points
+        for x in [point["x"]]
+    )
+    if all(point["residual"] is None for point in points):
         return {**data, **curves}
     shared = {"resolve": {"scale": {"color": "shared", "shape": "shared", "strokeDash": "shared"}}}
     return {**data, "vconcat": [curves, _residuals(x, styles)], "spacing": 8, **shared}
 
 
-def _sweep_x(measured: pd.DataFrame, sweep: Sweep) -> dict[str, Any]:
+def _sweep_x(measured: Points, sweep: Sweep) -> dict[str, Any]:
     """The x channel: the sweep's axis, with a tick at every measured value."""
     axis = words().axis(sweep.axis)
     scale: dict[str, Any] = {"type": "log", "base": 2} if axis.is_size else {"zero": False}
@@ -79,7 +84,7 @@ def _sweep_x(measured: pd.DataFrame, sweep: Sweep) -> dict[str, Any]:
         "field": "x",
         "type": "quantitative",
         "title": axis.drawn_as,
-        "axis": {"values": sorted({int(value) for value in measured["x"].dropna()}), "format": "d"},
+        "axis": {"values": sorted({point["x"] for point in measured if point["x"] is not None}), "format": "d"},
         "scale": {"nice": False, "padding": 12, **scale},
     }
 
@@ -141,14 +146,9 @@ def once(mark: dict[str, Any], encoding: dict[str, Any]) -> dict[str, Any]:
     return {**layer(mark, encoding), "transform": [{"aggregate": [{"op": "count", "as": "count"}]}]}
 
 
-def data_of(frame: pd.DataFrame) -> dict[str, Any]:
-    """A frame as the data of a whole chart."""
-    return {"data": {"name": "rows"}, "datasets": {"rows": rows_of(frame)}}
-
-
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A frame as Vega's data: null for an empty cell."""
-    return [{name: None if is_nothing(value) else value for name, value in row.items()} for row in dict_rows(frame)]
+def data_of(rows: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """Rows as the data of a whole chart."""
+    return {"data": {"name": "rows"}, "datasets": {"rows": list(rows)}}
 
 
 class Look(NamedTuple):
@@ -163,29 +163,31 @@ class Look(NamedTuple):
     dash: list[int]
 
 
-def _look(row: Any, places: list[str], variants: list[str]) -> Look:
+def _look(point: dict[str, Any], places: list[str], variants: list[str]) -> Look:
     """The look of a series: the colour shows its owner, by the owner's place in `places`; dash and shape its variant.
 
     With a single variant, the shape shows the owner too. Levels are dotted. Published series are grey and dashed.
     """
-    place = places.index(row.owner)
-    number = variants.index(row.variant) if row.variant in variants else 0
-    if row.published:
+    series, variant = point["series"], point["variant"]
+    place = places.index(point["owner"])
+    number = variants.index(variant) if variant in variants else 0
+    if point["published"]:
         index = place + number
         shape, dash = PUBLISHED_SHAPES[index % len(PUBLISHED_SHAPES)], PUBLISHED_DASHES[index % len(PUBLISHED_DASHES)]
-        return Look(True, place, number, row.series, PUBLISHED_GREYS[place % len(PUBLISHED_GREYS)], shape, dash)
+        return Look(True, place, number, series, PUBLISHED_GREYS[place % len(PUBLISHED_GREYS)], shape, dash)
     shape = SHAPES[number % len(SHAPES)] if len(variants) > 1 else shape_of(place)
-    dash = LEVEL_DASH if row.owner != row.whose else DASHES[number % len(DASHES)]
-    return Look(False, place, number, row.series, PALETTE[place % len(PALETTE)], shape, dash)
+    dash = LEVEL_DASH if point["owner"] != point["whose"] else DASHES[number % len(DASHES)]
+    return Look(False, place, number, series, PALETTE[place % len(PALETTE)], shape, dash)
 
 
-def _styles(points: pd.DataFrame, environments: list[str], hardware: list[str]) -> dict[str, Any]:
+def _styles(points: Points, environments: list[str], hardware: list[str]) -> dict[str, Any]:
     """The channels of colour, shape and dash by series, with a shared legend."""
     looks = []
     for published, places in ((False, environments), (True, hardware)):
-        rows = points[points["published"] == published].drop_duplicates("series")
-        variants = list(dict.fromkeys(rows.loc[~rows["rule"], "variant"]))
-        looks += [_look(row, places, variants) for row in named_rows(rows)]
+        some = [point for point in points if point["published"] == published]
+        variants = list(dict.fromkeys(point["variant"] for point in some if not point["rule"]))
+        first = {point["series"]: point for point in reversed(some)}
+        looks += [_look(point, places, variants) for point in first.values()]
     looks.sort()
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 400, "symbolOpacity": 1}
     names = [look.series for look in looks]

@@ -1,16 +1,13 @@
-"""Sweeps: the charts over an axis, and the lines of each chart, as frames of points."""
+"""Sweeps: the charts over an axis, and the lines of each chart, as points."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import case_text, label, words
-from tsuishi.results.frames import dict_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.source import Number
 
@@ -56,21 +53,22 @@ def sweeps() -> list[Sweep]:
 
 
 Axes = dict[str, Any]
+Points = list[dict[str, Any]]
 
 
 class Variant(NamedTuple):
     """The lines with the same axes: a line per environment and published hardware. The points have no series yet."""
 
     axes: Axes
-    points: list[dict[str, Any]]
+    points: Points
 
 
 def sweep_charts(
-    cases: pd.DataFrame, axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
+    cases: Iterable[Any], axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
 ) -> list[list[Variant]]:
     """The variants of a sweep, chart by chart, without variants whose measured lines have a single point.
 
-    cases: of a suite and protocol, as from samples.case_estimates. axes: by case id. titles: the titles of published
+    cases: of a suite and protocol, as rows of samples.case_estimates. axes: by case id. titles: the titles of published
     hardware by Number.key. Where lines are fitted, published times of epochs become times of steps.
     """
     charts: dict[str, list[Variant]] = {}
@@ -80,88 +78,86 @@ def sweep_charts(
     return [part for _, variants in sorted(charts.items()) for part in _readable(variants)]
 
 
-def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, pd.DataFrame]:
-    """The points of a chart as a frame, and the axes that all its lines share.
+def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
+    """The points of a chart, and the axes that all its lines share.
 
-    Columns: series (the name of a line), owner (environment or hardware), whose (the owner, with the name of the level
+    Keys: series (the name of a line), owner (environment or hardware), whose (the owner, with the name of the level
     for a level), variant (in words; empty where the chart has a single variant), published, rule, mark, panel, x, y,
     low, high, residual. A rule is a level: it has no x, since the number of devices does not change it, and every
     variant with the level's axes shows it. mark: `fit` for a point of the model's line, `point` for a point that the
     model was fitted to (`residual`: its distance from the line in %), empty for a point with a line through it. A point
-    that several variants share has a single row.
+    that several variants share is there once.
     """
     first = variants[0].axes
     shared = {
         axis: value for axis, value in first.items() if all(variant.axes.get(axis) == value for variant in variants)
     }
     telling = {axis for variant in variants for axis in variant.axes} - set(shared)
-    rows: dict[str, dict[str, Any]] = {}
+    points: dict[tuple[Any, ...], dict[str, Any]] = {}
     for variant in variants:
+        of_variant = case_text(variant.axes, telling)
         for point in variant.points:
-            text = "" if point["rule"] else case_text(point.get("axes", variant.axes), telling)
+            text = "" if point["rule"] else case_text(point["axes"], telling) if "axes" in point else of_variant
             named = {**point, "variant": text, "series": ", ".join(filter(None, [point["whose"], text])), "mark": ""}
             named.pop("axes", None)
-            rows[str(named)] = named
-    frame = pd.DataFrame(list(rows.values())).assign(residual=None)
-    frame = frame.astype({"low": float, "high": float, "residual": float})
-    return shared, pd.concat([frame, *_fitted(frame)], ignore_index=True) if sweep.fitted else frame
+            points[tuple(named.items())] = {**named, "residual": None}
+    drawn = list(points.values())
+    return shared, [*drawn, *_fitted(drawn)] if sweep.fitted else drawn
 
 
 def _variants(
-    cases: pd.DataFrame, axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
+    cases: Iterable[Any], axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
 ) -> list[Variant]:
-    variants: dict[tuple[tuple[str, Any], ...], list[dict[str, Any]]] = {}
+    variants: dict[tuple[tuple[str, Any], ...], Points] = {}
     rules: list[tuple[Axes, dict[str, Any]]] = []
     shared: Axes = {}
     known = words()
-    for case in dict_rows(cases[cases["quantity"].isin(sweep.quantities)]):
-        case_axes = axes[case["case_id"]]
-        left_out = (*_COMMON, *known.level_axes, sweep.axis)
+    left_out = {*_COMMON, *known.level_axes, sweep.axis}
+    for case in (case for case in cases if case.quantity in sweep.quantities):
+        case_axes = axes[case.case_id]
         variant = {name: value for name, value in case_axes.items() if name not in left_out}
         if level := known.level(case_axes):
-            rules.append((variant, {**_point(case, None), "whose": f"{case['column']}, {level}", "rule": True}))
+            rules.append((variant, {**_point(case, None), "whose": f"{case.column}, {level}", "rule": True}))
         elif sweep.axis in case_axes:
             shared = {name: case_axes[name] for name in _COMMON}
             variants.setdefault(tuple(variant.items()), []).append(_point(case, case_axes[sweep.axis]))
+    published = [_published_points(number, titles, sweep) for number in numbers] if variants else []
     drawn = []
     # Fewer devices first: the baseline is the solid line.
     for key, points in sorted(variants.items(), key=lambda item: (dict(item[0]).get(DEVICES, 0), str(item[0]))):
         given = {**shared, **dict(key)}
         points += [point for variant, point in rules if variant.items() <= given.items()]
-        points += [point for number in numbers for point in _published_points(number, given, titles, sweep)]
+        points += [point for fixed, several in published if fixed.items() <= given.items() for point in several]
         if _turns(points):
             drawn.append(Variant(dict(key), points))
     return drawn
 
 
-def _point(case: dict[Any, Any], x: Any) -> dict[str, Any]:
+def _point(case: Any, x: Any) -> dict[str, Any]:
     """A measured point at x, with its spread, if any."""
-    low, high = (case["low"], case["high"]) if case["spread_kind"] else (None, None)
-    where = {"owner": case["column"], "whose": case["column"], "panel": label(case["quantity"])}
-    return {**where, "published": False, "rule": False, "x": x, "y": case["estimate"], "low": low, "high": high}
+    low, high = (case.low, case.high) if case.spread_kind else (None, None)
+    where = {"owner": case.column, "whose": case.column, "panel": label(case.quantity)}
+    return {**where, "published": False, "rule": False, "x": x, "y": case.estimate, "low": low, "high": high}
 
 
-def _published_points(number: Number, variant: Axes, titles: dict[str, str], sweep: Sweep) -> Iterable[dict[str, Any]]:
-    """A published number, as a point in every panel that shows it."""
+def _published_points(number: Number, titles: dict[str, str], sweep: Sweep) -> tuple[Axes, Points]:
+    """The axes that a variant needs for a published number, and the number as a point in every panel that shows it."""
     rule, apart = bool(words().level(number.axes)), (sweep.axis, *words().level_axes)
     fixed = {name: value for name, value in number.axes.items() if name not in apart}
-    if any(variant.get(name) != value for name, value in fixed.items()):
-        return
     if sweep.fitted and number.quantity == "median_epoch_s" and BATCH_SIZE in number.axes:
         step_s = throughput.step_time({number.quantity: number.value}, number.axes, number.epochs)
         number = replace(number, quantity="step_s", value=step_s) if step_s else number
-    if number.quantity not in sweep.quantities:
-        return
-    if rule or sweep.axis in number.axes:
-        # A source may compare a level with any of the quantities, so every panel shows the level.
-        for quantity in sweep.quantities if rule else (number.quantity,):
-            name = published_name(titles[number.key])
-            base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
-            base = {**base, "panel": label(quantity), "low": None, "high": None}
-            yield {**base, "x": number.axes.get(sweep.axis), "y": number.value}
+    if number.quantity not in sweep.quantities or not (rule or sweep.axis in number.axes):
+        return fixed, []
+    name = published_name(titles[number.key])
+    base = {"owner": name, "whose": name, "published": True, "rule": rule, "axes": number.axes}
+    base |= {"low": None, "high": None, "x": number.axes.get(sweep.axis), "y": number.value}
+    # A source may compare a level with any of the quantities, so every panel shows the level.
+    quantities = sweep.quantities if rule else (number.quantity,)
+    return fixed, [{**base, "panel": label(quantity)} for quantity in quantities]
 
 
-def _turns(points: list[dict[str, Any]]) -> bool:
+def _turns(points: Points) -> bool:
     """Whether a measured line has two points or more."""
     xs: dict[tuple[str, str], set[Any]] = {}
     for point in points:
@@ -184,15 +180,20 @@ def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
         yield from _readable([variant for variant in variants if str(variant.axes.get(differing[0])) == value])
 
 
-def _fitted(frame: pd.DataFrame) -> Iterator[pd.DataFrame]:
+def _fitted(points: Points) -> Iterator[dict[str, Any]]:
     """Points of the model's line for every series of three points or more; marks the series' own points in `frame`."""
-    for _, points in frame[~frame["rule"]].groupby("series"):
-        fit = throughput.fit(zip(points["x"], points["y"], strict=True)) if len(points) > 2 else None
+    several: dict[str, Points] = {}
+    for point in points:
+        if not point["rule"]:
+            several.setdefault(point["series"], []).append(point)
+    for _, of_series in sorted(several.items()):
+        fit = throughput.fit((point["x"], point["y"]) for point in of_series) if len(of_series) > 2 else None
         if fit:
-            frame.loc[points.index, "mark"] = "point"
             off = {residual.batch_size: residual.percent for residual in fit.residuals}
-            frame.loc[points.index, "residual"] = points["x"].map(off)
-            ratio = (points["x"].max() / points["x"].min()) ** (1 / (_FITTED_POINTS - 1))
-            xs = [points["x"].min() * ratio**step for step in range(_FITTED_POINTS)]
-            line = points.head(1)[["series", "whose", "variant", "published", "rule", "panel"]]
-            yield line.merge(pd.DataFrame({"x": xs, "y": list(map(fit.step_s, xs)), "mark": "fit"}), how="cross")
+            for point in of_series:
+                point |= {"mark": "point", "residual": off[point["x"]]}
+            least, most = min(off), max(off)
+            ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
+            line = {**of_series[0], "mark": "fit", "low": None, "high": None, "residual": None}
+            for x in (least * ratio**step for step in range(_FITTED_POINTS)):
+                yield {**line, "x": x, "y": fit.step_s(x)}

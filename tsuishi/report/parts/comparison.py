@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import mark, t
@@ -49,15 +50,19 @@ class Comparison:
     def __init__(self, evidence: Evidence, suite: str, protocol: str) -> None:
         self.evidence, self.suite, self.protocol = evidence, suite, protocol
         outcomes, cases = evidence.of(suite, protocol)
-        self.cases = cases
-        self.environments = sorted(set(outcomes["column"]))
-        self.axes = {case_id: evidence.axes[case_id] for case_id in outcomes["case_id"]}
+        # As rows of Evidence.cases, here and by quantity.
+        self.estimates = named_rows(cases)
+        self.estimates_of: dict[str, list[Any]] = {}
+        case_ids, columns, every_status = (outcomes[name].tolist() for name in ("case_id", "column", "status"))
+        self.environments = sorted(set(columns))
+        self.axes = {case_id: evidence.axes[case_id] for case_id in case_ids}
         every = evidence.words.axes
         self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(every, self.axes[case_id]))
         values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in every}
         # An axis that fewer than half of the cases have tells these cases from the others, whatever its value.
         rare = {axis for axis in every if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
-        self.varying = [axis for axis in every if axis in rare or axis in differing(self.axes.values())]
+        telling = rare.union(differing(self.axes.values()))
+        self.varying = [axis for axis in every if axis in telling]
         self._names: dict[str, str] = {}
         # The axes that all cases share, in words.
         common = {axis: next(iter(known)) for axis, known in values.items() if len(known) == 1 and axis not in rare}
@@ -65,27 +70,34 @@ class Comparison:
         self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Fractions of limits; None where no limit was measured.
-        fractions = [row for row in evidence.fractions if (row[SUITE], row[PROTOCOL]) == (suite, protocol)]
+        fractions = evidence.fractions_of(suite, protocol)
         self.fractions: list[float | None] = [row["value"] for row in fractions]
         self.bounds = {(row["case_id"], row["column"]): row["bound"] for row in fractions}
-        self.quantities = {*cases["quantity"], *(row["quantity"] for row in fractions)}
         self._estimates: dict[tuple[str, str, str], Any] = {}
         self._parts: dict[tuple[str, str], list[Any]] = {}
-        for row in named_rows(cases):
+        for row in self.estimates:
+            self.estimates_of.setdefault(row.quantity, []).append(row)
             self._estimates[row.case_id, row.column, row.quantity] = row
             self._parts.setdefault((row.case_id, row.column), []).append(row)
+        self.quantities = {*self.estimates_of, *(row["quantity"] for row in fractions)}
         self._simulated = {key for key, part in self._parts.items() if any(row.simulated for row in part)}
         statuses: dict[tuple[str, str], set[str]] = {}
-        for case_id, column, status in zip(*(outcomes[name] for name in ("case_id", "column", "status")), strict=True):
+        for case_id, column, status in zip(case_ids, columns, every_status, strict=True):
             statuses.setdefault((case_id, column), set()).add(status)
         self._statuses = {key: ", ".join(sorted(names, key=[*STATUSES].index)) for key, names in statuses.items()}
+        # Cells and marks that many cells share.
+        self._absent: dict[str, Cell] = {}
+        self._marks: dict[tuple[str, str], list[str]] = {}
 
     def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
         """An estimate with its spread; without an estimate, a word for the reason."""
         row = self._estimates.get((case_id, environment, quantity))
-        status = self.status(case_id, environment)
         if row is None:
-            return status_cell(NOT_MEASURED if status == OK and quantity else status)
+            status = self.status(case_id, environment)
+            word = NOT_MEASURED if status == OK and quantity else status
+            if word not in self._absent:
+                self._absent[word] = status_cell(word)
+            return self._absent[word]
         notes = [f"{digits(row.low, row.unit)} – {digits(row.high, row.unit)}"] if row.spread_kind else []
         within = row.spread_kind == "blocks"
         notes.append(t("n = {n}, within the trial", n=row.n) if within else t("n = {n}", n=row.n))
@@ -101,9 +113,11 @@ class Comparison:
 
     def marks(self, case_id: str, environment: str) -> list[str]:
         """The words below each number of a measured case."""
-        marks = [t("simulated")] if self.simulated(case_id, environment) else []
-        status = self.status(case_id, environment)
-        return marks if status == OK else [*marks, status_text(status.removeprefix(f"{OK}, "))]
+        key = case_id, environment
+        if key not in self._marks:
+            marks, status = [t("simulated")] if self.simulated(*key) else [], self.status(*key)
+            self._marks[key] = marks if status == OK else [*marks, status_text(status.removeprefix(f"{OK}, "))]
+        return self._marks[key]
 
     def status(self, case_id: str, environment: str) -> str:
         """The statuses of a case's repetitions in an environment, each status once."""
@@ -120,18 +134,28 @@ class Comparison:
 
         `bound`: the limit that a fraction_of_limit is of.
         """
-        fields = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
-        flags = ("simulated", "synthetic", "derived")
-        for case_id, environment in itertools.product(self.case_ids, self.environments):
-            axes = {axis: self.axes[case_id].get(axis) for axis in self.evidence.words.axes}
-            base = {"case_id": case_id, **axes, "environment": environment, "status": self.status(case_id, environment)}
-            theirs = self.evidence.published(case_id)
-            for row in self._parts.get((case_id, environment), [None]):
-                ours = {name: getattr(row, name, None) for name in (*fields, *flags)}
-                limited = ours["quantity"] == "fraction_of_limit"
-                ours["bound"] = self.bounds[case_id, environment] if limited else None
-                published = {key: theirs.get((key, ours["quantity"] or "")) for key in self.evidence.hardware}
-                yield {**base, **ours, **published}
+        spread = ("quantity", "unit", "estimate", "n", "low", "high", "spread_kind", "blocks")
+        fields = (*spread, "simulated", "synthetic", "derived")
+        ours = attrgetter(*fields)
+        for case_id in self.case_ids:
+            published: dict[str, dict[str, float]] = {}
+            for (key, quantity), value in self.evidence.published(case_id).items():
+                published.setdefault(quantity, {})[key] = value
+            for environment in self.environments:
+                where = {"environment": environment, "status": self.status(case_id, environment)}
+                base = {"case_id": case_id, **self.axes[case_id], **where}
+                part = self._parts.get((case_id, environment))
+                if part is None:
+                    yield base
+                for row in part or ():
+                    limited = row.quantity == "fraction_of_limit"
+                    bound = {"bound": self.bounds[case_id, environment]} if limited else {}
+                    yield {
+                        **base,
+                        **dict(zip(fields, ours(row), strict=True)),
+                        **bound,
+                        **published.get(row.quantity, {}),
+                    }
 
     @property
     def epochs(self) -> Epochs | None:
@@ -159,8 +183,8 @@ class Comparison:
 
     def flags(self) -> list[str]:
         """The sentences below every chart of these cases."""
-        flags = [t("Some devices are simulated.")] if self.cases["simulated"].any() else []
-        return [*flags, t("Synthetic data.")] if self.cases["synthetic"].any() else flags
+        flags = [t("Some devices are simulated.")] if self._simulated else []
+        return [*flags, t("Synthetic data.")] if any(row.synthetic for row in self.estimates) else flags
 
 
 def comparisons(evidence: Evidence) -> list[Comparison]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import mark, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
@@ -65,7 +63,8 @@ def _rows(comparison: Comparison, axes: Axes, line: Line) -> Iterator[dict[str, 
     for key, hardware in comparison.hardware.items():
         numbers = [number for number in comparison.numbers if number.key == key and BATCH_SIZE in number.axes]
         ran = {int(number.axes[BATCH_SIZE]) for number in numbers}
-        published = {size for size in ran if any(number.matches({**axes, BATCH_SIZE: size}) for number in numbers)}
+        of_line = (number for number in numbers if number.matches({**axes, BATCH_SIZE: number.axes[BATCH_SIZE]}))
+        published = {int(number.axes[BATCH_SIZE]) for number in of_line}
         if published:
             sizes = {"largest_fitted": max(published), "smallest_out_of_memory": None}
             series = published_name(hardware.title)
@@ -134,7 +133,7 @@ def _chart(comparison: Comparison, lines: list[tuple[Axes, Line]]) -> Iterator[C
     if rows:
         caption = t("Batch sizes of every network that ran out of memory somewhere, by environment.")
         name = f"{comparison.suite}-{comparison.protocol}-memory"
-        yield figures.block(_map(pd.DataFrame(rows)), t("What fits in memory"), name, caption)
+        yield figures.block(_map(rows), t("What fits in memory"), name, caption)
 
 
 def _fate(status: str) -> str:
@@ -143,11 +142,11 @@ def _fate(status: str) -> str:
     return "" if status == NOT_PLANNED else _FITTED if OK in status.split(", ") else _OTHER
 
 
-def _map(frame: pd.DataFrame) -> dict[str, Any]:
+def _map(rows: list[dict[str, Any]]) -> dict[str, Any]:
     """A column of panels, by environment. Symbols repeat the colours, for readers who do not see colours."""
     fates = list(map(status_text, _FATES))
     fate = {"field": "fate", "type": "nominal", "legend": {"title": None, "orient": "bottom", "labelLimit": 0}}
-    cases = list(dict.fromkeys(frame["case"]))
+    cases = list(dict.fromkeys(row["case"] for row in rows))
     title = words().axis(BATCH_SIZE).drawn_as
     encoding = {
         "x": {"field": "batch_size", "type": "ordinal", "title": title, "axis": {"labelAngle": 0}},
@@ -157,7 +156,7 @@ def _map(frame: pd.DataFrame) -> dict[str, Any]:
     }
     symbols = figures.layer({"type": "point", "filled": True, "opacity": 1, "size": 140}, encoding)
     return {
-        **figures.data_of(frame),
+        **figures.data_of(rows),
         "facet": {"field": "environment", "type": "nominal", "header": figures.HEAD_AT_START},
         "columns": 1,
         "spacing": 10,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tsuishi.base.language import mark, t
 from tsuishi.estimates.roofline import Device, DeviceLimits
@@ -64,8 +65,9 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     groups += [(published_name(hardware[key].title), span) for key, span in spans.items()]
     ours = [header(name) for name in quantities] or [t("status")]
     columns = [t("case"), *ours * len(comparison.environments), *[header(name) for _, name in published]]
-    has_some = set(comparison.cases.loc[comparison.cases["quantity"].isin(quantities), "case_id"])
-    has_some |= {case_id for case_id in comparison.case_ids if {*published} & {*numbers_of[case_id]}}
+    estimates = [row for name in quantities for row in comparison.estimates_of.get(name, ())]
+    has_some = {row.case_id for row in estimates}
+    has_some |= {case_id for case_id in comparison.case_ids if not numbers_of[case_id].keys().isdisjoint(published)}
     case_ids = [case_id for case_id in comparison.case_ids if every_case or case_id in has_some]
     rows = []
     for case_id in case_ids:
@@ -74,25 +76,24 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
             row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
         row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
         rows.append(row)
-    notes = _notes(comparison, quantities)
+    notes = _notes(comparison, quantities, estimates)
     if len(case_ids) < len(comparison.case_ids):
         notes.append(t("Cases without any of these are left out; what became of them is in the first table."))
     return Table(columns, rows, _title(comparison, title), groups, folded, notes)
 
 
-def _notes(comparison: Comparison, quantities: list[str]) -> list[str]:
+def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:
     """The meanings of the marks that stand below the numbers of this table."""
-    rows = comparison.cases[comparison.cases["quantity"].isin(quantities)]
     notes = []
     if "fraction_of_limit" in quantities:
         notes += limit_notes(comparison.fractions, comparison.evidence.limits)
-    if (rows["n"] > 1).any():
+    if any(row.n > 1 for row in estimates):
         notes.append(t("n: trials. Their median, and below it the smallest and the largest."))
-    if (rows["spread_kind"] == "blocks").any():
+    if any(row.spread_kind == "blocks" for row in estimates):
         notes.append(
             t("n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.")
         )
-    if (rows["derived"] & (rows["unit"] == "s")).any():
+    if any(row.derived and row.unit == "s" for row in estimates):
         notes.append(_derived(comparison.epochs))
     return notes
 

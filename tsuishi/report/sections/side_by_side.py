@@ -4,8 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import as_ratio
@@ -78,23 +76,22 @@ def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Cha
                 point = {"case": f"{_where(matchup)}: {header(matchup.quantity)}", "environment": environment}
                 rows.append({**point, **as_ratio(speed)._asdict()})
     if rows:
-        frame = pd.DataFrame(rows)
         sentences = [t("Geometric means over the cases both have: to the right of 1 is faster than the reference.")]
-        if frame["low"].notna().any():
+        if any(row["low"] is not None for row in rows):
             sentences.append(t("Bars: 95 % intervals, where there were several trials."))
         title = t("Times as fast as the reference")
-        yield figures.block(_speeds_chart(frame, environments), title, "side-by-side", prose(sentences))
+        yield figures.block(_speeds_chart(rows, environments), title, "side-by-side", prose(sentences))
 
 
-def _speeds_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any]:
-    names = [name for name in environments if name in set(frame["environment"])]
+def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[str, Any]:
+    names = [name for name in environments if name in {row["environment"] for row in rows}]
     colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
     shapes = {"domain": names, "range": [figures.shape_of(environments.index(name)) for name in names]}
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
     scale = {"type": "log", "nice": False, "padding": 14}
     x = {"type": "quantitative", "scale": scale, "title": t("times as fast (log scale)"), "axis": {"format": "~g"}}
     series = {"field": "environment", "type": "nominal"}
-    cases = list(dict.fromkeys(frame["case"]))
+    cases = list(dict.fromkeys(row["case"] for row in rows))
     encoding = {
         "y": {"field": "case", "type": "nominal", "title": None, "sort": cases, "axis": {"labelLimit": 330}},
         "yOffset": {**series, "sort": names},
@@ -112,7 +109,7 @@ def _speeds_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any
             point, {**encoding, "x": {**x, "field": "value"}, "shape": {**series, "scale": shapes, "legend": legend}}
         ),
     ]
-    return {**figures.data_of(frame), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
+    return {**figures.data_of(rows), "layer": layers, "width": figures.PANEL_WIDTH + 80, "height": {"step": 9}}
 
 
 def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]:

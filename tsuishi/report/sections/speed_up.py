@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import mark, prose, t
 from tsuishi.estimates import scaling
 from tsuishi.estimates.scaling import Scaling
@@ -92,30 +90,30 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
         }
         for result in results
     ]
-    frame = pd.DataFrame(rows)
-    if frame.empty or frame["batch_size"].nunique() < 2 or len(frame.groupby(["series", "case"])) > _MOST_LINES:
+    lines = {(row["series"], row["case"]) for row in rows}
+    if len({row["batch_size"] for row in rows}) < 2 or len(lines) > _MOST_LINES:
         return
     shared = [comparison.protocol, *{str(result.axes[MODEL]) for result in results if MODEL in result.axes}]
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),
-        t("Grey and dashed: published, on other hardware.") if frame["published"].any() else "",
+        t("Grey and dashed: published, on other hardware.") if any(row["published"] for row in rows) else "",
         _simulated() if any(result.simulated for result in results) else "",
     ]
     name = f"{comparison.suite}-{comparison.protocol}-efficiency-{number}"
-    yield figures.block(_efficiency_chart(frame, environments), t("Efficiency of scaling"), name, prose(sentences))
+    yield figures.block(_efficiency_chart(rows, environments), t("Efficiency of scaling"), name, prose(sentences))
 
 
-def _efficiency_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str, Any]:
+def _efficiency_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[str, Any]:
     """Efficiency against the batch size: a series has its colour, a case its shape."""
-    names, cases = list(dict.fromkeys(frame["series"])), list(dict.fromkeys(frame["case"]))
+    names, cases, panels = (list(dict.fromkeys(row[name] for row in rows)) for name in ("series", "case", "kind"))
     below = {"title": None, "orient": "bottom", "labelLimit": 0}
     plain = {**below, "symbolFillColor": "currentColor", "symbolStrokeColor": "currentColor", "columns": 1}
     colours = {"domain": names, "range": [figures.series_colour(name, environments) for name in names]}
     shapes = {"domain": cases, "range": [figures.SHAPES[index % len(figures.SHAPES)] for index in range(len(cases))]}
     of_size = {
         "title": words().axis(BATCH_SIZE).drawn_as,
-        "axis": {"values": sorted(set(frame["batch_size"])), "format": "d"},
+        "axis": {"values": sorted({row["batch_size"] for row in rows}), "format": "d"},
         "scale": {"type": "log", "base": 2, "nice": False, "padding": 12},
     }
     encoding = {
@@ -131,9 +129,8 @@ def _efficiency_chart(frame: pd.DataFrame, environments: list[str]) -> dict[str,
         figures.layer({"type": "line", "strokeWidth": 2}, {**encoding, **detail}),
         figures.layer({"type": "point", "filled": True, "opacity": 1, "size": 55}, {**encoding, **shape}),
     ]
-    panels = list(dict.fromkeys(frame["kind"]))
     return {
-        **figures.data_of(frame),
+        **figures.data_of(rows),
         "facet": {"field": "kind", "type": "nominal", "sort": panels, "header": figures.HEAD},
         "spec": {"layer": layers, "width": figures.PANEL_WIDTH * 2 // len(panels), "height": 200},
     }

@@ -61,7 +61,7 @@ class Towers:
     def __init__(self, comparison: Comparison) -> None:
         self._comparison = comparison
         self._numbers = comparison.numbers
-        measured = set(comparison.cases["quantity"])
+        measured = set(comparison.estimates_of)
         # The word for a series' missing cells, other than "not planned": SciPy has a CPU and no towers, for instance.
         self._absent: dict[str, str] = {}
         self._quantities = [name for name in RUN_TIMES if name in measured]
