@@ -5,6 +5,7 @@ is pooled over the cases of a suite, as three trials say little about their own 
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -89,7 +90,7 @@ def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
     squares, freedom = 0.0, 0
     for group in groups:
         middle = math.fsum(group) / len(group)
-        squares += math.fsum((value - middle) ** 2 for value in group)
+        squares += math.fsum([(value - middle) ** 2 for value in group])
         freedom += len(group) - 1
     return Pool(squares / freedom, freedom) if freedom else None
 
@@ -128,10 +129,11 @@ Values = Mapping[tuple[str, str, str, str], dict[str, list[float]]]
 
 def trial_values(estimates: pd.DataFrame) -> Values:
     """The values of trials, from samples.trial_estimates."""
-    pools: dict[tuple[str, str, str, str], dict[str, list[float]]] = {}
-    columns = [estimates[name].tolist() for name in (*_POOLED, "case_id", "value")]
-    for suite, protocol, column, quantity, case_id, value in zip(*columns, strict=True):
-        pools.setdefault((suite, protocol, column, quantity), {}).setdefault(case_id, []).append(float(value))
+    pools: dict[tuple[str, str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    keys = zip(*(estimates[name].tolist() for name in _POOLED), strict=True)
+    values = estimates["value"].astype("float64").tolist()
+    for key, case_id, value in zip(keys, estimates["case_id"].tolist(), values, strict=True):
+        pools[key][case_id].append(value)
     return pools
 
 
@@ -150,4 +152,4 @@ def case_terms(pools: Values, logarithmic: bool = True) -> dict[tuple[str, str, 
 
 
 def _logarithms(groups: dict[str, list[float]]) -> dict[str, list[float]]:
-    return {case: [math.log(value) for value in values] for case, values in groups.items() if min(values) > 0}
+    return {case: list(map(math.log, values)) for case, values in groups.items() if min(values) > 0}

@@ -41,12 +41,17 @@ class Answer:
 
 def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]:
     """The answers to the questions of all runs: main questions first, then in the order of the records."""
-    by_run = [
-        _answer(evidence, judgements, run_id, question)
-        for run_id, run in evidence.results.runs.items()
-        for question in run.questions
-    ]
-    return sorted(by_run, key=lambda answer: not answer.asked.main)
+    found = []
+    for run_id, run in evidence.results.runs.items():
+        outcomes = evidence.outcomes[evidence.outcomes["run_id"] == run_id]
+        columns: dict[str, str] = {}
+        statuses: dict[tuple[str, str], list[str]] = {}
+        values = (outcomes[name].tolist() for name in ("case_id", "environment", "column", "status"))
+        for case_id, environment, column, status in zip(*values, strict=True):
+            columns[environment] = column
+            statuses.setdefault((case_id, environment), []).append(status)
+        found += [_answer(evidence, judgements, run_id, question, columns, statuses) for question in run.questions]
+    return sorted(found, key=lambda answer: not answer.asked.main)
 
 
 def quantities_of(
@@ -108,10 +113,15 @@ def is_alike(ratio: Contrast | None) -> bool:
     return interval is not None and -math.log(ALIKE) < interval.low and interval.high < math.log(ALIKE)
 
 
-def _answer(evidence: Evidence, judgements: Sequence[Judgement], run_id: str, asked: Asked) -> Answer:
-    outcomes = evidence.outcomes[evidence.outcomes["run_id"] == run_id]
-    columns = dict(zip(outcomes["environment"].tolist(), outcomes["column"].tolist(), strict=True))
-    counts, lacking = _counts(outcomes, asked)
+def _answer(
+    evidence: Evidence,
+    judgements: Sequence[Judgement],
+    run_id: str,
+    asked: Asked,
+    columns: dict[str, str],
+    statuses: Mapping[tuple[str, str], list[str]],
+) -> Answer:
+    counts, lacking = _counts(statuses, asked)
     ratio, judgement = None, None
     if asked.compares:
         ratio = ratio_of(*(_values(evidence, asked, side, columns) for side in (asked.of, asked.to)))
@@ -130,13 +140,9 @@ def _answer(evidence: Evidence, judgements: Sequence[Judgement], run_id: str, as
     )
 
 
-def _counts(outcomes: Any, asked: Asked) -> tuple[list[int], tuple[str, ...]]:
+def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: Asked) -> tuple[list[int], tuple[str, ...]]:
     """The number of ok trials of each cell; and the statuses of the cells whose trials are all not ok."""
     counts, lacking = [], set()
-    statuses: dict[tuple[str, str], list[str]] = {}
-    columns = (outcomes[name].tolist() for name in ("case_id", "environment", "status"))
-    for case_id, environment, status in zip(*columns, strict=True):
-        statuses.setdefault((case_id, environment), []).append(status)
     for cell in asked.cells:
         of_cell = statuses.get((cell.case_id, cell.environment), [])
         counts.append(of_cell.count(OK))

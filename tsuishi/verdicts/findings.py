@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tsuishi.estimates.intervals import Term, case_terms
@@ -41,12 +42,16 @@ class Finding:
 
     def selected(self, *selections: Selection) -> bool:
         """Whether, on every axis of these selections, the case has one of the values."""
-        axes = {**self.axes, "framework": self.framework}
-        return all(
-            axes.get(axis) in values or (self.partial and axes.get(axis) is None)
-            for selection in selections
-            for axis, values in selection.items()
-        )
+        for selection in selections:
+            for axis, values in selection.items():
+                value = self._selectable.get(axis)
+                if value not in values and not (self.partial and value is None):
+                    return False
+        return True
+
+    @cached_property
+    def _selectable(self) -> Mapping[str, Any]:
+        return {**self.axes, "framework": self.framework}
 
 
 def measured_findings(evidence: Evidence) -> list[Finding]:

@@ -124,7 +124,7 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
     outcomes = tuple(evaluate(check, supporting) for check in claim.checks)
     if not any(isinstance(outcome, Missing) for outcome in outcomes):
         return Judgement(source, claim, subject, "inconclusive", outcomes)
-    on_all = tuple(evaluate(check, findings) for check in claim.checks)
+    on_all = tuple(evaluate(check, findings) for check in claim.checks) if len(supporting) < len(findings) else outcomes
     selected = [finding for finding in findings if any(_selects(check, finding) for check in claim.checks)]
     # A claim about GPUs whose cases did not run gets "no gpu", not "no cases", if nothing ran on a GPU.
     hindrances = [_hindrance(claim, finding) for finding in selected or findings]
