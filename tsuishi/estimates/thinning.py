@@ -6,7 +6,6 @@ are left out.
 """
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -49,14 +48,18 @@ def overview(results: Results, most_values: int = MOST_VALUES) -> list[Series]:
         return []
     means = _means(ticks, bins)
     by_trial = {row.trial: Series(row.trial, row.step_s, row.end_s, {}) for row in named_rows(bins.reset_index())}
-    last_bins = bins["last"].to_dict()
     trials, devices, places = (means.index.get_level_values(level).to_numpy() for level in range(3))
-    begins = np.flatnonzero(np.r_[True, (trials[1:] != trials[:-1]) | (devices[1:] != devices[:-1])][: len(means)])
-    values = {quantity: _rounded(means[quantity].to_numpy()) for quantity in QUANTITIES}
-    for begin, end in pairwise([*begins.tolist(), len(means)]):
-        trial, rows = trials[begin], slice(begin, end)
-        lists = {name: _by_bin(column[rows], places[rows], last_bins[trial]) for name, column in values.items()}
-        by_trial[trial].devices[devices[begin]] = {name: line for name, line in lists.items() if line}
+    first = np.r_[True, (trials[1:] != trials[:-1]) | (devices[1:] != devices[:-1])][: len(means)]
+    begins = np.flatnonzero(first)
+    # Every device of a trial has a place for each of the trial's bins.
+    ends = np.cumsum(bins["last"].loc[trials[begins]].to_numpy() + 1)
+    edges = [0, *ends.tolist()]
+    rows = np.r_[0, ends][np.cumsum(first) - 1] + places
+    values = {quantity: _listed(means[quantity].to_numpy(), rows, edges[-1]) for quantity in QUANTITIES}
+    for place, begin, end in zip(begins.tolist(), edges, edges[1:], strict=False):
+        lists = {name: line[begin:end] for name, line in values.items()}
+        known = {name: line for name, line in lists.items() if line.count(None) < len(line)}
+        by_trial[trials[place]].devices[devices[place]] = known
     return list(by_trial.values())
 
 
@@ -86,15 +89,16 @@ def _lengths(ticks: pd.DataFrame) -> pd.DataFrame:
 def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd.DataFrame:
     """By trial, for the trials that fit on a page: the width of its bins `step_s`, its `last` bin, and `end_s`."""
 
-    def values(trials: pd.DataFrame, bins: int) -> npt.NDArray[np.int64]:
-        lines, ticks = (trials[name].to_numpy("int64") for name in ("lines", "ticks"))
+    def values(bins: int) -> npt.NDArray[np.int64]:
         counts: npt.NDArray[np.int64] = _NAME_VALUES + lines * np.minimum(bins, ticks)
         return counts
 
     early_first = lengths.loc[repetitions.reindex(lengths.index).fillna(1).sort_values(kind="stable").index]
-    trials = early_first[values(early_first, LEAST_BINS).cumsum() <= most_values].sort_index()
+    lines, ticks = (early_first[name].to_numpy("int64") for name in ("lines", "ticks"))
+    fits = values(LEAST_BINS).cumsum() <= most_values
+    trials, lines, ticks = early_first[fits].sort_index(), lines[fits], ticks[fits]
     choices = range(MOST_BINS, LEAST_BINS, -1)
-    count = next((bins for bins in choices if values(trials, bins).sum() <= most_values), LEAST_BINS)
+    count = next((bins for bins in choices if values(bins).sum() <= most_values), LEAST_BINS)
     # Bins that are narrower than the time between ticks would be empty.
     width_s = np.maximum(trials["tick_s"], trials["end_s"] / count)
     step_s = np.maximum(np.ceil(1000 * width_s) / 1000, 0.001)
@@ -109,16 +113,11 @@ def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
     return binned.groupby(["trial", "device", "bin"], observed=True)[[*QUANTITIES]].mean()
 
 
-def _by_bin(values: Numbers, places: npt.NDArray[np.int64], last: int) -> list[float | None]:
-    """A list of all bins with the values at their places and None elsewhere; empty where all values are NaN."""
-    known = ~np.isnan(values)
-    short = [int(value) if value.is_integer() else value for value in values[known].tolist()]
-    if len(short) in (0, last + 1):
-        return short
-    line: list[float | None] = [None] * (last + 1)
-    for place, value in zip(places[known].tolist(), short, strict=True):
-        line[place] = value
-    return line
+def _listed(values: Numbers, places: npt.NDArray[np.int64], length: int) -> list[float | None]:
+    """The values, rounded, at their places; None elsewhere and for NaN."""
+    every = np.full(length, np.nan)
+    every[places] = _rounded(values)
+    return [None if value != value else int(value) if value.is_integer() else value for value in every.tolist()]
 
 
 def _rounded(values: Numbers) -> Numbers:

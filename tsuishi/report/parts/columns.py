@@ -337,4 +337,4 @@ def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.Da
     unknown = sorted(set().union(*rows) - set(names))
     if unknown:
         raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/parts/columns.py")
-    return pd.DataFrame([list(map(row.get, names)) for row in rows], columns=names, dtype="object")
+    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names}, dtype="object")

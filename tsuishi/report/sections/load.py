@@ -142,15 +142,17 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
 def _rows(trial: Any, series: Series) -> Iterator[dict[str, Any]]:
     """A row of telemetry.csv per device and bin, with the quantities that were sampled."""
     for device, lists in series.devices.items():
-        for place, values in enumerate(zip(*lists.values(), strict=True)):
-            begin = {"run_id": trial.run_id, "trial_id": trial.trial_id, "device": device}
-            yield {**begin, "begin_s": round(place * series.step_s, 3), **dict(zip(lists, values, strict=True))}
+        of_device = {"run_id": trial.run_id, "trial_id": trial.trial_id, "device": device}
+        names = ("begin_s", *lists)
+        begins = [round(place * series.step_s, 3) for place in range(max(map(len, lists.values()), default=0))]
+        for values in zip(begins, *lists.values(), strict=True):
+            yield of_device | dict(zip(names, values, strict=True))
 
 
 def longest_trial(evidence: Evidence, suite: str) -> View:
     """A chart of the longest ok trial of a suite, over time."""
     results = evidence.results
-    trials = results.counting
+    trials = results.counting[["suite", "status", "duration_s", "run_id", "trial_id"]]
     trials = ok_rows(trials[trials["suite"] == suite])
     longest = trials.sort_values(["duration_s", "run_id", "trial_id"], ascending=[False, True, True]).head(1)
     for index, trial in zip(longest.index, named_rows(longest), strict=True):
@@ -203,7 +205,8 @@ def _loads(estimates: pd.DataFrame) -> dict[tuple[str, str, str], dict[str, floa
     """The mean over trials for every GPU, by (case id, environment, key of _LOADS); without entries of a single GPU."""
     of_gpus = {f"gpu{gpu}_{what}": (what, f"gpu{gpu}") for what in _LOADS for gpu in GPUS}
     values: dict[tuple[str, str, str], dict[str, list[float]]] = {}
-    for row in named_rows(estimates[estimates["quantity"].isin(list(of_gpus))]):
+    names = ["case_id", "column", "quantity", "value"]
+    for row in named_rows(estimates.loc[estimates["quantity"].isin(list(of_gpus)), names]):
         what, device = of_gpus[row.quantity]
         values.setdefault((row.case_id, row.column, what), {}).setdefault(device, []).append(row.value)
     return {
