@@ -57,16 +57,17 @@ class Comparison:
         self.environments = sorted(set(columns))
         self.axes = {case_id: evidence.axes[case_id] for case_id in case_ids}
         every = evidence.words.axes
-        self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(every, self.axes[case_id]))
-        values = {axis: {axes.get(axis) for axes in self.axes.values()} - {None} for axis in every}
+        every_value: dict[str, list[Any]] = {}
+        for axis, value in (pair for axes in self.axes.values() for pair in axes.items()):
+            every_value.setdefault(axis, []).append(value)
+        used = [axis for axis in every if axis in every_value]
+        self.case_ids = sorted(self.axes, key=lambda case_id: _in_order(used, self.axes[case_id]))
         # An axis that fewer than half of the cases have tells these cases from the others, whatever its value.
-        rare = {axis for axis in every if 0 < 2 * sum(axis in axes for axes in self.axes.values()) < len(self.axes)}
-        telling = rare.union(differing(self.axes.values()))
-        self.varying = [axis for axis in every if axis in telling]
+        rare = {axis for axis in used if 2 * len(every_value[axis]) < len(self.axes)}
+        self.varying = [axis for axis in used if axis in rare or len(set(every_value[axis])) > 1]
         self._names: dict[str, str] = {}
         # The axes that all cases share, in words.
-        common = {axis: next(iter(known)) for axis, known in values.items() if len(known) == 1 and axis not in rare}
-        self.common = case_text(common)
+        self.common = case_text({axis: every_value[axis][0] for axis in used if axis not in self.varying})
         self.numbers = [number for number in evidence.numbers if number.axes[SUITE] == suite]
         self.hardware = {number.key: evidence.hardware[number.key] for number in self.numbers}
         # Fractions of limits; None where no limit was measured.

@@ -66,7 +66,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
     """All comparisons that have a case, in the order of published hardware, work and environment."""
     terms, devices = evidence.terms, _devices(evidence)
     flags = {(row.case_id, row.column, row.quantity): [getattr(row, flag) for flag in _FLAGS] for row in named_rows(
-        evidence.cases[evidence.cases["quantity"].isin(_TIMES)]
+        evidence.cases.loc[evidence.cases["quantity"].isin(_TIMES), ["case_id", "column", "quantity", *_FLAGS]]
     )}  # fmt: skip
     shared: dict[Which, list[tuple[float, Term, list[bool]]]] = {}
     for case_id, environment, quantity in flags:

@@ -51,11 +51,11 @@ def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator
 def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
     """A sentence for each length of literal training that differs from the source's."""
     lengths = set()
+    wholes = {case_id: epochs_of([source], axes) for case_id, axes in evidence.axes.items()}
     for run_id, trial_id, case_id, protocol in trials:
-        trial, whole = evidence.results.records[run_id, trial_id], epochs_of([source], evidence.axes[case_id])
-        settings = trial.settings or {}
-        trained = any(phase.name == "epoch" for phase in trial.phases or [])
-        if protocol == "literal" and trained and whole and whole.count:
+        trial, whole = evidence.results.records[run_id, trial_id], wholes[case_id]
+        if protocol == "literal" and whole and whole.count and any(one.name == "epoch" for one in trial.phases or []):
+            settings = trial.settings or {}
             own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
             lengths.add((own, (whole.count, whole.images)))
     for (epochs, images), (all_epochs, all_images) in sorted(pair for pair in lengths if pair[0] != pair[1]):

@@ -54,7 +54,8 @@ def _commands(evidence: Evidence) -> View:
     blocks: list[Block] = [Heading(t("Commands")), Text(t("In a checkout of tsuishi at the commit named above:"))]
     blocks += map(Code, runs)
     rows: dict[tuple[str, str], dict[str, Any]] = {}
-    for trial in named_rows(evidence.results.trials.drop_duplicates(["case_id", "column"])):
+    trials = evidence.results.trials[["suite", "case_id", "column", "run_id", "trial_id"]]
+    for trial in named_rows(trials.drop_duplicates(["case_id", "column"])):
         given = evidence.results.records[trial.run_id, trial.trial_id].command or []
         command = " ".join(shlex.quote(" ".join(str(word).split())) for word in given)
         row = {"suite": trial.suite, "case_id": trial.case_id, "environment": trial.column, "command": command}

@@ -64,12 +64,12 @@ def _facts(evidence: Evidence) -> Table:
 def _ran(evidence: Evidence) -> Table:
     """Environments by suites, with the trials by status; then the environments that were left out, with reasons."""
     outcomes, rows, suites = evidence.outcomes, [], evidence.suites
+    statuses: dict[tuple[str, str], list[str]] = {}
+    columns = (outcomes[name].tolist() for name in ("column", "suite", "status"))
+    for environment, suite, status in zip(*columns, strict=True):
+        statuses.setdefault((environment, suite), []).append(status)
     for environment in evidence.environments:
-        in_environment = outcomes[outcomes["column"] == environment]
-        counts = [
-            _counts(in_environment.loc[in_environment["suite"] == suite, "status"]) or t(NOT_PLANNED)
-            for suite in suites
-        ]
+        counts = [_counts(statuses.get((environment, suite), ())) or t(NOT_PLANNED) for suite in suites]
         rows.append([text_cell(environment), *map(text_cell, counts)])
     runs = evidence.results.runs.values()
     left_out = {(record.environment, record.reason) for run in runs for record in run.left_out}

@@ -77,7 +77,7 @@ class Observations:
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
-        self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in outcomes["case_id"])
+        self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in dict.fromkeys(outcomes["case_id"]))
 
     def _other_sizes(self, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
         """The sizes of other cases, as differences from the base case: fewest channels first, then smallest filter."""
