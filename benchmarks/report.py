@@ -30,15 +30,14 @@ TELEMETRY_ROWS = 100
 MAKE = """
 import sys
 from pathlib import Path
-from tsuishi.results.reader import ahead
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.vocabulary import vocabulary
 run, out, cache = map(Path, sys.argv[1:])
-with ahead([RunDirectory(run)]) as read, Drawings(cache) as drawings:
+with Drawings(cache) as drawings:
     from tsuishi.report.output.folder import make_report
     words = vocabulary(Path("suites"))
-    make_report([RunDirectory(run)], Path("reports/published"), words, Path("templates"), out, drawings, read)
+    make_report([RunDirectory(run)], Path("reports/published"), words, Path("templates"), out, drawings)
 """
 
 

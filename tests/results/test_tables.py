@@ -1,26 +1,25 @@
-"""Reading a run's files: the short way for what is plain, the careful one for all else, and they agree."""
+"""Tables that trials wrote: odd files are read as plain files are, and impossible values are refused by name."""
 
 import csv
 import json
 from pathlib import Path
 
 import pandas as pd
-import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case, write_example
+from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import visible
-from tsuishi.results import reader as reading
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
-from tsuishi.results.reader import Parts, ahead, contents, read_visible
+from tsuishi.results.gathered import read_visible
 from tsuishi.results.record_files import parsed
 from tsuishi.results.records import TrialRecord
 from tsuishi.results.tables import frame
+from tsuishi.results.trial_tables import Parts
 
 HEAD = "phase,index,steps,images,seconds\n"
 
@@ -32,8 +31,8 @@ def samples(tmp_path: Path, *texts: str | bytes) -> pd.DataFrame:
         folder = tmp_path / str(number)
         folder.mkdir(parents=True)
         (folder / "samples.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
-        parts.add(number, folder)
-    return frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}"))
+        parts.add(str(folder))
+    return frame("samples", parts.table())
 
 
 def test_rows_have_their_trials_number_in_front(tmp_path: Path) -> None:
@@ -50,8 +49,8 @@ def test_texts_that_all_look_like_numbers_stay_texts(tmp_path: Path) -> None:
 
 def test_a_trial_without_a_part_has_no_rows(tmp_path: Path) -> None:
     parts = Parts("samples")
-    parts.add(0, tmp_path)
-    assert frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}")).empty
+    parts.add(str(tmp_path))
+    assert frame("samples", parts.table()).empty
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_a_row_with_too_many_values_loses_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("row", "column"), [("measure,0,1,2,fast", "seconds"), ("measure,0,1.5,2,1.0", "steps")])
 def test_a_value_of_the_wrong_type_is_named(tmp_path: Path, row: str, column: str) -> None:
-    with pytest.raises(UserError, match=rf"^trials/\d/samples\.csv: column '{column}' should be of type"):
+    with pytest.raises(UserError, match=rf"/0/samples\.csv: column '{column}' should be of type"):
         samples(tmp_path, f"{HEAD}{row}\n")
 
 
@@ -103,8 +102,8 @@ def test_whatever_is_written_is_read(
         writer.writerow(HEAD.strip().split(","))
         writer.writerows((phase.replace("\r", ""), 0, steps, 1, seconds) for phase, steps, seconds in rows)
     parts = Parts("samples")
-    parts.add(7, folder)
-    found = frame("samples", parts.text(), lambda trial: Path(f"trials/{trial}"))
+    parts.add(str(folder))
+    found = frame("samples", parts.table())
     assert found["steps"].tolist() == [steps for _, steps, _ in rows]
     assert found["seconds"].tolist() == [seconds for *_, seconds in rows]
 
@@ -125,47 +124,6 @@ def test_a_file_that_is_no_object_is_refused(tmp_path: Path) -> None:
     path.write_text("[]")
     with pytest.raises(UserError, match="expected a JSON object"):
         parsed(path, read_visible(path), TrialRecord)
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDirectory:
-    """A run that a process of its own reads."""
-    monkeypatch.setattr(reading, "MANY_TRIALS", 1)
-    return write_example(tmp_path / "run")
-
-
-def test_a_process_that_reads_ahead_finds_the_same_and_leaves_nothing_behind(run: RunDirectory) -> None:
-    others = set(psutil.Process().children())
-    with ahead([run]) as read:
-        (child,) = set(psutil.Process().children()) - others
-        assert read([run]) == contents([run])
-    assert not child.is_running()
-
-
-def test_what_cannot_be_read_ahead_is_said_as_if_it_were_read_here(run: RunDirectory) -> None:
-    (run.finished_folders()[0] / "trial.json").write_text("[]")
-    with pytest.raises(UserError) as here:
-        contents([run])
-    with ahead([run]) as read, pytest.raises(UserError) as there:
-        read([run])
-    assert str(there.value) == str(here.value)
-
-
-def test_a_process_that_reads_ahead_and_dies_is_an_error(run: RunDirectory) -> None:
-    others = set(psutil.Process().children())
-    with ahead([run]) as read:
-        for child in set(psutil.Process().children()) - others:
-            child.kill()
-            child.wait()
-        with pytest.raises(UserError, match="the process that reads the runs has ended before its time"):
-            read([run])
-
-
-def test_a_run_of_few_trials_is_read_where_it_is_asked_for(tmp_path: Path) -> None:
-    others = set(psutil.Process().children())
-    with ahead([write_example(tmp_path / "run")]) as read:
-        assert read is contents
-        assert set(psutil.Process().children()) == others
 
 
 def ok_trial(tmp_path: Path, **tables: str) -> RunDirectory:

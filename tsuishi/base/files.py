@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TextIO
 
 from tsuishi.base.errors import UserError
 
@@ -121,8 +121,14 @@ def write_json(path: Path, value: Any) -> None:
         file.write("\n")
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file; a reader sees the old file or the new file, never a part."""
+    with replacing(path) as file:
+        file.buffer.write(content)
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[str]]:
+def replacing(path: Path) -> Iterator[TextIO]:
     """A text file that replaces `path` after it is written whole and is on the disk.
 
     Its temporary name is always the same, so the rest of a killed process is overwritten, and a second writer waits.

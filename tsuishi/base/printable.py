@@ -3,6 +3,9 @@
 import unicodedata
 from typing import Any, TextIO
 
+# The bytes of plain ASCII that need no look at each character; a line's end is among them.
+PRINTABLE_ASCII = bytes([ord("\n"), *range(0x20, 0x7F)])
+
 
 def visible(value: Any) -> Any:
     """The same JSON value with every unprintable character in its strings as ⟨U+…⟩.

@@ -12,7 +12,6 @@ from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.reader import ahead
 
 # A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
@@ -27,12 +26,12 @@ def report(chain: Chain) -> None:
     runs = [directory.open_run(session.settings.results, name) for name in names]
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
-    # Reading and drawing start before the import of pandas, which takes as long as they do.
-    with ahead(runs) as read, speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
+    # The processes that draw start before the import of pandas, which takes as long as their start.
+    with speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
         from tsuishi.report.output.folder import make_report
 
         checkout = session.checkout
-        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings, read)
+        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings)
     _learn(session, runs, time.monotonic() - begun)
     for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
         session.screen.say(line)

@@ -9,7 +9,7 @@ import pandas as pd
 from tsuishi.estimates.gpu_use import gpu_quantities
 from tsuishi.estimates.timed_blocks import Block, Described, Estimate, energy_estimates, phase_estimates, work_estimates
 from tsuishi.results.frames import CASE_KEYS, Results, named_rows, ok_rows
-from tsuishi.results.reader import TRIAL
+from tsuishi.results.tables import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.source import Epochs
 

@@ -6,6 +6,7 @@ results/<run id>/
     trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
     .lock                        held by the process that measures
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
+    gathered.npz                 what a report needs, for this user's next report (gathered.py); may be removed
 """
 
 import csv

@@ -4,7 +4,6 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,20 @@ import pandas as pd
 
 from tsuishi.base.language import mark
 from tsuishi.base.printable import visible
-from tsuishi.results import schema
+from tsuishi.results import gathered, schema
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.reader import Read, contents
-from tsuishi.results.records import Axes, EnvironmentRecord, MachineRecord, TrialRecord
+from tsuishi.results.records import (
+    AnyRecord,
+    CaseRecord,
+    EnvironmentRecord,
+    MachineRecord,
+    TrialRecord,
+    WorkloadRecord,
+)
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
+from tsuishi.results.trial_tables import Table, joined
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -28,11 +34,31 @@ CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
 
 
+class TrialRecords(Mapping[tuple[str, str], TrialRecord]):
+    """The trial.json of every trial, by run and trial id. Few are asked for: each is parsed when it is."""
+
+    def __init__(self, texts: Mapping[tuple[str, str], bytes]) -> None:
+        self._texts = texts
+        self._records: dict[tuple[str, str], TrialRecord] = {}
+
+    def __getitem__(self, key: tuple[str, str]) -> TrialRecord:
+        if key not in self._records:
+            self._records[key] = TrialRecord.model_validate_json(self._texts[key])
+        return self._records[key]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+
 @dataclass(frozen=True)
 class Results:
-    """One or several runs. `trials` has a `run_id`; `records` holds the trial.json of each, by run and trial id.
+    """One or several runs. `trials` has a `run_id`; `records` holds the trial.json of each.
 
-    Records of environments and machines, and names of workloads, are by record id.
+    Records of environments and machines, and names of workloads, are by record id. `flags`: what the workload of each
+    trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -44,7 +70,9 @@ class Results:
     environments: dict[str, EnvironmentRecord]
     machines: dict[str, MachineRecord]
     workloads: dict[str, str]
-    records: dict[tuple[str, str], TrialRecord]
+    records: TrialRecords
+    flags: list[dict[str, Any]]
+    settings: dict[tuple[str, str], dict[str, Any]]
     trials: pd.DataFrame
     samples: pd.DataFrame
     metrics: pd.DataFrame
@@ -61,57 +89,71 @@ class Results:
         return self.telemetry.iloc[begin:end]
 
 
-def read_runs(runs: Sequence[RunDirectory], words: Vocabulary, read: Read = contents) -> Results:
+def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     """The contents of runs as frames. words: describes axes and quantities.
 
     Raises UserError for a file that is unreadable or has impossible values.
     """
-    files = read(runs)
-    run_ids = [run_id for run_id, _ in files.trials]
-    records = [TrialRecord.model_validate_json(text) for _, text in files.trials]
-    run_records = {run_id: RunRecord.model_validate_json(text) for run_id, text in files.runs.items()}
-    completed = words.completed(_cases(run_records.values(), records, files.cases))
+    run_records: dict[str, RunRecord] = {}
+    folders: list[Path] = []
+    texts: dict[tuple[str, str], bytes] = {}
+    fields: dict[str, list[Any]] = {
+        name: [] for name in ("run_id", "flags", "settings", *(column.name for column in schema.TRIALS))
+    }
+    tables: dict[str, list[Table]] = {name: [] for name in schema.OF_A_TRIAL}
+    records: dict[str, AnyRecord] = {}
+    for run in runs:
+        read, of_run = gathered.read(run)
+        run_id = visible(run.id)
+        run_records[run_id] = run.run(gathered.read_visible(run.path / "run.json"))
+        records |= of_run.typed()
+        folders += [run.trials / name for name in read.names]
+        texts |= {(run_id, trial): text for trial, text in zip(read.names, read.texts, strict=True)}
+        for name, values in {**read.fields, "run_id": [run_id] * len(read.names)}.items():
+            fields[name] += values
+        for name, table in read.tables.items():
+            tables[name].append(table)
+    completed = words.completed(_cases(run_records.values(), fields["case_id"], records))
     words = words.of(completed.values())
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
-    trials = _label_columns(_trials(run_ids, records, words, axes), files.environments)
-    paths = {visible(run.id): run.path / "trials" for run in runs}
-
-    def folder(trial: int) -> Path:
-        return paths[run_ids[trial]] / records[trial].trial_id
-
-    tables = {table: frame(table, text, folder) for table, text in files.tables.items()}
-    refuse_wrong_rows(tables, trials["status"].eq(OK).to_numpy(bool), folder)
+    environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
+    trials = _label_columns(_trials(fields, words, axes), environments)
+    frames = {name: frame(name, joined(parts)) for name, parts in tables.items()}
+    refuse_wrong_rows(frames, trials["status"].eq(OK).to_numpy(bool), folders.__getitem__)
     return Results(
         words,
         axes,
         run_records,
-        files.environments,
-        files.machines,
-        files.workloads,
-        {(run_id, trial.trial_id): trial for run_id, trial in zip(run_ids, records, strict=True)},
+        environments,
+        {name: record for name, record in records.items() if isinstance(record, MachineRecord)},
+        {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},
+        TrialRecords(texts),
+        fields["flags"],
+        dict(zip(zip(fields["run_id"], fields["trial_id"], strict=True), fields["settings"], strict=True)),
         trials,
-        **tables,
+        **frames,
     )
 
 
-def _cases(runs: Iterable[RunRecord], trials: Iterable[TrialRecord], cases: Mapping[str, Axes]) -> dict[str, Axes]:
+def _cases(
+    runs: Iterable[RunRecord], case_ids: Iterable[str], records: Mapping[str, AnyRecord]
+) -> dict[str, Mapping[str, Any]]:
     """The axes of every case that was tried or planned, by its id; a case whose record is lost has none.
 
-    cases: by record id.
+    case_ids: of the trials. records: by record id.
     """
-    planned = {entry.case_id: entry.case for run in runs for entry in run.plan}
-    tried = {trial.case_id: cases[trial.case_record] for trial in trials if trial.case_record in cases}
-    return {**planned, **tried}
+    cases: dict[str, Mapping[str, Any]] = {entry.case_id: entry.case for run in runs for entry in run.plan}
+    for case_id in dict.fromkeys(case_ids):
+        if isinstance(record := records.get(f"case-{case_id}"), CaseRecord):
+            cases[case_id] = record.root
+    return cases
 
 
-def _trials(
-    run_ids: Sequence[str], records: Sequence[TrialRecord], words: Vocabulary, axes: Mapping[str, dict[str, Any]]
-) -> pd.DataFrame:
+def _trials(fields: Mapping[str, Sequence[Any]], words: Vocabulary, axes: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
     """A row per trial: the fields of its record, and the axes of its case. axes: by case id."""
-    cases = [axes.get(trial.case_id, {}) for trial in records]
-    values = {column.name: list(map(attrgetter(column.name), records)) for column in schema.TRIALS}
-    values |= {axis: [case.get(axis) for case in cases] for axis in words.axes}
-    frame = pd.DataFrame({"run_id": pd.Series(run_ids, dtype="object")})
+    cases = [axes.get(case_id, {}) for case_id in fields["case_id"]]
+    values = {**fields, **{axis: [case.get(axis) for case in cases] for axis in words.axes}}
+    frame = pd.DataFrame({"run_id": pd.Series(fields["run_id"], dtype="object")})
     return frame.join(typed("trials", schema.of_trials(words.axes), values))
 
 

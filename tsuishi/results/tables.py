@@ -1,58 +1,43 @@
-"""The tables of runs (reader.py) as pandas frames, with the types that the schema gives."""
+"""The tables of trials as pandas frames, with the types that the schema gives."""
 
-import csv
-import io
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
 
 from tsuishi.base.errors import UserError
-from tsuishi.results import schema
-from tsuishi.results.reader import TRIAL
 from tsuishi.results.schema import Column
+from tsuishi.results.trial_tables import REMEDY, Table, columns_of
 
+# The column of a trial's place among all trials, where a table has many rows of a trial.
+TRIAL = "trial"
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
 
 
-def frame(table: str, text: bytes, folder: Callable[[int], Path]) -> pd.DataFrame:
-    """A table that has many rows of a trial, with the trial's number (see RunContents.tables) and the schema's types.
+def frame(name: str, table: Table) -> pd.DataFrame:
+    """A table as a frame with the types of the schema; `trial` is the place of a row's trial among all trials."""
+    columns: dict[str, Any] = {TRIAL: np.repeat(np.arange(len(table.counts)), table.counts)}
+    for column in columns_of(name):
+        values = table.columns[column.name]
+        if column.type == "integer":
+            missing = np.isnan(values)
+            columns[column.name] = pd.arrays.IntegerArray(np.where(missing, 1, values).astype("int64"), missing)
+        elif column.type == "number":
+            columns[column.name] = values
+        else:
+            columns[column.name] = _categorical(values, table.texts[column.name])
+    return pd.DataFrame(columns, copy=False)
 
-    folder: gives the folder of a trial. Raises UserError, which names the file, for a value of another type.
-    """
-    types = {column.name: column.type for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"}
-    numbers = [name for name, kind in types.items() if kind in ("integer", "number")]
-    texts = [name for name in types if name not in numbers]
 
-    def read(text_type: str) -> pd.DataFrame:
-        return pd.read_csv(
-            io.BytesIO(text),
-            dtype={TRIAL: "int64", **dict.fromkeys(numbers, "float64"), **dict.fromkeys(texts, text_type)},
-            na_values={name: [""] for name in numbers},
-            keep_default_na=False,
-        )
-
-    try:
-        rows = read("category")
-        # Categories are read in half the time, but texts that all look like numbers become numbers.
-        if any(is_numeric_dtype(rows[name].cat.categories) for name in texts):
-            rows = read("object")
-        whole = [name for name in numbers if types[name] == "integer"]
-        return rows.astype({**dict.fromkeys(whole, "Int64"), **dict.fromkeys(texts, "category")})
-    except (TypeError, ValueError, OverflowError):
-        # Slower, but it says which value is wrong.
-        lines = [{**row, TRIAL: int(row[TRIAL])} for row in csv.DictReader(io.StringIO(text.decode(), newline=""))]
-        for trial, own in itertools.groupby(lines, key=itemgetter(TRIAL)):
-            try:
-                _typed_rows(table, [*own])
-            except UserError as error:
-                raise UserError(f"{folder(trial)}/{error}") from error
-        return _typed_rows(table, lines)
+def _categorical(places: np.ndarray, texts: Sequence[str]) -> "pd.Categorical[Any]":
+    """Texts that are given as places in a list; the categories are those in use, sorted."""
+    used = sorted(np.unique(places).tolist(), key=texts.__getitem__)
+    codes = np.zeros(len(texts) + 1, np.int32)
+    codes[used] = np.arange(len(used))
+    categories = pd.Index([texts[place] for place in used], dtype=object)
+    return pd.Categorical.from_codes(codes[places], categories)
 
 
 def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder: Callable[[int], Path]) -> None:
@@ -69,7 +54,7 @@ def refuse_wrong_rows(tables: Mapping[str, pd.DataFrame], ok: np.ndarray, folder
             trial = rows[TRIAL].iloc[first]
             number = int((rows[TRIAL].iloc[: first + 1] == trial).sum())
             file = folder(trial) / f"{table}.csv"
-            raise UserError(f"{file}: row {number}: {what}: restore the file, or remove the trial's folder")
+            raise UserError(f"{file}: row {number}: {what}: {REMEDY}")
 
 
 def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.ndarray]]:
@@ -87,14 +72,6 @@ def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.n
     yield "samples", "seconds is not above 0 and finite", within("samples", "seconds", np.nextafter(0, 1))
     yield "metrics", "value is not finite", np.isfinite(tables["metrics"]["value"].to_numpy())
     yield "telemetry", "elapsed_s is not 0 or more", within("telemetry", "elapsed_s", 0)
-
-
-def _typed_rows(table: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """The rows of many trials as a typed frame, with the trial's number in place of its id."""
-    names = [name for name in schema.names(table) if name != "trial_id"]
-    frame = pd.DataFrame({TRIAL: pd.Series([row[TRIAL] for row in rows], dtype="int64")})
-    columns = [column for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"]
-    return frame.join(typed(table, columns, {name: [row.get(name) for row in rows] for name in names}))
 
 
 def typed(table: str, columns: Iterable[Column], values_of: Mapping[str, Sequence[Any]]) -> pd.DataFrame:

@@ -91,12 +91,15 @@ def last_attempt(trials: Path, planned: TrialId) -> Path | None:
     return folder
 
 
-def read(folders: Iterable[Path], text_of: ReadText = read_text) -> Iterator[tuple[Path, TrialRecord, bytes]]:
+def read(
+    folders: Iterable[Path], text_of: ReadText = read_text, names: dict[tuple[str, str, int], str] | None = None
+) -> Iterator[tuple[Path, TrialRecord, bytes]]:
     """Every folder with its trial.json, as a record and as the text that it was read from.
 
-    Raises UserError where a trial.json is none, or is of another trial than its folder.
+    names: the planned trials of other folders of the run, by case id, environment and repetition. Raises UserError
+    where a trial.json is none, is of another trial than its folder, or of the same trial under another name.
     """
-    names: dict[tuple[str, str, int], TrialId] = {}
+    names = {} if names is None else names
     for folder in folders:
         # Not a Path, which takes as long as reading a small file.
         path = f"{folder}/trial.json"
@@ -107,7 +110,7 @@ def read(folders: Iterable[Path], text_of: ReadText = read_text) -> Iterator[tup
             raise UserError(f"{path}: it is of another trial than its folder; {REMEDY}")
         if trial.case_record != f"case-{trial.case_id}":
             raise UserError(f"{path}: its record is of another case; {REMEDY}")
-        planned = trial_id.planned
+        planned = str(trial_id.planned)
         if names.setdefault((trial.case_id, trial.environment, trial.repetition), planned) != planned:
             raise UserError(f"{path}: the same trial is there under another name; {REMEDY}")
         yield folder, trial, text

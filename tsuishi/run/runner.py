@@ -180,6 +180,11 @@ class Runner:
             raise RunStopped(
                 self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
             ) from error
+        # NumPy is imported now that nothing is measured any more.
+        from tsuishi.results import gathered
+
+        with suppress(UserError):  # a report says it too
+            gathered.read(self._run)
 
 
 def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:

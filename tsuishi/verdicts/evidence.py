@@ -11,7 +11,6 @@ from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, outcomes, read_runs
-from tsuishi.results.reader import Read, contents
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
@@ -21,12 +20,10 @@ from tsuishi.specs.vocabulary import Vocabulary
 class Evidence:
     """The contents of runs, the estimates that follow from them, and published numbers of the same suites."""
 
-    def __init__(
-        self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary, read: Read = contents
-    ) -> None:
+    def __init__(self, runs: Sequence[RunDirectory], sources: tuple[Source, ...], words: Vocabulary) -> None:
         # From the records. `environments`: labels of environments (`column` in frames.py). `every_axes`: the axes of
         # each case and of each published number; `words` describes these axes, and no others of the checkout.
-        self.results = read_runs(runs, words, read)
+        self.results = read_runs(runs, words)
         published = (number.axes for source in sources for number in source.flat())
         self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)

@@ -94,7 +94,7 @@ def _terms_by_case(evidence: Evidence) -> dict[tuple[str, str], tuple[dict[str, 
 
 
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
-    settings: Mapping[str, Any] = evidence.results.records[trial["run_id"], trial["trial_id"]].settings or {}
+    settings = evidence.results.settings[trial["run_id"], trial["trial_id"]]
     whole = evidence.epochs.get(trial["case_id"])
     if whole is None:
         return bool(settings.get("stop_at", 0) > 0)

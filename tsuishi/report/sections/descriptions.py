@@ -109,10 +109,10 @@ def _image(image: Image | None) -> str | None:
 
 def _flags(evidence: Evidence, environment_record: str) -> str:
     """The flags that workloads reported in an environment: threads, TF32, cudnn.benchmark and others."""
-    flags = set()
-    for trial in evidence.results.records.values():
-        if trial.environment_record == environment_record and trial.reported:
-            flags |= {f"{name} {value}" for name, value in trial.reported.flags.items()}
+    results = evidence.results
+    of_trials = zip(results.trials["environment_record"], results.flags, strict=True)
+    reported = (flags for record, flags in of_trials if record == environment_record)
+    flags = {f"{name} {value}" for of_trial in reported for name, value in of_trial.items()}
     return ", ".join(sorted(flags)) or t("none")
 
 
