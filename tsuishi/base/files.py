@@ -47,9 +47,12 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
                 raise UserError(f"{path}: no regular file (a link, a pipe, a device): remove it, or its run")
             if about.st_size > most:
                 raise UserError(f"{path}: {about.st_size} bytes, and {most} are the most that are read: remove it")
-            pieces, left = [], most
-            # A read may return less than the whole file, and the file may grow meanwhile.
-            while left and (piece := os.read(descriptor, min(left, max(about.st_size, _PIECE)))):
+            content = os.read(descriptor, min(most, about.st_size + 1))
+            if len(content) == about.st_size > 0:
+                return content
+            # A read may return less than the whole file, the file may grow meanwhile, and some have no size.
+            pieces, left = [content], most - len(content)
+            while left and (piece := os.read(descriptor, min(left, _PIECE))):
                 pieces.append(piece)
                 left -= len(piece)
             return b"".join(pieces)

@@ -24,7 +24,7 @@ from tsuishi.results.records import (
 )
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
-from tsuishi.results.trial_tables import Table, joined
+from tsuishi.results.trial_tables import Parts, Table, joined
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -118,7 +118,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
     trials = _label_columns(_trials(fields, words, axes), environments)
-    frames = {name: frame(name, joined(parts)) for name, parts in tables.items()}
+    frames = {name: frame(name, joined([Parts(name).table(), *parts])) for name, parts in tables.items()}
     refuse_wrong_rows(frames, trials["status"].eq(OK).to_numpy(bool), folders.__getitem__)
     return Results(
         words,
