@@ -24,7 +24,7 @@ from tsuishi.results.records import (
 )
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
-from tsuishi.results.trial_tables import Parts, Table, joined
+from tsuishi.results.trial_tables import Parts, TableArrays, joined
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -100,7 +100,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     fields: dict[str, list[Any]] = {
         name: [] for name in ("run_id", "flags", "settings", *(column.name for column in schema.TRIALS))
     }
-    tables: dict[str, list[Table]] = {name: [] for name in schema.OF_A_TRIAL}
+    tables: dict[str, list[TableArrays]] = {name: [] for name in schema.OF_A_TRIAL}
     records: dict[str, AnyRecord] = {}
     for run in runs:
         read, of_run = gathered.read(run)

@@ -25,7 +25,7 @@ from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.record_files import read_text
 from tsuishi.results.records import RECORDS, AnyRecord
-from tsuishi.results.trial_tables import Parts, Table, chosen, columns_of, joined
+from tsuishi.results.trial_tables import Parts, TableArrays, chosen, columns_of, joined
 
 FILE = "gathered.npz"
 _FILES = ("trial.json", *(f"{table}.csv" for table in schema.OF_A_TRIAL))
@@ -46,7 +46,7 @@ class Trials(NamedTuple):
     states: np.ndarray
     texts: list[bytes]
     fields: dict[str, list[Any]]
-    tables: dict[str, Table]
+    tables: dict[str, TableArrays]
 
 
 class Records(NamedTuple):
@@ -200,7 +200,7 @@ def _unpacked(arrays: Any) -> tuple[Trials, Records]:
     tables = {}
     for table, of_table in texts.items():
         columns = {column.name: arrays[f"{table}/{column.name}"] for column in columns_of(table)}
-        tables[table] = Table(arrays[f"{table}/"], columns, of_table)
+        tables[table] = TableArrays(arrays[f"{table}/"], columns, of_table)
     lines = arrays["texts"].tobytes().split(b"\n") if names else []
     records = Records(contents, {name: tuple(state) for name, state in states.items()})
     return Trials(names, arrays["states"], lines, fields, tables), records

@@ -9,14 +9,14 @@ import pandas as pd
 
 from tsuishi.base.errors import UserError
 from tsuishi.results.schema import Column
-from tsuishi.results.trial_tables import REMEDY, Table, columns_of
+from tsuishi.results.trial_tables import REMEDY, TableArrays, columns_of
 
 # The column of a trial's place among all trials, where a table has many rows of a trial.
 TRIAL = "trial"
 _BOOLEANS = {"true": True, "false": False, "none": None, "": None}
 
 
-def frame(name: str, table: Table) -> pd.DataFrame:
+def frame(name: str, table: TableArrays) -> pd.DataFrame:
     """A table as a frame with the types of the schema; `trial` is the place of a row's trial among all trials."""
     columns: dict[str, Any] = {TRIAL: np.repeat(np.arange(len(table.counts)), table.counts)}
     for column in columns_of(name):

@@ -19,7 +19,7 @@ from tsuishi.results.schema import Column
 REMEDY = "restore the file, or remove the trial's folder"
 
 
-class Table(NamedTuple):
+class TableArrays(NamedTuple):
     """A table of many trials: the rows of a trial lie together, in the order of the trials.
 
     `counts`: the rows of each trial, int64[trials]. `columns`: by name, float64[rows] where the column has numbers
@@ -76,12 +76,12 @@ class Parts:
             raise UserError(f"{path}: {reason}: {REMEDY}") from error
         values.extend(numbers)
 
-    def table(self) -> Table:
+    def table(self) -> TableArrays:
         """The rows of all trials that were added."""
         types = {"d": np.float64, "i": np.int32}
         columns = {name: np.frombuffer(values, types[values.typecode]) for name, values in self._values.items()}
         counts = np.frombuffer(self._counts, np.int64)
-        return Table(counts, columns, {name: list(places) for name, places in self._places.items()})
+        return TableArrays(counts, columns, {name: list(places) for name, places in self._places.items()})
 
 
 def columns_of(table: str) -> list[Column]:
@@ -93,7 +93,7 @@ def is_number(column: Column) -> bool:
     return column.type in ("integer", "number")
 
 
-def joined(tables: Sequence[Table]) -> Table:
+def joined(tables: Sequence[TableArrays]) -> TableArrays:
     """The trials of all these tables, in their order. Raises ValueError where there is no table."""
     first, *others = tables
     if not others:
@@ -111,16 +111,16 @@ def joined(tables: Sequence[Table]) -> Table:
             values = [new[old] for new, old in zip(recoded, values, strict=True)]
             texts[name] = list(places)
         columns[name] = np.concatenate(values)
-    return Table(counts, columns, texts)
+    return TableArrays(counts, columns, texts)
 
 
-def chosen(table: Table, trials: np.ndarray) -> Table:
+def chosen(table: TableArrays, trials: np.ndarray) -> TableArrays:
     """The rows of some trials, by the places of these trials (int64) in the order that is asked for."""
     starts = (np.cumsum(table.counts) - table.counts)[trials]
     counts = table.counts[trials]
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
     rows = np.repeat(starts, counts) + within
-    return Table(counts, {name: values[rows] for name, values in table.columns.items()}, table.texts)
+    return TableArrays(counts, {name: values[rows] for name, values in table.columns.items()}, table.texts)
 
 
 def _content(path: str) -> bytes | None:
