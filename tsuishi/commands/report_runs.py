@@ -26,8 +26,10 @@ def report(chain: Chain) -> None:
     runs = [directory.open_run(session.settings.results, name) for name in names]
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
+    # The charts of a report that is made again are kept.
+    is_new = not out.exists()
     # The processes that draw start before the import of pandas, which takes as long as their start.
-    with speaking(session.settings.lang), Drawings(drawings_in_cache) as drawings:
+    with speaking(session.settings.lang), Drawings(drawings_in_cache, is_new) as drawings:
         from tsuishi.report.output.folder import make_report
 
         checkout = session.checkout

@@ -1,18 +1,16 @@
-"""Tables as CSV, by a process of their own."""
+"""Tables as CSV."""
 
 import csv
 import io
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tsuishi.base.errors import UserError
-from tsuishi.report.output.csv_files import _FORMULA, CsvFiles, text
+from tsuishi.report.output.csv_files import _FORMULA, text, write
 
 COLUMNS: dict[str, list[Any]] = {
     "name": ["a", 'b, "c"'],
@@ -20,11 +18,6 @@ COLUMNS: dict[str, list[Any]] = {
     "count": [None, 2],
     "known": [True, None],
 }
-LARGE = {"number": list(range(200_000))}
-
-
-def children() -> set[psutil.Process]:
-    return set(psutil.Process().children())
 
 
 def test_nothing_is_empty_and_floats_have_all_their_digits() -> None:
@@ -95,47 +88,7 @@ def test_what_is_written_is_read_again(rows: list[tuple[str, object]]) -> None:
     assert found == [[as_read(one), as_read(other)] for one, other in rows]
 
 
-def test_every_file_is_there_at_the_end_and_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    others = children()
-    monkeypatch.chdir(tmp_path)
-    with CsvFiles() as files:
-        files.write(Path("large.csv"), LARGE)
-        files.write(tmp_path / "small.csv", COLUMNS)
-    assert (tmp_path / "small.csv").read_text(encoding="utf-8") == text(COLUMNS)
-    assert (tmp_path / "large.csv").read_text(encoding="utf-8") == text(LARGE)
-    assert children() == others
-
-
-def written(path: Path, meanwhile: Callable[[], object] = lambda: None) -> None:
-    with CsvFiles() as files:
-        meanwhile()
-        files.write(path, LARGE)
-        files.write(path, COLUMNS)
-
-
-def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no folder/file\.csv"):
-        written(tmp_path / "no folder" / "file.csv")
-
-
-def test_a_process_that_ends_before_its_time_is_an_error(tmp_path: Path) -> None:
-    others = children()
-
-    def kill() -> None:
-        (child,) = children() - others
-        child.kill()
-        child.wait()
-
-    with pytest.raises(UserError, match="the process that writes tables has ended before its time"):
-        written(tmp_path / "file.csv", kill)
-    assert children() == others
-
-
-def test_what_goes_wrong_meanwhile_ends_the_process(tmp_path: Path) -> None:
-    def stop() -> None:
-        raise KeyboardInterrupt
-
-    others = children()
-    with pytest.raises(KeyboardInterrupt):
-        written(tmp_path / "file.csv", stop)
-    assert children() == others
+def test_a_frame_is_written_with_nothing_where_it_has_nothing(tmp_path: Path) -> None:
+    nullable = pd.Series([True, pd.NA], dtype="boolean")
+    write(tmp_path / "a.csv", pd.DataFrame({"a": [None, "x"], "b": nullable, "c": [1, float("nan")], "d": [pd.NA, 1]}))
+    assert (tmp_path / "a.csv").read_bytes() == b"a,b,c,d\n,true,1.0,\nx,,,1\n"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from hashlib import sha256
 from pathlib import Path
 
@@ -89,6 +90,37 @@ def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:
     assert len(asked) == 1
     to_svg({**BARS, "width": 90}, "one", tmp_path, draw)
     assert len(asked) == 2
+
+
+def drawn(kept_in: Path, at_once: bool = False) -> int:
+    """How many processes draw a chart and the script."""
+    others = children()
+    with Drawings(kept_in, at_once) as drawings:
+        drawings.begin(section("one"))
+        drawings.finished()
+        assert drawings.runtime
+        count = len(children() - others)
+    assert children() == others
+    return count
+
+
+def test_no_process_starts_where_everything_is_kept(tmp_path: Path) -> None:
+    assert drawn(tmp_path) > 0
+    assert drawn(tmp_path) == 0
+    assert drawn(tmp_path, at_once=True) == 2
+
+
+def test_a_drawing_under_way_ends_at_once_with_its_process() -> None:
+    others, hand = children(), Hands(count=1)
+    rows = [{"x": x} for x in range(200_000)]
+    begun = hand.begin(hand, draw=json.dumps({**BARS, "mark": "point", "data": {"values": rows}}))
+    while not (drawing := children() - others):
+        time.sleep(0.01)
+    time.sleep(0.5)
+    hand.end()
+    assert not any(process.is_running() for process in drawing)
+    with pytest.raises(ValueError, match="the process that draws has ended"):
+        begun.result()
 
 
 def planted(sealed: bytes, other: bytes) -> list[bytes]:

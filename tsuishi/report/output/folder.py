@@ -10,20 +10,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.report.output import json_data
-from tsuishi.report.output.csv_files import CsvFiles
+from tsuishi.report.output import csv_files, json_data
 from tsuishi.report.output.typesetting import as_html, as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
 from tsuishi.report.parts.wording import worded
-from tsuishi.report.sections.page import declared_columns, estimated, make_page
+from tsuishi.report.sections.page import declared_columns, make_page
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
@@ -74,24 +70,20 @@ def make_report(
     if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
-    with given as drawn, _replacing(out) as fresh, CsvFiles() as tables:
+    with given as drawn, _replacing(out) as fresh:
         evidence = Evidence(runs, read_sources(published, words), words)
         with worded(evidence.words):
-            page = _written(fresh, evidence, templates, drawn, tables)
+            page = _written(fresh, evidence, templates, drawn)
     return Report(out / "index.html", page.verdicts, page.closing, page.more)
 
 
-def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings, tables: CsvFiles) -> Page:
+def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings) -> Page:
     """The page, with all files of its report in an empty folder."""
     for name in ("charts", "tables"):
         (out / name).mkdir()
-    early = estimated(evidence)
-    for name, frame in early.items():
-        tables.write(out / "tables" / f"{name}.csv", _columns(frame))
     page = make_page(evidence, drawings.begin)
     for name, frame in page.tables.items():
-        if name not in early:
-            tables.write(out / "tables" / f"{name}.csv", _columns(frame))
+        csv_files.write(out / "tables" / f"{name}.csv", frame)
     _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
@@ -107,15 +99,6 @@ def _standalone(svg: str) -> str:
     """An SVG with a colour of its own, for where no page gives it one."""
     style = "<style>svg{color:#333}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
     return svg.replace(">", ">" + style, 1)
-
-
-def _columns(frame: pd.DataFrame) -> dict[str, list[Any]]:
-    """The values of a frame as Python's own."""
-    columns = {str(name): frame[name].tolist() for name in frame}
-    for name, values in columns.items():
-        if type(pd.NA) in set(map(type, values)):
-            columns[name] = [None if value is pd.NA else value for value in values]
-    return columns
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,6 +1,6 @@
 """What vl-convert makes: charts as SVG, and the script that draws them in a browser. The same each time, so it is kept.
 
-Processes of their own draw (draw.py), while the page is still being made.
+Processes of their own draw (vega_process.py), while the page is still being made.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -35,12 +35,15 @@ class Drawings:
     """SVG of charts by name, and the script that draws them in a browser, made while the page still is.
 
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
-    kept in the folder `kept_in`, if there is one, and taken from there. The language is the one spoken now.
+    kept in the folder `kept_in`, if there is one, and taken from there. The language is the one spoken now. `at_once`:
+    the processes that draw start now, and not when a piece has to be made: for charts that were never drawn.
     """
 
-    def __init__(self, kept_in: Path | None) -> None:
+    def __init__(self, kept_in: Path | None, at_once: bool = False) -> None:
         self._kept_in = kept_in
         self._hands = Hands(active())
+        if at_once:
+            self._hands.start()
         self._begun: dict[str, Future[str]] = {}
         self._runtime = self._hands.begin(runtime, kept_in, self._hands)
 
@@ -68,31 +71,45 @@ class Drawings:
 
 
 class Hands:
-    """Processes that draw (draw.py), each one thing after the other.
+    """Processes that draw (vega_process.py), each one thing after the other.
 
-    All start at once, as that takes a while, in which the one that asks has other things to do.
+    A process starts when something has to be drawn and none is free; `start` starts all, as that takes a second, in
+    which the process that asks has other things to do. No pool of multiprocessing or concurrent.futures: these leave a
+    process behind until the program ends, and their workers outlive a program that was killed.
 
     In English charts are set in the font that vl-convert has in itself: they are the same on every machine. It lacks
     the letters of other languages, so these are measured with the machine's fonts; that takes twice as long.
     """
 
     def __init__(self, language: str = ENGLISH, count: int = 2) -> None:
-        self._threads = ThreadPoolExecutor(max_workers=count)
-        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
         fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-        program, environ = "tsuishi.report.output.vega_process", {**os.environ, **fonts}
-        self._processes = [processes.start(program, env=environ, **pipes) for _ in range(count)]
-        for process in self._processes:
-            self._free.put(process)
+        self._environ = {**os.environ, **fonts}
+        self._count = count
+        self._threads = ThreadPoolExecutor(max_workers=count)
+        self._processes: list[subprocess.Popen[str]] = []
+        self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
 
-    def begin(self, make: Callable[..., str], *arguments: Any) -> "Future[str]":
-        return self._threads.submit(make, *arguments)
+    def start(self) -> None:
+        """Start all processes."""
+        for _ in range(self._count):
+            self._free.put(self._started())
+
+    def _started(self) -> "subprocess.Popen[str]":
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+        process = processes.start("tsuishi.report.output.vega_process", env=self._environ, **pipes)
+        self._processes.append(process)
+        return process
+
+    def begin(self, make: Callable[..., str], *arguments: Any, **asked: str) -> "Future[str]":
+        return self._threads.submit(make, *arguments, **asked)
 
     def __call__(self, **asked: str) -> str:
         """What the process answers. Raises ValueError where it cannot be drawn."""
-        # There are as many as threads that ask.
-        process = self._free.get()
+        # As many threads ask as there may be processes.
+        try:
+            process = self._free.get_nowait()
+        except Empty:
+            process = self._started()
         assert process.stdin
         assert process.stdout
         try:
@@ -107,8 +124,12 @@ class Hands:
         return str(answer["text"])
 
     def end(self) -> None:
-        """Whatever was begun and is not under way is dropped."""
-        self._threads.shutdown(cancel_futures=True)
+        """Whatever was begun is dropped, also a drawing under way."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for process in self._processes:
+            process.kill()
+        # A thread may have started a process meanwhile.
+        self._threads.shutdown()
         for process in self._processes:
             process.kill()
             with suppress(BrokenPipeError):
