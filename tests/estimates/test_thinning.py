@@ -175,10 +175,10 @@ def test_clocks_held_back_count_in_measured_phases_of_trials_that_count(tmp_path
     run.add(training_case(16), TORCH, telemetry=ticks)
     run.add(training_case(32), TORCH, telemetry=ticks[1:2])
     run.add(training_case(64), TORCH, telemetry=ticks, status="failed", reason="exit code 1")
-    results = read_runs([run.finish()], WORDS)
-    (throttled,) = drift.throttled(results)
+    measured = drift.gpu_ticks(read_runs([run.finish()], WORDS))
+    (throttled,) = drift.throttled(measured)
     assert throttled == 0.5
-    assert drift.throttle_reasons(results) == ["hw_slowdown", "sw_power_cap"]
+    assert drift.throttle_reasons(measured) == ["hw_slowdown", "sw_power_cap"]
 
 
 def clocks(*mhz: float) -> list[dict[str, Any]]:
@@ -190,7 +190,7 @@ def test_a_clock_has_drifted_where_its_last_third_differs_from_its_first(tmp_pat
     run.add(training_case(16), TORCH, telemetry=clocks(2000, 2000, 1900, 1950, 1800, 1800))
     run.add(training_case(32), TORCH, telemetry=clocks(2000, 2000, 500, 500, 1990, 1990))
     run.add(training_case(64), TORCH, telemetry=clocks(2000, 1000))
-    (changed,) = drift.clock_drifts(read_runs([run.finish()], WORDS))
+    (changed,) = drift.clock_drifts(drift.gpu_ticks(read_runs([run.finish()], WORDS)))
     assert changed == pytest.approx(-0.1)
 
 
@@ -210,5 +210,6 @@ def test_a_run_without_telemetry_has_not_drifted(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TORCH)
     results = read_runs([run.finish()], WORDS)
-    found: list[pd.Series] = [drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)]
+    ticks = drift.gpu_ticks(results)
+    found: list[pd.Series] = [drift.throttled(ticks), drift.clock_drifts(ticks), drift.step_drifts(results)]
     assert [one.tolist() for one in found] == [[], [], []]

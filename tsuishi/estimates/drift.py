@@ -14,22 +14,24 @@ DRIFT = 0.05
 LEAST_BLOCKS = 6
 
 
-def throttled(results: Results) -> pd.Series:
+def gpu_ticks(results: Results) -> pd.DataFrame:
+    """The ticks of GPUs in the measured phases of trials that count and whose status is ok."""
+    return _counting(measured_on_gpus(results.telemetry), results)
+
+
+def throttled(ticks: pd.DataFrame) -> pd.Series:
     """By trial: the share of its GPU ticks in measured phases with throttled clocks; only trials with such ticks."""
-    ticks = _counting(measured_on_gpus(results.telemetry), results)
     shares = (ticks["throttle_reasons"].astype("object") != "").groupby(ticks["trial"]).mean()
     return shares[shares > 0]
 
 
-def throttle_reasons(results: Results) -> list[str]:
+def throttle_reasons(ticks: pd.DataFrame) -> list[str]:
     """The driver's names of the reasons for throttled clocks in measured phases, each once."""
-    ticks = _counting(measured_on_gpus(results.telemetry), results)
     return sorted({reason for reasons in ticks["throttle_reasons"].unique() for reason in reasons.split("+")} - {""})
 
 
-def clock_drifts(results: Results) -> pd.Series:
+def clock_drifts(ticks: pd.DataFrame) -> pd.Series:
     """By trial: the largest relative drift of a GPU's clock in measured phases; only trials that drifted."""
-    ticks = _counting(measured_on_gpus(results.telemetry), results)
     return _drifted(ticks.dropna(subset=["sm_clock_mhz"]), "sm_clock_mhz", ["trial", "device"], least=3)
 
 

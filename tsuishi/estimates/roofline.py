@@ -99,10 +99,11 @@ def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, Device
 
 def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of flops_per_s and bytes_per_s, each with its trial's machine, device and axes."""
-    rates = estimates[estimates["quantity"].isin(["flops_per_s", "bytes_per_s"])]
+    rates = dict_rows(estimates[estimates["quantity"].isin(["flops_per_s", "bytes_per_s"])])
+    keys = zip(trials["run_id"].tolist(), trials["trial_id"].tolist(), strict=True)
     columns = ["machine_record", "device", "operation", "precision", "devices"]
-    merged = rates.merge(trials[["run_id", "trial_id", *columns]], on=["run_id", "trial_id"], how="left")
-    return dict_rows(merged)
+    of_trial = dict(zip(keys, dict_rows(trials[columns]), strict=True))
+    return [row | of_trial[row["run_id"], row["trial_id"]] for row in rates]
 
 
 def _fraction_row(

@@ -49,14 +49,15 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
     """Warnings from telemetry and from the order of blocks, each with its number of trials."""
     results = evidence.results
     of_all = {"all": len(ok_rows(results.counting))}
-    throttled, clocks, steps = drift.throttled(results), drift.clock_drifts(results), drift.step_drifts(results)
+    ticks = drift.gpu_ticks(results)
+    throttled, clocks, steps = drift.throttled(ticks), drift.clock_drifts(ticks), drift.step_drifts(results)
     if len(throttled):
         yield t(
             "In {count} of {all} trials a GPU's clock was held back in measured phases, for up to {share} % of the "
             "samples: {reasons}.",
             count=len(throttled),
             share=_percent(throttled.max()),
-            reasons=", ".join(drift.throttle_reasons(results)),
+            reasons=", ".join(drift.throttle_reasons(ticks)),
             **of_all,
         )
     if len(clocks):
