@@ -22,8 +22,9 @@ def environment_records(evidence: Evidence) -> dict[str, EnvironmentRecord]:
 
 def environment_table(evidence: Evidence) -> Table:
     """All environments side by side."""
-    records = environment_records(evidence)
-    fields = [{**_environment(record), t("flags reported"): _flags(evidence, id_)} for id_, record in records.items()]
+    records, flags = environment_records(evidence), _flags(evidence)
+    title, none = t("flags reported"), t("none")
+    fields = [{**_environment(record), title: flags.get(id_) or none} for id_, record in records.items()]
     return _side_by_side("", [record.name for record in records.values()], fields)
 
 
@@ -107,13 +108,16 @@ def _image(image: Image | None) -> str | None:
     return f"{image.id}, {image.size_bytes / 2**20:,.0f} MiB"
 
 
-def _flags(evidence: Evidence, environment_record: str) -> str:
-    """The flags that workloads reported in an environment: threads, TF32, cudnn.benchmark and others."""
+def _flags(evidence: Evidence) -> dict[str, str]:
+    """The flags that workloads reported, by environment record: threads, TF32, cudnn.benchmark and others."""
     results = evidence.results
-    of_trials = zip(results.trials["environment_record"], results.flags, strict=True)
-    reported = (flags for record, flags in of_trials if record == environment_record)
-    flags = {f"{name} {value}" for of_trial in reported for name, value in of_trial.items()}
-    return ", ".join(sorted(flags)) or t("none")
+    reported: dict[str, set[tuple[str, str]]] = {}
+    for record, flags in zip(results.trials["environment_record"], results.flags, strict=True):
+        reported.setdefault(record, set()).update((name, str(value)) for name, value in flags.items())
+    texts = {
+        record: ", ".join(sorted(f"{name} {value}" for name, value in flags)) for record, flags in reported.items()
+    }
+    return {record: text for record, text in texts.items() if text}
 
 
 def _machine(record: MachineRecord) -> dict[str, Any]:

@@ -30,20 +30,22 @@ def deviations(evidence: Evidence) -> View:
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:
     if not suites:
         return
-    trials = evidence.results.trials
+    trials = evidence.results.trials[["suite", "framework", "synthetic", *_OF_A_TRIAL]]
     trials = trials[trials["suite"].isin(suites)]
     machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
     theirs = in_words(hardware.title for hardware in source.hardware)
     yield t("Hardware: {ours} instead of {theirs}.", ours=in_words(machines) or t("an unknown machine"), theirs=theirs)
     for name, version in source.software.items():
         framework = _FRAMEWORKS.get(name)
-        ours = sorted({title for title in trials["framework"] if framework and title.split(" ")[0] == framework})
+        ours = sorted(
+            {title for title in trials["framework"].unique() if framework and title.split(" ")[0] == framework}
+        )
         others = [title for title in ours if title.split(" ")[1].split("+")[0] != version]
         if others:
             yield t(
                 "Software: {ours} where the source had {theirs}.", ours=in_words(others), theirs=f"{name} {version}"
             )
-    yield from _length(evidence, source, zip(*(trials[name] for name in _OF_A_TRIAL), strict=True))
+    yield from _length(evidence, source, zip(*(trials[name].tolist() for name in _OF_A_TRIAL), strict=True))
     if bool(trials["synthetic"].fillna(False).any()):
         yield t("Data: made up, of the same shape, in place of the source's.")
 
