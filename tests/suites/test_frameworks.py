@@ -14,7 +14,13 @@ from tests.suites.test_timing import SETTINGS
 
 # It computes one operation on one number, and the networks as NumPy does, in inference and on one device.
 TOY = {
-    "__init__.py": "RANK = 0\nPACKAGES = ()\n",
+    "__init__.py": """
+RANK = 0
+PACKAGES = ()
+
+def variables(request):
+    return {"TOY_DEVICES": str(request.case.get("devices"))}
+""",
     "facts.py": """
 import toy
 from common import installed
@@ -24,7 +30,8 @@ class Framework(interface.Framework):
     name, module, layout = "toy", toy, "channels_last"
 
     def facts(self):
-        return {"versions": installed.versions("toy", "numpy"), "cuda": None, "cudnn": None, "flags": {"threads": 1}}
+        flags = {"threads": 1, "devices": toy.DEVICES}
+        return {"versions": installed.versions("toy", "numpy"), "cuda": None, "cudnn": None, "flags": flags}
 """,
     "limits.py": """
 from frameworks import parts
@@ -88,7 +95,9 @@ class Checkout:
             path.write_text(text)
         self.packages.mkdir()
         if installed:
-            (self.packages / "toy.py").write_text("__version__ = '0.1'\n")
+            # As frameworks do that have their devices from a variable: it is read when the module is imported.
+            text = "import os\n__version__ = '0.1'\nDEVICES = os.environ['TOY_DEVICES']\n"
+            (self.packages / "toy.py").write_text(text)
 
     def run(self, experiment: str, case: dict[str, Any], framework: str | None = None) -> list[dict[str, Any]]:
         settings = {**SETTINGS, "block_s": 0.001, "seed": 0, "parts": True, "learning_rate": 0.01, "momentum": 0.9}
@@ -116,6 +125,11 @@ def test_what_a_new_framework_offers_is_measured_and_reported_as_any_others(
     assert texts[0]["framework"] == "toy"
     assert texts[0]["versions"]["toy"] == "0.1"
     assert {event["phase"] for event in texts if event["event"] == "sample"} == {"first_step", "second_step", "measure"}
+
+
+def test_a_framework_says_which_variables_it_wants_before_it_is_imported(checkout: Checkout) -> None:
+    reported = checkout.run("device_limits", LAUNCH)[0]
+    assert reported["flags"]["devices"] == "1"
 
 
 def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> None:

@@ -27,6 +27,11 @@ def _folder(name):
     return importlib.import_module("frameworks." + name)
 
 
+def _variables(name, request):
+    """The environment variables that a framework wants for a request; a folder that says nothing wants none."""
+    return getattr(_folder(name), "variables", lambda request: {})(request)
+
+
 def strategies(name):
     """The strategies that a framework has, sorted."""
     return modules(os.path.join(HERE, name, "strategies"))
@@ -46,6 +51,7 @@ def load(request):
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # otherwise TensorFlow takes every GPU
     tried = (request.framework,) if request.framework else names()
     for name in tried:
+        os.environ.update(_variables(name, request))
         try:
             return importlib.import_module("frameworks.{}.facts".format(name)).Framework()
         except ImportError as error:
