@@ -55,6 +55,9 @@ class Steady(interface.Trainer):
     def step(self):
         return reference.loss(self.logits(self.job.train[0]), self.job.train[1])
 
+    def compile_s(self):
+        return 0.25
+
     def parameter_count(self):
         return sum(array.size for array in self._weights)
 
@@ -130,6 +133,11 @@ def test_what_a_new_framework_offers_is_measured_and_reported_as_any_others(
 def test_a_framework_says_which_variables_it_wants_before_it_is_imported(checkout: Checkout) -> None:
     reported = checkout.run("device_limits", LAUNCH)[0]
     assert reported["flags"]["devices"] == "1"
+
+
+def test_what_compiling_a_step_took_is_a_metric_of_training_alone(checkout: Checkout) -> None:
+    assert metrics(checkout.run("training", TRAINED))["compile_s"] == 0.25
+    assert "compile_s" not in metrics(checkout.run("parity", TRAINED))
 
 
 def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> None:

@@ -181,7 +181,10 @@ def literal(strategy, job, emitter, budget):
 
 
 def after(trainer, job, emitter):
-    """Emits metrics of memory, of the graph that ran and of replicas, after all timing."""
+    """Emits metrics of compilation, of memory, of the graph that ran and of replicas, after all timing."""
+    compile_s = trainer.compile_s()
+    if compile_s is not None:
+        emitter.metric("compile_s", compile_s, "s")
     peak_mib = trainer.peak_device_memory_mib()
     if peak_mib is not None:
         emitter.metric("peak_device_memory_mib", peak_mib, "MiB")

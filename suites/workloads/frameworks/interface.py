@@ -175,6 +175,12 @@ class Trainer:
     def peak_device_memory_mib(self):
         """The largest MiB of tensors on any device; None where the framework does not know it, and on a CPU."""
 
+    def compile_s(self):
+        """Seconds in which the timed step was compiled, a part of its first call; None where nothing is compiled apart.
+
+        They count everything from the function to the program that runs: tracing, lowering and the compiler.
+        """
+
     def transposes(self):
         """The number of Transpose operations in the graph that ran; None where there is no graph."""
 
