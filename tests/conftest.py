@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import pytest
 from hypothesis import settings
 
-from tests.job import invoke
+from tests.job import ENTERED, invoke
 from tests.reports import KEPT_IN
 
 # How long an example takes says what else this machine does.
@@ -128,9 +128,10 @@ def one_worker(tmp_path_factory: pytest.TempPathFactory, name: str) -> Iterator[
 
 @pytest.fixture(scope="session")
 def environments(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every environment that a CPU takes is built, as images or virtual environments: once for all workers."""
+    """Every environment that tests enter is built, as image or virtual environment: once for all workers."""
+    names = ",".join(environment.name for environment in ENTERED)
     with one_worker(tmp_path_factory, "environments"):
-        result = invoke(tmp_path_factory.mktemp("environments"), "build")
+        result = invoke(tmp_path_factory.mktemp("environments"), "build", "--env", names)
     if result.returncode:
         missing(f"an environment that could not be built: {result.stderr}")
 

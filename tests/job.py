@@ -17,6 +17,8 @@ PINNED = select_environments(REAL.images, (), "cpu")
 TORCH = [environment.name for environment in PINNED if environment.framework == "torch"]
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 EVERYWHERE = [*TENSORFLOW, *TORCH]
+# What tests enter: the environments of a job that names none, and those for CPUs that have to be named.
+ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu",), "cpu"))
 # The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
 # apart in all of them.
 JOB = (

@@ -39,6 +39,7 @@ UNSUPPORTED = [
     ("multi_gpu_scaling parity", {"strategy": "distributed_data_parallel"}, TENSORFLOW),
     ("multi_gpu_scaling parity", {"strategy": "mirrored"}, [*TORCH, "tf1.13-cpu"]),
     ("multi_gpu_scaling parity", {"strategy": "towers"}, TORCH),
+    ("multi_gpu_scaling parity", {"strategy": "shard_map"}, EVERYWHERE),
     ("multi_gpu_scaling", {"precision": "tf32"}, EVERYWHERE),
     ("multi_gpu_scaling", {"precision": "amp_bf16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     ("multi_gpu_scaling", {"execution": "compiled"}, [*TORCH, "tf1.13-cpu"]),  # PyTorch 2: no compiler in the image

@@ -69,7 +69,7 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
             '"data_parallel",',
             '"dataparallel",',
             "checks[0].of': key 'strategy': input should be 'none', 'towers', 'data_parallel', "
-            "'distributed_data_parallel', 'multi_gpu_model' or 'mirrored'; given: 'dataparallel'",
+            "'distributed_data_parallel', 'multi_gpu_model', 'mirrored' or 'shard_map'; given: 'dataparallel'",
         ),
         ("devices = 1", "devices = 0", "checks[0].to': key 'devices': input should be greater than 0; given: 0"),
         ("devices = 1", "devices = []", "to.devices': expected a word, a whole number, or a list of these; given: []"),

@@ -11,14 +11,15 @@ from typing import Any
 import pytest
 
 from tests.conftest import missing
+from tests.job import ENTERED
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
 from tsuishi.engines.interface import Built, Launch, Starter
 from tsuishi.environments.builder import Builder
-from tsuishi.specs.environment import Environment, select_environments
+from tsuishi.specs.environment import Environment
 
 REAL = Checkout()
-PINNED = select_environments(REAL.images, (), "cpu")
+PINNED = ENTERED
 INSIDE = Path(__file__).parent / "inside"
 
 

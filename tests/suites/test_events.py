@@ -200,7 +200,7 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
         (
             "pass",
             [REQUEST.replace("null", '"caffe"')],
-            "request 'framework' is 'caffe'; known: torch, tensorflow, None",
+            "request 'framework' is 'caffe'; known: torch, tensorflow, jax, None",
         ),
     ],
 )

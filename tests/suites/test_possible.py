@@ -34,18 +34,22 @@ from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
 from tsuishi.stream.events import EventParser
 from tsuishi.stream.listener import Transcript
 
-# As UNSUPPORTED, for what only the longer profiles ask.
+JAX = ["jax-cpu"]
+STRATEGY_SUITES = "multi_gpu_scaling channels_first batch_throughput parity"
+# As UNSUPPORTED, for what only the longer profiles ask, and for the environments that are no part of the main job.
 LONGER = [
     ("conv2d", {"graph_optimizers": "none"}, TORCH),
     ("input_pipeline", {"strategy": "towers"}, TORCH),
     ("multi_gpu_scaling", {"layout": "channels_last"}, ["torch1.1-cu90"]),
     ("multi_gpu_scaling", {"layout": "channels_first"}, ["tf1.13-cpu"]),
     ("multi_gpu_scaling", {"precision": "amp_fp16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
-    *(
-        (suites.replace("multi_gpu_scaling", "multi_gpu_scaling channels_first batch_throughput"), axes, environments)
-        for suites, axes, environments in UNSUPPORTED
-        if "strategy" in axes
-    ),
+    *(("device_limits multi_gpu_scaling", {"precision": precision}, JAX) for precision in ("tf32", "amp_fp16")),
+    *(("multi_gpu_scaling", {"execution": execution}, JAX) for execution in ("compiled", "cuda_graph")),
+    ("conv2d", {"search": "folding_edge"}, JAX),
+    *(("conv2d", {"graph_optimizers": optimizers}, JAX) for optimizers in ("no_folding", "none")),
+    ("input_pipeline", {}, JAX),
+    *((STRATEGY_SUITES, {"strategy": strategy}, JAX) for strategy in WORDS.axes["strategy"].values[1:-1]),
+    *((STRATEGY_SUITES, axes, environments) for suites, axes, environments in UNSUPPORTED if "strategy" in axes),
 ]
 
 
@@ -141,7 +145,7 @@ def test_cases_refused_without_a_framework_have_their_reason_where_none_is_insta
     assert transcript.finished
     for index, (_, case, _) in enumerate(questions):
         tf32 = "Unsupported: precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run"
-        none = "Unsupported: none of torch, tensorflow is installed in this environment"
+        none = "Unsupported: none of torch, tensorflow, jax is installed in this environment"
         assert transcript.answers[index] == (tf32 if case.axes.get("precision") == "tf32" else none)
 
 

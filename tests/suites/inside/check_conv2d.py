@@ -4,7 +4,6 @@ Arguments: the folder of the workloads, and the framework. Prints a JSON object:
 largest error over the largest value, of both protocols. Keeps to Python 3.6, as the workloads do.
 """
 
-import importlib
 import json
 import sys
 
@@ -13,7 +12,9 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from recorder import Recorder
 
+import frameworks
 from common import timing
+from common.request import Request
 from experiments import conv2d
 from frameworks.numpy import conv2d as reference
 
@@ -41,7 +42,8 @@ def error(implementation, size, channels, towers, feed):
 
 
 def main():
-    implementation = importlib.import_module(f"frameworks.{sys.argv[2]}.conv2d").Conv2d()
+    given = {"case": {"devices": 3}, "framework": sys.argv[2], "accelerator": "cpu", "settings": {}}
+    implementation = frameworks.load(Request(given)).part("conv2d").Conv2d()
     found = {}
     for size in (1, 2, 3, 4, 5, 10):
         for channels, towers, feed in ((1, 1, "constant"), (3, 2, "fed"), (2, 3, "resident")):

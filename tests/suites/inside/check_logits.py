@@ -54,12 +54,20 @@ def by_graph(network, weights, images):
         return session.run(logits, {given: images})
 
 
+def by_jax(network, weights, images):
+    from frameworks.jax import networks as networks_jax
+
+    statistics = networks_jax.initial_statistics(network)
+    logits, _ = networks_jax.logits(network, weights, statistics, images, "channels_last", training=False)
+    return {"jax": np.asarray(logits)}
+
+
 def main():
     framework, name, file = sys.argv[2:]
     with np.load(file) as arrays:
         images = arrays["images"]
         weights = [arrays[one] for one in sorted(arrays.files) if one != "images"]
-    compute = {"torch": by_torch, "tensorflow": by_tensorflow}[framework]
+    compute = {"torch": by_torch, "tensorflow": by_tensorflow, "jax": by_jax}[framework]
     logits = compute(networks.NETWORKS[name], weights, images)
     print("found: " + json.dumps({how: array.tolist() for how, array in logits.items()}))
 

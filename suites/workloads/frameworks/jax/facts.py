@@ -1,0 +1,47 @@
+"""Versions and flags of JAX, and its switch of TF32."""
+
+import os
+
+import jax
+
+from common import installed
+from frameworks import interface
+
+
+class Framework(interface.Framework):
+    name = "jax"
+    module = jax
+    layout = "channels_last"
+
+    def facts(self):
+        """CUDA and cuDNN are the versions of their wheels: the libraries tell theirs only once a device is started."""
+        packages = installed.python_packages()
+        return {
+            "versions": installed.versions("jax", "jaxlib", "numpy", "scipy"),
+            "cuda": _version(packages, "nvidia-cuda-runtime", 2),
+            "cudnn": _version(packages, "nvidia-cudnn", 3),
+            "flags": {
+                "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+                "platforms": os.environ["JAX_PLATFORMS"],
+                "xla_flags": os.environ["XLA_FLAGS"],
+            },
+        }
+
+    def cuda_usable(self):
+        try:
+            return bool(jax.devices("cuda"))
+        except RuntimeError:  # JAX finds no GPU
+            return False
+
+    def tf32_switches(self):
+        return [_allow_tf32]
+
+
+def _allow_tf32(wanted):
+    jax.config.update("jax_default_matmul_precision", "tensorfloat32" if wanted else "float32")
+
+
+def _version(packages, name, numbers):
+    """The first `numbers` numbers of a package's version; None without the package. Names may end in -cu12 or -cu13."""
+    found = [version for package, version in packages.items() if package in (name, name + "-cu12", name + "-cu13")]
+    return ".".join(found[0].split(".")[:numbers]) if found else None
