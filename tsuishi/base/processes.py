@@ -1,19 +1,14 @@
 """Processes: a started workload as its listener sees it, and the worker processes of tsuishi itself.
 
-A worker is a module of tsuishi that does a part of the work while the process that started it goes on. It may answer
-once, by pickle, with a result or an error.
+A worker is a module of tsuishi that does a part of the work while the process that started it goes on.
 """
 
-import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
-
-from tsuishi.base.errors import UserError
 
 _ROOT = Path(__file__).parents[2]
 
@@ -51,21 +46,3 @@ def start(module: str, *arguments: str, **options: Any) -> "subprocess.Popen[Any
     of their own would get a full share of the processors at any nice value (sched(7), autogroup).
     """
     return subprocess.Popen([sys.executable, "-m", module, *arguments], cwd=_ROOT, process_group=0, **options)
-
-
-def answer(process: "subprocess.Popen[bytes]", does: str) -> Any:
-    """The result of a worker. Raises the error that it answers with, or UserError where it ended without an answer."""
-    assert process.stdout
-    try:
-        result = pickle.load(process.stdout)  # noqa: S301  from our own process
-    except EOFError:
-        raise UserError(f"the process that {does} has ended before its time; make the report again") from None
-    if isinstance(result, Exception):
-        raise result
-    return result
-
-
-def reply(result: Any) -> None:
-    """The worker's side of `answer`: send a result or an exception."""
-    with os.fdopen(1, "wb", buffering=1 << 20, closefd=False) as file:
-        pickle.dump(result, file, protocol=5)
