@@ -13,7 +13,7 @@ import pandas as pd
 from scipy import special
 
 CONFIDENCE = 0.95
-# The fewest trials of a case for a verdict, or for a best one of several sides.
+# The fewest trials of a case for a verdict, or for a best side of several.
 FEWEST_TRIALS = 3
 # The scatter between trials is pooled over all cases that agree in these columns.
 _POOLED = ["suite", "protocol", "column", "quantity"]

@@ -3,7 +3,7 @@
 Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
 Communications of the ACM 52(4), 2009: F floating-point operations and Q bytes between a device and its memory take at
 least max(F / P, Q / B) seconds, P being the device's most operations and B its most bytes a second. Here P and B are
-not a data sheet's but measured: the best of cases that are one operation alone, in any environment, on the same
+not a data sheet's but measured: the best of cases that run a single operation, in any environment, on the same
 machine.
 """
 
@@ -38,14 +38,14 @@ class DeviceLimits(NamedTuple):
 
 
 class Fraction(NamedTuple):
-    """A share of a limit (of 1), and which limit it is of: the one that is nearer."""
+    """A share of a limit (of 1), and which limit it is of: the nearer limit."""
 
     value: float
     bound: Bound
 
 
 def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLimits]:
-    """The best rates by device, from rows of rates (see `with_axes`) of cases that are one operation alone.
+    """The best rates by device, from rows of rates (see `with_axes`) of cases that run a single operation.
 
     P is the best flops_per_s of a matmul, B the best bytes_per_s of a memory_copy. Rates of other cases are no limits,
     however high: a rate above all limits is worth knowing.
@@ -84,7 +84,7 @@ def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, d
 
 
 def fractions(rates: Iterable[Mapping[str, Any]], limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
-    """A row for every trial that has rates (see `with_axes`) and is not one operation alone.
+    """A row for every trial that has rates (see `with_axes`) and runs more than a single operation.
 
     It is a row of estimates (estimates.trial_estimates) of quantity fraction_of_limit, and `bound`. `value` is None
     where no limit was measured; `low` and `high` are what the blocks' spread of the nearer rate makes of it. Simulated

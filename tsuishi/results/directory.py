@@ -67,7 +67,7 @@ class RunDirectory:
     def run(self, text: bytes = b"") -> RunRecord:
         """run.json, or the given text of it.
 
-        Raises UserError where this is no run directory, one of a later tsuishi, or damaged.
+        Raises UserError where this is no run directory, was made by a later tsuishi, or is damaged.
         """
         path = self.path / "run.json"
         text = text or read_text(path)
@@ -178,7 +178,7 @@ def known_runs(results: Path) -> dict[str, Path]:
 
 
 def new_run_id(results: Path, now: time.struct_time, name: str) -> str:
-    """The id of a run that begins now; ids are in the order of time. Runs of one second and name are numbered."""
+    """The id of a run that begins now; ids are in the order of time. Runs of the same second and name are numbered."""
     first = f"{time.strftime('%Y%m%d-%H%M%S', now)}-{name}"
     ids = chain([first], (f"{first}-{number}" for number in count(2)))
     return next(run_id for run_id in ids if not os.path.lexists(results / run_id))

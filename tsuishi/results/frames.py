@@ -28,7 +28,7 @@ from tsuishi.results.trial_tables import Parts, TableArrays, joined
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
-# What an estimate belongs to. `column` is the label of the environment: its name, or more where two have one name.
+# What an estimate belongs to. `column` is the label of the environment: its name, or more where two have the same name.
 CASE_KEYS = ("suite", "protocol", "case_id", "environment", "column")
 
 _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `invoke run-suite --resume latest`")
@@ -158,7 +158,7 @@ def _trials(fields: Mapping[str, Sequence[Any]], words: Vocabulary, axes: Mappin
 
 
 def _label_columns(trials: pd.DataFrame, environments: Mapping[str, EnvironmentRecord]) -> pd.DataFrame:
-    """Adds `column`: the environment, with realised id and machine where runs have several of one name.
+    """Adds `column`: the environment, with realised id and machine where runs have several of the same name.
 
     A trial that never started may lack its records; it stands with the others of its environment.
     """

@@ -1,4 +1,4 @@
-"""What a report needs of a run, gathered in one file: the records and tables of all trials.
+"""What a report needs of a run, gathered in a single file: the records and tables of all trials.
 
 The file notes the size and the last change of every file that it was made from. What is new or has changed is read
 again from the trials themselves, so nobody has to gather before a report. The file has the seal of this user, made for
@@ -154,7 +154,7 @@ def _states_of_trials(folders: Sequence[Path]) -> np.ndarray:
 def _states(paths: Sequence[str]) -> np.ndarray:
     """Of every file its size in bytes and the time of its last change in ns, int64[files, 2]; -1 where it is not there.
 
-    Nobody can set the time of the last change (ctime), and a copy of a file has one of its own.
+    Nobody can set the time of the last change (ctime), and a copy of a file has its own.
     """
     states = []
     for path in paths:

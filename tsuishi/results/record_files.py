@@ -41,7 +41,7 @@ def parsed(path: Path | str, text: bytes, model: type[R]) -> R:
 def read_record(path: Path, shown: Callable[[Any], Any] = lambda value: value) -> AnyRecord | None:
     """The record in records/<id>.json; None where it is of a kind that nobody knows. `shown` alters what was read.
 
-    Raises UserError where the content is not the one whose hash is in the id.
+    Raises UserError where the hash of the content is not that of the id.
     """
     value = files.read_json(path)
     kind, _, digest = path.stem.rpartition("-")

@@ -47,7 +47,7 @@ class Parts:
         """Read the part of a trial; a trial that wrote none has no rows.
 
         digests: the SHA-256 of the trial's tables by their names, as its trial.json has them; None where an earlier
-        tsuishi wrote none. Raises UserError where the part is not the one that was written, or has a wrong value.
+        tsuishi wrote none. Raises UserError where the part has changed since, or has a wrong value.
         """
         path = f"{folder}/{self._table}.csv"
         part = _content(path)

@@ -41,7 +41,7 @@ class Answer:
 
 def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]:
     """The answers to the questions of all runs: main questions first, then in the order of the records."""
-    found = []
+    answers = []
     for run_id, run in evidence.results.runs.items():
         outcomes = evidence.outcomes[evidence.outcomes["run_id"] == run_id]
         columns: dict[str, str] = {}
@@ -50,8 +50,8 @@ def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]
         for case_id, environment, column, status in zip(*values, strict=True):
             columns[environment] = column
             statuses.setdefault((case_id, environment), []).append(status)
-        found += [_answer(evidence, judgements, run_id, question, columns, statuses) for question in run.questions]
-    return sorted(found, key=lambda answer: not answer.asked.main)
+        answers += [_answer(evidence, judgements, run_id, question, columns, statuses) for question in run.questions]
+    return sorted(answers, key=lambda answer: not answer.asked.main)
 
 
 def quantities_of(

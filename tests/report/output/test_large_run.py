@@ -9,7 +9,7 @@ import pytest
 from tests.large_run import write_large_run
 from tests.words import WORDS
 from tsuishi.report.sections.load import telemetry_section, telemetry_warnings
-from tsuishi.results import schema
+from tsuishi.results import gathered, schema
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
 from tsuishi.verdicts.evidence import Evidence
@@ -44,8 +44,13 @@ def calls_for(run: RunDirectory) -> int:
     return len(calls)
 
 
-def test_four_times_the_trials_take_at_most_four_times_the_calls(runs: dict[int, RunDirectory]) -> None:
-    calls_for(runs[SMALL])
+@pytest.mark.parametrize("is_kept", [False, True], ids=["from its trials", "as it was gathered"])
+def test_four_times_the_trials_take_at_most_four_times_the_calls(runs: dict[int, RunDirectory], is_kept: bool) -> None:
+    calls_for(runs[SMALL])  # what is imported and remembered once
+    for run in runs.values():
+        (run.path / gathered.FILE).unlink(missing_ok=True)
+        if is_kept:
+            gathered.read(run)
     assert calls_for(runs[LARGE]) <= 4 * calls_for(runs[SMALL])
 
 

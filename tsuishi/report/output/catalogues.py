@@ -19,31 +19,31 @@ _KEYWORDS = (t.__name__, mark.__name__)
 
 def messages(root: Path) -> Catalog:
     """Every message in tsuishi/ and templates, untranslated, in the order of files and lines."""
-    found = Catalog()
+    catalogue = Catalog()
     for path in sorted((root / "tsuishi").rglob("*.py")):
         for message in _of_python(path):
-            found.add(message)
+            catalogue.add(message)
     for path in sorted((root / "templates").glob("report*.j2")):
         with path.open("rb") as file:
             for _, _, said, _ in babel_extract(file, _KEYWORDS, [], {"silent": "false"}):
                 # With fields it is a tuple, of which the message is the first.
-                found.add(str(said[0] if isinstance(said, tuple) else said))
-    return found
+                catalogue.add(str(said[0] if isinstance(said, tuple) else said))
+    return catalogue
 
 
 def update(catalogue: Path, root: Path) -> None:
     """Write a catalogue anew: every message with the translation it has. No dates and no places: they only change."""
     with catalogue.open(encoding="utf-8") as file:
         known = read_po(file)
-    found = messages(root)
-    for message in found:
-        # Babel guesses flags of formats, and takes "95 % interval" for one.
+    wanted = messages(root)
+    for message in wanted:
+        # Babel guesses flags of formats, and takes "95 % interval" for a format.
         message.flags.clear()
         if message.id and message.id in known:
             message.string = known[message.id].string
             message.flags |= known[message.id].flags & {"fuzzy"}
     with catalogue.open("wb") as file:
-        write_po(file, found, width=120, omit_header=True, no_location=True)
+        write_po(file, wanted, width=120, omit_header=True, no_location=True)
 
 
 def _of_python(path: Path) -> Iterator[str]:

@@ -43,7 +43,7 @@ def _cells(values: Sequence[Any]) -> list[str]:
 
 
 def _cell(value: Any) -> str:
-    """A value as tables have it, in quotes where it has to be. Text is no formula; a number stays one."""
+    """A value as tables have it, in quotes where it has to be. Text is no formula; a number stays a number."""
     text = "" if _is_nothing(value) else str(exact(value))
     if isinstance(value, str):
         text = _FORMULA.sub("'", text)

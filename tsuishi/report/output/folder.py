@@ -96,7 +96,7 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
 
 
 def _standalone(svg: str) -> str:
-    """An SVG with a colour of its own, for where no page gives it one."""
+    """An SVG with a colour of its own, for where no page gives it a colour."""
     style = "<style>svg{color:#333}@media(prefers-color-scheme:dark){svg{color:#ddd}}</style>"
     return svg.replace(">", ">" + style, 1)
 

@@ -41,9 +41,9 @@ _OPACITIES = {"point": 0.7, "circle": 0.7, "square": 0.7, "tick": 0.7}
 def live(specification: dict[str, Any]) -> dict[str, Any]:
     """The same chart for readers who point: every mark tells its values, every legend entry chooses its series."""
     # A copy in which no part is shared.
-    told = json.loads(json.dumps({key: part for key, part in specification.items() if key != "datasets"}))
+    drawn = json.loads(json.dumps({key: part for key, part in specification.items() if key != "datasets"}))
     choosing: dict[str, str] = {}
-    for unit in _units(told):
+    for unit in _units(drawn):
         _tell(unit)
         field = _series(unit)
         if not field:
@@ -53,10 +53,10 @@ def live(specification: dict[str, Any]) -> dict[str, Any]:
             select = {"type": "point", "fields": [field], "toggle": "true"}
             unit.setdefault("params", []).append({"name": choosing[field], "select": select, "bind": "legend"})
         _fade(unit, choosing[field])
-    for layers in _layers(told):
+    for layers in _layers(drawn):
         layers += _points(layers)
     datasets = {"datasets": specification["datasets"]} if "datasets" in specification else {}
-    return {**told, **datasets}
+    return {**drawn, **datasets}
 
 
 def explorer(data: dict[str, Any]) -> dict[str, Any]:
@@ -128,15 +128,15 @@ def _tell(unit: dict[str, Any]) -> None:
 
 def _tooltip(encoding: dict[str, Any]) -> list[dict[str, Any]]:
     """Every field once, but those that only sort; numbers as in tables, with four digits."""
-    found: dict[str, dict[str, Any]] = {}
+    fields: dict[str, dict[str, Any]] = {}
     for channel in encoding.values():
         field = channel.get("field", "_")
         if not field.startswith("_"):
             title = t(_FIELDS[field]) if field in _FIELDS else channel.get("title") or field
             number = {"type": "quantitative", "format": ",.4~r"}
-            told = number if channel.get("type", "quantitative") == "quantitative" else {"type": "nominal"}
-            found.setdefault(field, {"field": field, "title": title, **told})
-    return list(found.values())
+            shown = number if channel.get("type", "quantitative") == "quantitative" else {"type": "nominal"}
+            fields.setdefault(field, {"field": field, "title": title, **shown})
+    return list(fields.values())
 
 
 def _series(unit: dict[str, Any]) -> str:
@@ -162,23 +162,23 @@ def _points(layers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     marks = {_mark(layer)["type"] for layer in layers if "mark" in layer}
     if "line" not in marks or "point" in marks:
         return []
-    found = []
+    points = []
     for layer in layers:
         if "mark" in layer and _mark(layer)["type"] == "line":
             for encoding in layer["encoding"].values():
                 if encoding.get("legend"):
                     encoding["legend"]["symbolType"] = "stroke"
             unseen = {"type": "point", "filled": True, "size": 90}
-            encoding = {key: one for key, one in layer["encoding"].items() if key != "strokeDash"}
-            kept_keys = {key: one for key, one in layer.items() if key not in ("params", "name")}
-            found.append(
+            encoding = {key: channel for key, channel in layer["encoding"].items() if key != "strokeDash"}
+            kept_keys = {key: part for key, part in layer.items() if key not in ("params", "name")}
+            points.append(
                 {
                     **kept_keys,
                     "mark": unseen,
                     "encoding": {**encoding, "tooltip": _tooltip(encoding), "opacity": {"value": 0}},
                 }
             )
-    return found
+    return points
 
 
 def _panel(quantity: str, title: str) -> dict[str, Any]:

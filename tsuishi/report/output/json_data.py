@@ -178,8 +178,8 @@ def report_json(page: Page, evidence: Evidence) -> str:
         environments=tuple(_environments(evidence)),
         machines=tuple(_machines(evidence)),
         sections=tuple(
-            SectionData(anchor=one.anchor, title=one.title, blocks=tuple(map(_block, one.blocks)))
-            for one in page.sections
+            SectionData(anchor=section.anchor, title=section.title, blocks=tuple(map(_block, section.blocks)))
+            for section in page.sections
         ),
         tables={name: f"tables/{name}.csv" for name in sorted(page.tables)},
     )
@@ -226,7 +226,7 @@ def _runs(evidence: Evidence) -> Iterator[RunData]:
 
 
 def _environments(evidence: Evidence) -> Iterator[EnvironmentData]:
-    """One for every column of the page and what it was realised as; one that never started was not."""
+    """Every column of the page, with the id of what was built; an environment that never started has none."""
     outcomes, trials = evidence.outcomes, evidence.results.trials
     known = trials.drop_duplicates("column").set_index("column").to_dict("index")
     for column, name in sorted({*zip(outcomes["column"], outcomes["environment"], strict=True)}):

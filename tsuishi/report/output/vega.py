@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
-# Of a piece that is kept; the script has one million.
+# Of a piece that is kept; the script has a million.
 _MOST_BYTES = 32 << 20
 
 
@@ -35,7 +35,7 @@ class Drawings:
     """SVG of charts by name, and the script that draws them in a browser, made while the page still is.
 
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
-    kept in the folder `kept_in`, if there is one, and taken from there. The language is the one spoken now. `at_once`:
+    kept in the folder `kept_in`, if there is one, and taken from there. The language is the active language. `at_once`:
     the processes that draw start now, and not when a piece has to be made: for charts that were never drawn.
     """
 
@@ -66,12 +66,12 @@ class Drawings:
 
     @property
     def runtime(self) -> str:
-        """Vega, Vega-Lite and vega-embed as one script."""
+        """Vega, Vega-Lite and vega-embed as a single script."""
         return self._runtime.result()
 
 
 class Hands:
-    """Processes that draw (vega_process.py), each one thing after the other.
+    """Processes that draw (vega_process.py), each a single chart at a time.
 
     A process starts when something has to be drawn and none is free; `start` starts all, as that takes a second, in
     which the process that asks has other things to do. No pool of multiprocessing or concurrent.futures: these leave a
@@ -146,7 +146,7 @@ def here(**asked: str) -> str:
 def to_svg(
     specification: dict[str, Any], name: str, kept_in: Path | None = None, draw: Callable[..., str] = here
 ) -> str:
-    """A specification as SVG text. `name` goes in front of its ids, so that several SVGs live in one page."""
+    """A specification as SVG text. `name` goes in front of its ids, so that a page can have several SVGs."""
     text = json.dumps(specification)
     file = hashlib.sha256(f"{_version()} {text}".encode()).hexdigest() + ".svg"
     svg = kept(kept_in, file, lambda: draw(draw=text))
@@ -155,7 +155,7 @@ def to_svg(
 
 
 def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
-    """Vega, Vega-Lite and vega-embed as one script; it takes a second to make."""
+    """Vega, Vega-Lite and vega-embed as a single script; it takes a second to make."""
     return kept(kept_in, f"vega-{_version()}.js", lambda: draw(bundle=_SNIPPET))
 
 

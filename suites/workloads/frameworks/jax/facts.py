@@ -43,5 +43,5 @@ def _allow_tf32(wanted):
 
 def _version(packages, name, numbers):
     """The first `numbers` numbers of a package's version; None without the package. Names may end in -cu12 or -cu13."""
-    found = [version for package, version in packages.items() if package in (name, name + "-cu12", name + "-cu13")]
-    return ".".join(found[0].split(".")[:numbers]) if found else None
+    versions = [version for package, version in packages.items() if package in (name, name + "-cu12", name + "-cu13")]
+    return ".".join(versions[0].split(".")[:numbers]) if versions else None
