@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.synthetic_run import TF, SyntheticRun, training_case
 from tests.words import WORDS
+from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.results import gathered
 from tsuishi.results.directory import RunDirectory
@@ -179,3 +180,12 @@ def test_a_run_that_cannot_be_written_is_read(tmp_path: Path) -> None:
     run = filled(tmp_path / "run").directory
     (run.path / f".{gathered.FILE}.new").mkdir()
     assert seconds(run) == [0.1] * 4 + [0.2] * 4 + [0.3] * 4
+
+
+def test_a_user_without_a_key_reads_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = filled(tmp_path / "run").directory
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "configuration"))
+    (tmp_path / "configuration" / "tsuishi").mkdir(parents=True)
+    seals.key_file().write_bytes(b"seen by all")
+    assert seconds(run) == [0.1] * 4 + [0.2] * 4 + [0.3] * 4
+    assert not (run.path / gathered.FILE).exists()

@@ -37,7 +37,7 @@ _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 class Trials(NamedTuple):
     """The trials of a run, in the order of their folders' names.
 
-    `states`: int64[trials, files, 2], see `_state`. `texts`: every trial.json, made visible. `fields`: the fields of
+    `states`: int64[trials, files, 2], see `_states`. `texts`: every trial.json, made visible. `fields`: the fields of
     trial records by the names of schema.TRIALS, their `settings`, and the `flags` that workloads reported. `tables`: by
     name.
     """
@@ -70,9 +70,10 @@ def read(run: RunDirectory) -> tuple[Trials, Records]:
     """
     trials, records = _load(run.path / FILE)
     now = _trials_now(run, trials), _records_now(run, records)
-    if (now[0] is not trials or now[1] is not records) and run.is_ours(run.run()):
+    if now[0] is not trials or now[1] is not records:
         with suppress(UserError, OSError):  # no key, or no room: the next report reads again
-            _save(run.path / FILE, *now)
+            if run.is_ours(run.run()):
+                _save(run.path / FILE, *now)
     return now
 
 
