@@ -29,6 +29,20 @@ def is_ours(content: bytes, purpose: str, seal: str) -> bool:
     return hmac.compare_digest(_code(content, purpose).hex().encode(), seal.encode(errors="replace"))
 
 
+def read(path: Path, purpose: str, most: int = files.MOST_BYTES) -> bytes | None:
+    """The content of a file that `write` wrote; None where it has no seal of this user for this purpose.
+
+    most: the most bytes of a file that is read. Raises UserError where the file cannot be read, and as `seal` does.
+    """
+    text, _, content = files.read_bytes(path, most).partition(b"\n")
+    return content if is_ours(content, purpose, text.decode(errors="replace")) else None
+
+
+def write(path: Path, content: bytes, purpose: str) -> None:
+    """Write a content with its seal before it, on a line of its own. Raises UserError as `seal` does."""
+    files.write_bytes(path, f"{seal(content, purpose)}\n".encode() + content)
+
+
 def _code(content: bytes, purpose: str) -> bytes:
     return hmac.digest(_key(), purpose.encode() + b"\0" + content, "sha256")
 

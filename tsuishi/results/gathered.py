@@ -170,8 +170,7 @@ def _states(paths: Sequence[str]) -> np.ndarray:
 def _load(path: Path) -> tuple[Trials, Records]:
     """What was gathered into a file; nothing where the file is not there, or has no seal of this user and code."""
     with suppress(UserError):
-        seal, _, content = files.read_bytes(path).partition(b"\n")
-        if seals.is_ours(content, _purpose(), seal.decode(errors="replace")):
+        if (content := seals.read(path, _purpose())) is not None:
             return _unpacked(np.load(io.BytesIO(content)))
     return _read([], {}), Records({}, {})
 
@@ -180,8 +179,7 @@ def _save(path: Path, trials: Trials, records: Records) -> None:
     """Write a file that `_load` reads. Raises UserError where this user can have no key, OSError where it cannot."""
     file = io.BytesIO()
     np.savez(file, allow_pickle=False, **_packed(trials, records))
-    content = file.getvalue()
-    files.write_bytes(path, f"{seals.seal(content, _purpose())}\n".encode() + content)
+    seals.write(path, file.getvalue(), _purpose())
 
 
 def _packed(trials: Trials, records: Records) -> dict[str, Any]:

@@ -39,9 +39,11 @@ class Parts:
         self._columns = columns_of(table)
         self._counts = array("q")
         self._values: dict[str, array[Any]] = {
-            column.name: array("d" if is_number(column) else "i") for column in self._columns
+            column.name: array("d" if _is_number(column) else "i") for column in self._columns
         }
-        self._places: dict[str, dict[str, int]] = {column.name: {} for column in self._columns if not is_number(column)}
+        self._places: dict[str, dict[str, int]] = {
+            column.name: {} for column in self._columns if not _is_number(column)
+        }
 
     def add(self, folder: str, digests: Mapping[str, str] | None = None) -> None:
         """Read the part of a trial; a trial that wrote none has no rows.
@@ -63,7 +65,7 @@ class Parts:
 
     def _add_cells(self, path: str, column: Column, cells: Sequence[str]) -> None:
         values = self._values[column.name]
-        if not is_number(column):
+        if not _is_number(column):
             places = self._places[column.name]
             values.extend([places.setdefault(cell, len(places)) for cell in cells])
             return
@@ -89,7 +91,7 @@ def columns_of(table: str) -> list[Column]:
     return [column for column in schema.OF_A_TRIAL[table] if column.name != "trial_id"]
 
 
-def is_number(column: Column) -> bool:
+def _is_number(column: Column) -> bool:
     return column.type in ("integer", "number")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pandas as pd
 
+from tsuishi.results.frames import is_nothing
 from tsuishi.results.schema import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
@@ -34,7 +35,7 @@ def _cells(values: Sequence[Any]) -> list[str]:
         return ["" if text == "nan" else text for text in map(repr, values)]
     kinds -= _NOTHING
     if kinds <= {float, int}:
-        return ["" if _is_nothing(value) else repr(value) for value in values]
+        return ["" if is_nothing(value) else repr(value) for value in values]
     # Of the others there are few that are the same, and 1 is the same as True.
     if kinds in ({str}, {bool}):
         known = {value: _cell(value) for value in set(values)}
@@ -44,11 +45,7 @@ def _cells(values: Sequence[Any]) -> list[str]:
 
 def _cell(value: Any) -> str:
     """A value as tables have it, in quotes where it has to be. Text is no formula; a number stays a number."""
-    text = "" if _is_nothing(value) else str(exact(value))
+    text = "" if is_nothing(value) else str(exact(value))
     if isinstance(value, str):
         text = _FORMULA.sub("'", text)
     return '"' + text.replace('"', '""') + '"' if any(special in text for special in ',"\n') else text
-
-
-def _is_nothing(value: Any) -> bool:
-    return value is None or value is pd.NA or value != value

@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from tsuishi.base import files, processes, seals
+from tsuishi.base import processes, seals
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import ENGLISH, active
 
@@ -168,15 +168,12 @@ def kept(folder: Path | None, name: str, make: Callable[[], str]) -> str:
         return make()
     path, purpose = folder / name, f"report/{name}"
     with suppress(UserError):
-        seal, _, content = files.read_bytes(path, _MOST_BYTES).partition(b"\n")
-        if seals.is_ours(content, purpose, seal.decode(errors="replace")):
+        if (content := seals.read(path, purpose, _MOST_BYTES)) is not None:
             return content.decode()
     text = make()
     with suppress(OSError, UserError):
         folder.mkdir(parents=True, exist_ok=True)
-        sealed = f"{seals.seal(text.encode(), purpose)}\n{text}"
-        with files.replacing(path) as file:
-            file.write(sealed)
+        seals.write(path, text.encode(), purpose)
     return text
 
 
