@@ -202,6 +202,22 @@ def least_epochs(settings):
     return min(settings["epochs"], 1 + settings["min_epochs"]) if settings["stop_at"] else settings["epochs"]
 
 
+def timed_epochs(emitter, settings, images, epoch):
+    """Time epochs of so many images until the settings have enough of them. Returns the total of the last.
+
+    epoch: runs an epoch, waits for the devices, and returns (total, steps).
+    """
+    epochs_s = []
+    while len(epochs_s) < settings.positive("epochs"):
+        with emitter.phase("epoch"):
+            (total, steps), seconds = timed(epoch)
+        emitter.sample("epoch", len(epochs_s), steps, images, seconds)
+        epochs_s.append(seconds)
+        if epochs_enough(epochs_s, settings):
+            break
+    return total
+
+
 def epochs_enough(seconds_per_epoch, settings):
     """Whether a literal training may stop early. seconds_per_epoch: of all epochs so far, the first included.
 

@@ -1,5 +1,7 @@
 """A single device: steps on a batch that is on it from the start, or epochs over shuffled arrays."""
 
+import functools
+
 import numpy as np
 
 from common import timing
@@ -40,15 +42,9 @@ class Literal(Trainer):
 
     def fit(self, emitter, probe):
         batch = arrays(self.job.train, self.job.layout)
-        random, epochs_s = np.random.RandomState(self.job.settings["seed"]), []
-        while len(epochs_s) < self.job.settings.positive("epochs"):
-            with emitter.phase("epoch"):
-                (total, steps), seconds = timing.timed(lambda: self._epoch(batch, random, probe))
-            emitter.sample("epoch", len(epochs_s), steps, len(batch[1]), seconds)
-            epochs_s.append(seconds)
-            if timing.epochs_enough(epochs_s, self.job.settings):
-                break
-        return float(total) / len(batch[1])
+        images, random = len(batch[1]), np.random.RandomState(self.job.settings["seed"])
+        epoch = functools.partial(self._epoch, batch, random, probe)
+        return float(timing.timed_epochs(emitter, self.job.settings, images, epoch)) / images
 
     def _epoch(self, batch, random, probe):
         """(sum of the images' losses, steps), synchronised. The sum is on the device, so that no step waits for it."""

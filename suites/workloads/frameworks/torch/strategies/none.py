@@ -1,5 +1,7 @@
 """A single device: steps on a batch that is on it from the start, or epochs over a DataLoader."""
 
+import functools
+
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -61,15 +63,8 @@ class Literal(Trainer):
         images, labels = self.job.train
         loader = DataLoader(TensorDataset(nchw(images), torch.from_numpy(labels)), self.job.batch_size, shuffle=True)
         self.model.train()
-        epochs_s = []
-        while len(epochs_s) < self.job.settings.positive("epochs"):
-            with emitter.phase("epoch"):
-                (total, steps), seconds = timing.timed(lambda: self._epoch(loader, probe))
-            emitter.sample("epoch", len(epochs_s), steps, len(labels), seconds)
-            epochs_s.append(seconds)
-            if timing.epochs_enough(epochs_s, self.job.settings):
-                break
-        return total.item() / len(labels)
+        epoch = functools.partial(self._epoch, loader, probe)
+        return timing.timed_epochs(emitter, self.job.settings, len(labels), epoch).item() / len(labels)
 
     def _epoch(self, loader, probe):
         """(sum of the images' losses, steps), synchronised. The sum is on the device, so that no step waits for it."""
