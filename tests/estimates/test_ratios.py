@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from tsuishi.estimates.intervals import Contrast, Pool, Term
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import Ratio, as_ratio, certain_best, mean_ratio
+from tsuishi.estimates.variances import Pool
 
 # Trials scatter by 10 %, known from 8 degrees of freedom: t is 2.306.
 POOL = Pool(0.01, 8)

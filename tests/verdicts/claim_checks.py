@@ -5,7 +5,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tsuishi.estimates.intervals import Pool, Term, pool
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.findings import Finding
 

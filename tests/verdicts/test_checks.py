@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.verdicts.claim_checks import check, finding, steps
-from tsuishi.estimates.intervals import Pool
+from tsuishi.estimates.variances import Pool
 from tsuishi.specs.claims import Selection
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.verdicts.claim_checks import check, finding, steps
-from tsuishi.estimates.intervals import pool
+from tsuishi.estimates.variances import pool
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.decision import PValues, decide, on_values, together, too_few

@@ -1,21 +1,23 @@
 """Intervals of means over trials, and of sums and ratios of such means (docs/method.md, "From blocks to intervals").
 
-Trials scatter in proportion to their value, so a ratio is computed from means of logarithms. The scatter between trials
-is pooled over the cases of a suite, as three trials say little about their own scatter.
+Trials scatter in proportion to their value, so a ratio is computed from means of logarithms. The variance between the
+trials of a case is moderated over the cases of a suite and environment: see variances.py.
 """
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 import pandas as pd
 from scipy import special
 
+from tsuishi.estimates.variances import Pool, moderated
+
 CONFIDENCE = 0.95
 # The fewest trials of a case for a verdict, or for a best side of several.
 FEWEST_TRIALS = 3
-# The scatter between trials is pooled over all cases that agree in these columns.
+# Variances between trials are moderated over all cases that agree in these columns.
 _POOLED = ["suite", "protocol", "column", "quantity"]
 
 
@@ -29,15 +31,8 @@ class Region(NamedTuple):
         return isinstance(value, float | int) and self.low < value < self.high
 
 
-class Pool(NamedTuple):
-    """The pooled variance between the trials of a case, and its degrees of freedom."""
-
-    variance: float
-    freedom: int
-
-
 class Term(NamedTuple):
-    """A mean over `trials`, with the pool of their scatter; None where the scatter is unknown."""
+    """A mean over `trials`, with the variance between them; None where it is unknown."""
 
     mean: float
     trials: int
@@ -85,20 +80,11 @@ def student(freedom: float, confidence: float = CONFIDENCE) -> float:
     return float(special.stdtrit(freedom, (1 + confidence) / 2))
 
 
-def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
-    """The pooled variance of groups of values, each about its own mean. None where every group has one value."""
-    squares, freedom = 0.0, 0
-    for group in groups:
-        middle = math.fsum(group) / len(group)
-        squares += math.fsum([(value - middle) ** 2 for value in group])
-        freedom += len(group) - 1
-    return Pool(squares / freedom, freedom) if freedom else None
-
-
 def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     """The sum of weight times mean, for independent means. Its error is None where a term has no pool.
 
-    Means of one pool have the pool's degrees of freedom exactly; for several pools they are Satterthwaite's (1946).
+    Means of one pool have the pool's degrees of freedom exactly; for several pools they are Satterthwaite's (1946), and
+    for the pools of a family no more than those of the family.
     """
     terms = list(weighted)
     value = math.fsum(weight * term.mean for weight, term in terms)
@@ -108,12 +94,25 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
         if term.pool is None:
             return Contrast(value, None, math.inf)
         shares[term.pool] = shares.get(term.pool, 0.0) + weight**2 / term.trials
-    variances = [(known.variance * share, known.freedom) for known, share in shares.items()]
-    total = math.fsum(variance for variance, _ in variances)
+    families: dict[Hashable, list[tuple[Pool, float]]] = {}
+    for known, share in shares.items():
+        families.setdefault(known if known.family is None else known.family, []).append((known, share))
+    sums = []
+    for members in families.values():
+        variance, freedom = _summed((known.variance * share, known.freedom) for known, share in members)
+        sums.append((variance, min(freedom, members[0][0].family_freedom)))
+    total, freedom = _summed(sums)
+    return Contrast(value, total if math.isinf(total) else math.sqrt(total), freedom)
+
+
+def _summed(variances: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """The sum of variances, each given with its degrees of freedom, and the degrees of freedom of the sum."""
+    known = list(variances)
+    total = math.fsum(variance for variance, _ in known)
     if math.isinf(total):
-        return Contrast(value, total, 1.0)
-    below = math.fsum(variance**2 / freedom for variance, freedom in variances)
-    return Contrast(value, math.sqrt(total), total**2 / below if below else math.inf)
+        return total, 1.0
+    below = math.fsum(variance**2 / freedom for variance, freedom in known)
+    return total, total**2 / below if below else math.inf
 
 
 def ratio(above: Term, below: Term) -> Contrast:
@@ -123,7 +122,7 @@ def ratio(above: Term, below: Term) -> Contrast:
 
 # By (case id, column, quantity).
 Terms = Mapping[tuple[str, str, str], Term]
-# By (suite, protocol, column, quantity), as scatter is pooled, and by case id: the values of the case's trials.
+# By (suite, protocol, column, quantity), as variances are moderated, and by case id: the values of the case's trials.
 Values = Mapping[tuple[str, str, str, str], dict[str, list[float]]]
 
 
@@ -143,11 +142,11 @@ def case_terms(pools: Values, logarithmic: bool = True) -> dict[tuple[str, str, 
     A case with a trial of 0 or less has no term of logarithms.
     """
     terms: dict[tuple[str, str, str], Term] = {}
-    for (_, _, column, quantity), values_of in pools.items():
+    for (suite, protocol, column, quantity), values_of in pools.items():
         groups = _logarithms(values_of) if logarithmic else values_of
-        shared = pool(groups.values())
+        scatter = moderated(groups, (suite, protocol, column, quantity, logarithmic))
         for case_id, values in groups.items():
-            terms[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), shared)
+            terms[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), scatter[case_id])
     return terms
 
 

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast, pool
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
+from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.specs.source import Epochs

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tsuishi.estimates import throughput
-from tsuishi.estimates.intervals import Pool, Term, student
+from tsuishi.estimates.intervals import Term, student
+from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check, Selection
 from tsuishi.verdicts.findings import Finding
