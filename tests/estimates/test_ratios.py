@@ -2,15 +2,18 @@
 
 import math
 
+import numpy as np
 import pytest
+from scipy import stats
 
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.estimates.ratios import Ratio, as_ratio, certain_best, mean_ratio
+from tsuishi.estimates.ratios import MARKS, Best, Ratio, as_ratio, best, marked, mean_ratio
 from tsuishi.estimates.variances import Pool
 
 # Trials scatter by 10 %, known from 8 degrees of freedom: t is 2.306.
 POOL = Pool(0.01, 8)
 T_8 = 2.306004
+RUNS = 2000
 
 
 def term(value: float, trials: int = 3, pool: Pool | None = POOL) -> Term:
@@ -34,29 +37,49 @@ def test_where_nothing_is_known_of_the_scatter_there_is_no_interval(contrast: Co
     assert as_ratio(contrast) == Ratio(1.0, None, None)
 
 
-def test_the_best_is_certain_where_it_is_clear_of_every_other() -> None:
-    sides = {"a": term(1.0), "b": term(2.0), "c": term(3.0)}
-    assert certain_best(sides, largest=False) == "a"
-    assert certain_best(sides, largest=True) == "c"
+def test_the_best_is_ahead_of_every_other_by_the_worst_of_its_comparisons() -> None:
+    sides = {"a": term(1.0), "b": term(math.exp(0.2)), "c": term(3.0)}
+    found = best(sides, largest=False)
+    assert found
+    assert found.side == "a"
+    # Against b: 0.2 in standard errors of sqrt(2 * 0.01 / 3), two-sided, with 8 degrees of freedom.
+    assert found.p == pytest.approx(2 * stats.t.sf(0.2 / math.sqrt(2 * 0.01 / 3), 8))
+    most = best(sides, largest=True)
+    assert most
+    assert most.side == "c"
 
 
-def test_overlapping_sides_have_no_best() -> None:
-    # The ratio's standard error is sqrt(2 * 0.01 / 3) = 0.0816, so its interval reaches 0.188 to either side.
-    assert certain_best({"a": term(1.0), "b": term(math.exp(0.18))}, largest=False) is None
-    assert certain_best({"a": term(1.0), "b": term(math.exp(0.20))}, largest=False) == "a"
+def test_of_several_alike_at_the_top_the_best_is_no_likelier_than_of_two() -> None:
+    """The chance that the largest of k equal sides is clear of the second at 5 % is largest for two sides."""
+    random = np.random.default_rng(3)
+    for sides in (2, 4, 8):
+        clear = 0
+        for means in random.normal(0, 0.1 / math.sqrt(3), (RUNS, sides)).tolist():
+            pools = [Pool(0.01, 1000, place, 1000) for place in range(sides)]
+            found = best({str(place): Term(mean, 3, pools[place]) for place, mean in enumerate(means)}, largest=True)
+            assert found
+            clear += found.p <= 0.05
+        assert clear / RUNS <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / RUNS)
 
 
-def test_the_more_sides_there_are_the_clearer_the_best_has_to_be() -> None:
-    # Holm: of three comparisons the surest has to reach 5 % / 3, so one at 5 % is not enough where all are alike.
-    near = {name: term(math.exp(0.20)) for name in "bcd"}
-    assert certain_best({"a": term(1.0), "b": near["b"]}, largest=False) == "a"
-    assert certain_best({"a": term(1.0), **near}, largest=False) is None
+def test_marks_keep_the_false_discovery_rate() -> None:
+    rows = [Best("a", MARKS / 4), Best("b", MARKS / 2), None, Best("c", MARKS), Best("d", 0.5)]
+    # Of four p values the limits are a quarter, a half and three quarters of MARKS, and MARKS.
+    assert marked(rows) == ["a", "b", None, None, None]
+    assert marked([Best("a", MARKS * 1.01)]) == [None]
+    assert marked([]) == []
+
+
+def test_of_forty_rows_about_nothing_few_reports_have_a_mark() -> None:
+    random = np.random.default_rng(4)
+    reports = [marked([Best("a", float(p)) for p in ps]) for ps in random.uniform(size=(RUNS, 40))]
+    assert sum(any(report) for report in reports) / RUNS <= MARKS + 3 * math.sqrt(MARKS / RUNS)
 
 
 @pytest.mark.parametrize("other", [term(100.0, trials=2), term(100.0, pool=None), term(100.0, trials=1)])
 def test_no_best_rests_on_fewer_than_three_trials(other: Term) -> None:
-    assert certain_best({"a": term(1.0), "b": other}, largest=False) is None
+    assert best({"a": term(1.0), "b": other}, largest=False) is None
 
 
 def test_one_side_alone_is_no_best() -> None:
-    assert certain_best({"a": term(1.0)}, largest=False) is None
+    assert best({"a": term(1.0)}, largest=False) is None

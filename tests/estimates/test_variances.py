@@ -45,7 +45,7 @@ def test_a_case_that_scatters_ten_times_as_much_is_covered_and_widens_no_other(c
     random = np.random.default_rng(cases + trials)
     scatter = np.full(cases, 0.02)
     scatter[0] = 0.2
-    covered, widths = np.zeros(2), []
+    covered, widths = np.zeros(2), list[float]()
     for _ in range(RUNS // 5):
         sides = []
         for side in "ab":
@@ -56,7 +56,7 @@ def test_a_case_that_scatters_ten_times_as_much_is_covered_and_widens_no_other(c
             interval = ratio(sides[0][place], sides[1][place]).interval()
             assert interval is not None
             covered[place] += 0.0 in interval
-        widths.append(interval.high - interval.low)
+            widths += [interval.high - interval.low] * place
     runs = RUNS // 5
     assert (covered / runs >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / runs)).all()
     # A quiet case alone, by t: its interval is no more than a half wider, and not 3.4 times as wide.

@@ -3,9 +3,10 @@
 import math
 import random
 
-from tsuishi.verdicts.answers import is_alike, is_decided, ratio_of
+from tsuishi.verdicts.answers import is_decided, ratio_of
 
 REPEATS = 2000
+LEVEL = 0.05
 
 
 def trials(truth: float, scatter: float, count: int, numbers: random.Random) -> list[float]:
@@ -26,9 +27,9 @@ def test_several_cases_a_side_are_averaged() -> None:
 
 
 def test_nothing_is_decided_by_single_trials_or_by_none() -> None:
-    assert not is_decided(ratio_of([[2.0]], [[1.0]]))
+    assert not is_decided(ratio_of([[2.0]], [[1.0]]), LEVEL)
     assert ratio_of([[]], [[1.0]]) is None
-    assert not is_decided(None)
+    assert not is_decided(None, LEVEL)
 
 
 def test_two_that_are_the_same_are_told_apart_in_about_5_percent_of_single_looks() -> None:
@@ -38,7 +39,7 @@ def test_two_that_are_the_same_are_told_apart_in_about_5_percent_of_single_looks
         wrong = 0
         for _ in range(REPEATS):
             found = ratio_of([trials(1, 0.5, count, numbers)], [trials(1, 0.5, count, numbers)])
-            wrong += is_decided(found) and not is_alike(found)
+            wrong += is_decided(found, LEVEL)
         assert wrong / REPEATS < 0.05 + 3 * math.sqrt(0.05 * 0.95 / REPEATS)
 
 
@@ -46,6 +47,6 @@ def test_a_clear_difference_is_found_and_no_difference_is_called_so() -> None:
     numbers = random.Random(8)  # noqa: S311
     clear = ratio_of([trials(1.3, 0.01, 3, numbers)], [trials(1, 0.01, 3, numbers)])
     same = ratio_of([trials(1.0, 0.005, 6, numbers)], [trials(1, 0.005, 6, numbers)])
-    assert is_decided(clear)
-    assert not is_alike(clear)
-    assert is_alike(same)
+    assert is_decided(clear, LEVEL)
+    assert is_decided(same, LEVEL)
+    assert not is_decided(clear, 0.0), "before the first look there is no error to spend"

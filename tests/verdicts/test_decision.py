@@ -10,7 +10,8 @@ from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.checks import CheckResult, evaluate
-from tsuishi.verdicts.decision import PValues, decide, on_values, together, too_few
+from tsuishi.verdicts.decision import fewest_trials, on_values, together, verdict_of
+from tsuishi.verdicts.family import Hypothesis, PValues, decide
 from tsuishi.verdicts.findings import Finding
 
 RUNS = 2000
@@ -23,6 +24,11 @@ SAYS = PValues(0.001, 0.001, 1.0)
 SAYS_NOTHING = PValues(1.0, 0.4, 0.7)
 
 
+def judged(*family: PValues, error: float = 0.05) -> list[str]:
+    """The verdicts on a family that is looked at once."""
+    return [verdict_of(decision) for decision in decide([Hypothesis(ps, None) for ps in family], error)]
+
+
 @pytest.mark.parametrize(
     ("evidence", "verdict"),
     [
@@ -32,17 +38,32 @@ SAYS_NOTHING = PValues(1.0, 0.4, 0.7)
         (PValues(0.06, 0.06, 0.06), "inconclusive"),
     ],
 )
-def test_a_single_claim_is_judged_by_95_percent_intervals(evidence: PValues, verdict: str) -> None:
-    assert decide([evidence]) == [verdict]
+def test_a_single_claim_is_judged_by_the_interval_of_all_the_error(evidence: PValues, verdict: str) -> None:
+    assert judged(evidence) == [verdict]
 
 
 def test_the_claims_of_a_family_are_judged_by_wider_intervals_until_one_says_nothing() -> None:
     """Holm's levels of three are 0.05 / 3, 0.05 / 2 and 0.05."""
     family = [PValues(0.04, 0.04, 1.0), PValues(0.02, 0.02, 1.0), PValues(1.0, 1.0, 0.01)]
-    assert decide(family) == ["reproduced", "reproduced", "contradicted"]
+    assert judged(*family) == ["reproduced", "reproduced", "contradicted"]
     family[1] = PValues(0.03, 0.03, 1.0)
-    assert decide(family) == ["inconclusive", "inconclusive", "contradicted"]
-    assert decide([SAYS, SAYS_NOTHING]) == ["reproduced", "inconclusive"]
+    assert judged(*family) == ["inconclusive", "inconclusive", "contradicted"]
+    assert judged(SAYS, SAYS_NOTHING) == ["reproduced", "inconclusive"]
+
+
+def test_a_direction_that_is_shown_leaves_no_error_to_the_narrower_statements() -> None:
+    """Ordered by direction, all of eight claims at the edge of `hold` would get up to 5 % each for `hold`."""
+    edge = PValues(0.02, 1e-9, 1.0)
+    assert judged(*[edge] * 8) == ["direction only"] * 8
+    assert judged(edge) == ["reproduced"]
+
+
+def test_each_look_has_half_of_the_error_of_the_look_before() -> None:
+    """Three trials have a half of the error, six a quarter; before the first look there is none."""
+    ps = PValues(0.02, 0.02, 1.0)
+    levels = {trials: decide([Hypothesis(ps, trials)], 0.05)[0] for trials in (2, 3, 5, 6, 12)}
+    assert [decision.holds for decision in levels.values()] == [False, True, True, False, False]
+    assert [decision.level for decision in levels.values()] == [0.0, 0.025, 0.025, 0.0125, 0.00625]
 
 
 def test_a_claim_of_several_checks_holds_with_all_and_falls_with_one() -> None:
@@ -51,8 +72,8 @@ def test_a_claim_of_several_checks_holds_with_all_and_falls_with_one() -> None:
     fails = evaluate(check("order", **A_TO_B, hold={"above": 1.0}), rows)
     assert isinstance(holds, CheckResult)
     assert isinstance(fails, CheckResult)
-    assert decide([together([holds, holds])]) == ["reproduced"]
-    assert decide([together([holds, fails])]) == ["contradicted"]
+    assert judged(together([holds, holds])) == ["reproduced"]
+    assert judged(together([holds, fails])) == ["contradicted"]
 
 
 def test_numbers_without_scatter_are_inside_a_region_or_not() -> None:
@@ -63,14 +84,14 @@ def test_numbers_without_scatter_are_inside_a_region_or_not() -> None:
     assert on_values([found]) == "direction only"
 
 
-def test_a_verdict_wants_three_trials_of_every_case_but_a_status_does_not() -> None:
+def test_the_case_with_the_fewest_trials_counts_and_a_status_needs_none() -> None:
     rows = [steps(1.0, 1.1, 1.2), steps(2.0, 2.1, framework="tensorflow")]
     few = evaluate(check("order", **A_TO_B, hold={"below": 1.0}), rows)
     present = evaluate(check("presence", of={"batch_size": [128]}), rows[:1])
     assert isinstance(few, CheckResult)
     assert isinstance(present, CheckResult)
-    assert too_few([few, present]) == 2
-    assert too_few([present]) is None
+    assert fewest_trials([few, present]) == 2
+    assert fewest_trials([present]) is None
 
 
 # Of A against B, which are the same: whatever is claimed but that they are equal is false.
@@ -107,7 +128,7 @@ def verdicts_on(claim: Check, trials: int, seed: int) -> Counter[str]:
     for _ in range(RUNS):
         found = evaluate(claim, same_twice(random, trials))
         assert isinstance(found, CheckResult)
-        counted[decide([together([found])])[0]] += 1
+        counted[judged(together([found]))[0]] += 1
     return counted
 
 
@@ -132,7 +153,7 @@ def test_a_family_of_false_claims_is_rarely_wrong_in_any_of_them(trials: int) ->
     for _ in range(RUNS // 2):
         found = [evaluate(CLAIMS["order"], same_twice(random, trials)) for _ in range(4)]
         family = [together([one]) for one in found if isinstance(one, CheckResult)]
-        wrong += set(decide(family)) != {"inconclusive"}
+        wrong += set(judged(*family)) != {"inconclusive"}
     assert wrong / (RUNS // 2) <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / (RUNS // 2))
 
 
@@ -145,7 +166,7 @@ def test_an_effect_that_is_there_is_found(trials: int) -> None:
         findings = [one if one.framework == "torch" else _slower(one, 1 / 0.9) for one in same_twice(random, trials)]
         found = evaluate(CLAIMS["ratio"], findings)
         assert isinstance(found, CheckResult)
-        counted[decide([together([found])])[0]] += 1
+        counted[judged(together([found]))[0]] += 1
     assert counted["contradicted"] / (RUNS // 2) <= 0.05
     assert (counted["reproduced"] + counted["direction only"]) / (RUNS // 2) > 0.9
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from tsuishi.plan import trials as plan
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.trials import Matrix, PlannedTrial
-from tsuishi.plan.worth import BETWEEN_S, LOOKS, MOST_MAIN, Costs, Extension, choose, with_more_time
+from tsuishi.plan.worth import BETWEEN_S, MOST_MAIN, Costs, Extension, choose, with_more_time
 from tsuishi.specs.environment import Environment
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import LOOKS, Asked
 
 
 @dataclass(frozen=True)

@@ -4,12 +4,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
 
 # Seconds between two trials, for the record of the first and the start of telemetry for the second.
 BETWEEN_S = 0.3
-# The numbers of trials of a cell after which a comparison is judged. A verdict needs at least the first number.
-LOOKS = (3, 6, 12, 24)
 # A plan leaves time for so many trials of each comparison; for more questions it would not (docs/method.md).
 _WANTED = LOOKS[1]
 # The most main questions of a plan, and the fewest for which it leaves time for _WANTED trials.

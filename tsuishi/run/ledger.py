@@ -38,6 +38,8 @@ class Ledger:
         asked = [question for question in questions if question.id not in self._asked]
         self._trials |= {str(trial.id) for trial in new}
         self._asked |= {question.id for question in asked}
+        number = 1 + max((question.plan for question in self._record.questions), default=0)
+        asked = [question.model_copy(update={"plan": number}) for question in asked]
         if new or asked:
             self._write(plan=(*self._record.plan, *map(plan_entry, new)), questions=(*self._record.questions, *asked))
         return new

@@ -79,12 +79,11 @@ class Measuring:
 
     def _is_judged(self, asked: Asked) -> bool:
         """Whether a report made now would have a verdict on a claim."""
-        from tsuishi.verdicts.answers import answers
+        from tsuishi.verdicts.conclusions import conclude
         from tsuishi.verdicts.evidence import Evidence
-        from tsuishi.verdicts.judge import judge
 
         evidence = Evidence([self.run], self._sources, self.session.words)
-        states = {answer.asked.id: answer.state for answer in answers(evidence, judge(evidence))}
+        states = {answer.asked.id: answer.state for answer in conclude(evidence).answers}
         return states.get(asked.id) != "open"
 
     def _measure(

@@ -8,9 +8,9 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
-from tsuishi.plan.worth import BETWEEN_S, LOOKS, Costs, next_questions
+from tsuishi.plan.worth import BETWEEN_S, Costs, next_questions
 from tsuishi.run.tally import CellTally, Tally
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 

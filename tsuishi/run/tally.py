@@ -7,11 +7,10 @@ from typing import Any
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_rows
-from tsuishi.plan.worth import LOOKS
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.questions import Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -97,13 +96,22 @@ class Tally:
         return bool(asked.claim) and not self._has_verdict(asked, fewest)
 
     def is_decided(self, asked: Asked) -> bool:
-        """Whether the trials so far show that the sides of a comparison differ, or that they are alike."""
+        """Whether the trials so far show that the sides of a comparison differ, or that they are alike.
+
+        Each cell has its own scatter here, and the question all of the error of its family: a report may say less or
+        more. Between two looks the trials of the last look decide.
+        """
         from tsuishi.verdicts.answers import is_decided, ratio_of
+        from tsuishi.verdicts.family import MAIN, error_of_plan, look_at, share_of_look
+
+        fewest = self.fewest(asked)
+        error = MAIN if asked.main else error_of_plan(asked.plan)
 
         def values(side: Sequence[MatrixCell]) -> list[list[float]]:
-            return [list(self.of[cell].values.get(asked.quantity, {}).values()) for cell in side if cell in self.of]
+            of_cells = [self.of[cell].values.get(asked.quantity, {}) for cell in side if cell in self.of]
+            return [[value for _, value in sorted(of_cell.items())][: look_at(fewest)] for of_cell in of_cells]
 
-        return is_decided(ratio_of(values(asked.of), values(asked.to)))
+        return is_decided(ratio_of(values(asked.of), values(asked.to)), error * share_of_look(fewest))
 
     def _has_verdict(self, asked: Asked, trials: int) -> bool:
         key = asked.id, trials

@@ -14,6 +14,9 @@ from tsuishi.specs.environment import Accelerator, Framework
 from tsuishi.specs.vocabulary import Vocabulary
 
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
+# The numbers of trials of a cell at which a comparison is judged, and at each further doubling. Between them the last
+# verdict stands. A verdict needs at least the first number.
+LOOKS = (3, 6, 12, 24)
 # Two values are alike where their ratio is at most this.
 ALIKE = 1.1
 
@@ -64,7 +67,8 @@ class Asked(toml.Spec):
     """A question for certain environments, as run.json keeps it.
 
     `of` and `to` are the cells of the two sides of a comparison. Questions that compare nothing have all cells in `of`.
-    `main`: the first plan named it as a main question, before anything was measured.
+    `main`: the first plan named it as a main question, before anything was measured. `plan`: the number of the plan of
+    the run that named it, from 1 on.
     """
 
     id: str
@@ -79,6 +83,7 @@ class Asked(toml.Spec):
     source: str = ""
     claim: str = ""
     main: bool = False
+    plan: Annotated[int, Field(ge=1, le=10_000)] = 1
 
     @model_validator(mode="after")
     def _compares_two_sides(self) -> "Asked":

@@ -1,21 +1,28 @@
-"""Answers to the questions of a run. Their intervals are not corrected for earlier looks (docs/method.md)."""
+"""Answers to the questions of runs: the comparisons that they ask for, and the words that follow once they are decided.
+
+The words follow from the intervals of the report's family: see conclusions.py.
+"""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term, contrast
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term, contrast
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
-from tsuishi.specs.case import BATCH_SIZE, PROTOCOL, SUITE
+from tsuishi.specs.case import BATCH_SIZE, SUITE
 from tsuishi.specs.questions import ALIKE, Asked
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.family import Decision, Hypothesis, PValues, look_at
 from tsuishi.verdicts.judge import Judgement
 
+# The logarithms of ratios of 1, and of ratios of sides that are alike.
+_NO_DIFFERENCE = Region(0.0, 0.0)
+_ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
 # verdict; another question when it has FEWEST_TRIALS.
 State = Literal["answered", "open", "cannot be answered"]
@@ -25,9 +32,10 @@ State = Literal["answered", "open", "cannot be answered"]
 class Answer:
     """The answer to a question of a run.
 
-    A comparison has the logarithm of a `ratio`; a claim has a `judgement`. `columns`: the environments' names in the
-    report. `trials`: the number of trials of the cell with the fewest. `lacking`: the statuses of cells without a
-    number.
+    A comparison has the logarithm of a `ratio`, by the trials of its last look; a claim has a `judgement`. `columns`:
+    the environments' names in the report. `trials`: the number of trials of the cell with the fewest. `lacking`: the
+    statuses of cells without a number. `decision`: what the family says of a comparison: that its sides are alike
+    (`holds`), or that they differ (`against`).
     """
 
     run_id: str
@@ -38,11 +46,12 @@ class Answer:
     ratio: Contrast | None = None
     judgement: Judgement | None = None
     lacking: tuple[str, ...] = ()
+    decision: Decision | None = None
 
 
-def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]:
-    """The answers to the questions of all runs: main questions first, then in the order of the records."""
-    answers = []
+def undecided(evidence: Evidence) -> list[Answer]:
+    """The answers to the questions of all runs, without their decisions and judgements: in the order of the records."""
+    found = []
     for run_id, run in evidence.results.runs.items():
         outcomes = evidence.outcomes[evidence.outcomes["run_id"] == run_id]
         columns: dict[str, str] = {}
@@ -51,8 +60,38 @@ def answers(evidence: Evidence, judgements: Sequence[Judgement]) -> list[Answer]
         for case_id, environment, column, status in zip(*values, strict=True):
             columns[environment] = column
             statuses.setdefault((case_id, environment), []).append(status)
-        answers += [_answer(evidence, judgements, run_id, question, columns, statuses) for question in run.questions]
-    return sorted(answers, key=lambda answer: not answer.asked.main)
+        found += [_undecided(evidence, run_id, question, columns, statuses) for question in run.questions]
+    return found
+
+
+def hypothesis(answer: Answer) -> Hypothesis | None:
+    """The hypothesis of a comparison, which counts in its family before anything is measured; None for other questions.
+
+    A ratio without an interval decides nothing.
+    """
+    if not answer.asked.compares:
+        return None
+    if answer.ratio is None or answer.ratio.error is None:
+        return Hypothesis(PValues(1.0, 1.0, 1.0), 0)
+    alike, differ = answer.ratio.p_inside(_ALIKE), answer.ratio.p_outside(_NO_DIFFERENCE)
+    return Hypothesis(PValues(alike, alike, differ), answer.trials)
+
+
+def decided(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:
+    """The answer with its decision or judgement, and its state."""
+    judgement = _judgement(judgements, answer) if answer.asked.claim else None
+    state = _state(answer, decision, judgement)
+    return replace(answer, decision=decision, judgement=judgement, state=state)
+
+
+def is_about(judgement: Judgement, answer: Answer) -> bool:
+    """Whether a judgement is on the claim of a question, in one of the question's environments."""
+    return bool(
+        judgement.source == answer.asked.source
+        and judgement.claim.id == answer.asked.claim
+        and judgement.subject
+        and {*answer.columns} & {*judgement.subject.environments}
+    )
 
 
 def quantities_of(
@@ -100,45 +139,42 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
     return contrast(weighted)
 
 
-def is_decided(ratio: Contrast | None) -> bool:
-    """Whether the 95 % interval excludes 1, or shows that both sides are alike; not corrected for earlier looks."""
-    interval = ratio.interval() if ratio else None
-    if interval is None:
+def is_decided(ratio: Contrast | None, level: float) -> bool:
+    """Whether the interval of confidence 1 - level excludes 1, or shows that both sides are alike."""
+    if ratio is None or ratio.error is None or not level:
         return False
-    return is_alike(ratio) or interval.low > 0 or interval.high < 0
+    return min(ratio.p_inside(_ALIKE), ratio.p_outside(_NO_DIFFERENCE)) <= level
 
 
-def is_alike(ratio: Contrast | None) -> bool:
-    """Whether the 95 % interval lies between 1 / ALIKE and ALIKE."""
-    interval = ratio.interval() if ratio else None
-    return interval is not None and -math.log(ALIKE) < interval.low and interval.high < math.log(ALIKE)
-
-
-def _answer(
+def _undecided(
     evidence: Evidence,
-    judgements: Sequence[Judgement],
     run_id: str,
     asked: Asked,
     columns: dict[str, str],
     statuses: Mapping[tuple[str, str], list[str]],
 ) -> Answer:
     counts, lacking = _counts(statuses, asked)
-    ratio, judgement = None, None
-    if asked.compares:
-        ratio = ratio_of(*(_values(evidence, asked, side, columns) for side in (asked.of, asked.to)))
-    elif asked.claim:
-        judgement = _judgement(judgements, asked, {columns.get(name, name) for name in asked.environments})
     fewest = min(counts, default=0)
-    return Answer(
-        run_id,
-        asked,
-        _state(asked, fewest, lacking, ratio, judgement),
-        fewest,
-        tuple(columns.get(name, name) for name in asked.environments),
-        ratio,
-        judgement,
-        lacking,
-    )
+    ratio = _ratio(evidence, asked, columns, fewest) if asked.compares else None
+    named = tuple(columns.get(name, name) for name in asked.environments)
+    return Answer(run_id, asked, "open", fewest, named, ratio, lacking=lacking)
+
+
+def _ratio(evidence: Evidence, asked: Asked, columns: Mapping[str, str], trials: int) -> Contrast | None:
+    """The logarithm of a ratio of geometric means, by the trials of the last look; by all before the first look.
+
+    None where a cell has no value above 0.
+    """
+    look = look_at(trials)
+    terms = evidence.terms_of_first(look) if look else evidence.terms
+    weighted = []
+    for side, sign in ((asked.of, 1.0), (asked.to, -1.0)):
+        for cell in side:
+            term = terms.get((cell.case_id, columns.get(cell.environment, ""), asked.quantity))
+            if term is None:
+                return None
+            weighted.append((sign / len(side), term))
+    return contrast(weighted)
 
 
 def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: Asked) -> tuple[list[int], tuple[str, ...]]:
@@ -152,36 +188,18 @@ def _counts(statuses: Mapping[tuple[str, str], list[str]], asked: Asked) -> tupl
     return counts, tuple(sorted(lacking))
 
 
-def _values(evidence: Evidence, asked: Asked, side: Sequence[Any], columns: dict[str, str]) -> list[list[float]]:
-    values = []
-    for cell in side:
-        axes = evidence.axes.get(cell.case_id, {})
-        key = axes.get(SUITE, ""), axes.get(PROTOCOL, ""), columns.get(cell.environment, ""), asked.quantity
-        values.append(evidence.trial_values.get(key, {}).get(cell.case_id, []))
-    return values
-
-
-def _judgement(judgements: Sequence[Judgement], asked: Asked, columns: set[str]) -> Judgement | None:
-    """The judgement on a question's claim in any of these columns: tested judgements come first."""
-    of_claim = [
-        judgement
-        for judgement in judgements
-        if judgement.source == asked.source
-        and judgement.claim.id == asked.claim
-        and judgement.subject
-        and columns & {*judgement.subject.environments}
-    ]
+def _judgement(judgements: Sequence[Judgement], answer: Answer) -> Judgement | None:
+    """The judgement on a question's claim: tested judgements come first."""
+    of_claim = [judgement for judgement in judgements if is_about(judgement, answer)]
     return min(of_claim, key=lambda judgement: judgement.verdict == "not tested", default=None)
 
 
-def _state(
-    asked: Asked, fewest: int, lacking: Sequence[str], ratio: Contrast | None, judgement: Judgement | None
-) -> State:
-    if lacking:
+def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
+    if answer.lacking:
         return "cannot be answered"
-    if asked.compares:
-        return "answered" if fewest >= FEWEST_TRIALS and is_decided(ratio) else "open"
-    if asked.claim:
+    if answer.asked.compares:
+        return "answered" if decision and (decision.holds or decision.against) else "open"
+    if answer.asked.claim:
         undecided = judgement is None or judgement.verdict in ("inconclusive", "not tested")
         return "open" if undecided else "answered"
-    return "answered" if fewest >= FEWEST_TRIALS else "open"
+    return "answered" if answer.trials >= FEWEST_TRIALS else "open"

@@ -59,6 +59,7 @@ class Evidence:
             suite: [number for number in self.numbers if number.axes[SUITE] == suite] for suite in self.suites
         }
         self._published: dict[str, dict[tuple[str, str], float]] = {}
+        self._terms_of_first: dict[int, Terms] = {}
 
     def of(self, suite: str, protocol: str) -> tuple[pd.DataFrame, pd.DataFrame]:
         """The outcomes and cases of a suite under one protocol."""
@@ -78,13 +79,31 @@ class Evidence:
 
     @cached_property
     def trial_values(self) -> Values:
-        """The values behind `terms`, trial by trial."""
-        return trial_values(self.estimates)
+        """The values behind `terms`, trial by trial, in the order in which the trials began."""
+        trials = self.results.trials
+        names = ("run_id", "trial_id", "started_at", "repetition")
+        begun = {trial[:2]: trial[2:] for trial in zip(*(trials[name].tolist() for name in names), strict=True)}
+        keys = zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)
+        began = [(str(started), repetition) for started, repetition in map(begun.__getitem__, keys)]
+        return trial_values(self.estimates.iloc[sorted(range(len(began)), key=began.__getitem__)])
 
     @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
         return case_terms(self.trial_values)
+
+    def values_of_first(self, trials: int) -> Values:
+        """`trial_values` of no more than the first so many trials of every case."""
+        return {
+            key: {case_id: values[:trials] for case_id, values in of_pool.items()}
+            for key, of_pool in self.trial_values.items()
+        }
+
+    def terms_of_first(self, trials: int) -> Terms:
+        """`terms` of no more than the first so many trials of every case."""
+        if trials not in self._terms_of_first:
+            self._terms_of_first[trials] = case_terms(self.values_of_first(trials))
+        return self._terms_of_first[trials]
 
     @cached_property
     def of_one_gpu(self) -> dict[str, pd.DataFrame]:

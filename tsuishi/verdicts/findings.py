@@ -54,9 +54,9 @@ class Finding:
         return {**self.axes, "framework": self.framework}
 
 
-def measured_findings(evidence: Evidence) -> list[Finding]:
-    """A finding for every case of every environment."""
-    terms = _terms_by_case(evidence)
+def measured_findings(evidence: Evidence, first: int | None = None) -> list[Finding]:
+    """A finding for every case of every environment. first: the numbers are of no more than so many first trials."""
+    terms = _terms_by_case(evidence, first)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     frameworks: dict[str, str] = {}
     names = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
@@ -84,10 +84,14 @@ def measured_findings(evidence: Evidence) -> list[Finding]:
     ]
 
 
-def _terms_by_case(evidence: Evidence) -> dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]]:
+def _terms_by_case(
+    evidence: Evidence, first: int | None
+) -> dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]]:
     """The terms of logarithms and the terms of values, each by quantity, by (case id, column)."""
+    logs = evidence.terms_of_first(first) if first else evidence.terms
+    values = evidence.values_of_first(first) if first else evidence.trial_values
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
-    for place, terms in enumerate((evidence.terms, case_terms(evidence.trial_values, logarithmic=False))):
+    for place, terms in enumerate((logs, case_terms(values, logarithmic=False))):
         for (case_id, column, quantity), term in terms.items():
             by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
     return by_case

@@ -1,15 +1,20 @@
-"""Judges every claim of every source by the findings of runs, and by the numbers that the source itself prints."""
+"""The evidence on every claim of every source: by the findings of runs, and by the numbers that the source prints.
 
-from collections.abc import Iterable, Iterator, Sequence
+Verdicts on runs are those of a family: see conclusions.py.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Verdict
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.family import look_at
 from tsuishi.verdicts.findings import Finding, measured_findings, published_findings
 from tsuishi.verdicts.hypotheses import Missing
 
@@ -35,7 +40,8 @@ class Judgement:
 
     For `not tested`, `hindrance` says why, and `outcomes` are the results on findings that cannot support the claim (of
     simulated devices, say): the report shows them without a verdict. `trials`: their number, where it is too small for
-    a verdict. `epochs`: the whole training of the cases, where a source trained.
+    a verdict. `epochs`: the whole training of the cases, where a source trained. `level`: the verdict follows from the
+    intervals of confidence 1 - level, which are the family's at its last look (see family.py); 0 before the first look.
     """
 
     source: str
@@ -46,6 +52,7 @@ class Judgement:
     hindrance: Hindrance = ""
     trials: int | None = None
     epochs: Epochs | None = None
+    level: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -63,42 +70,73 @@ class SelfConsistency:
     partial: bool = False
 
 
-def judge(evidence: Evidence) -> list[Judgement]:
+def undecided(evidence: Evidence) -> list[Judgement]:
     """A judgement for each claim of the sources and each subject; without subjects, a single judgement for the claim.
 
-    The claims of a source on a subject are a family: see decision.decide.
+    It is `not tested`, or `inconclusive` until its family is decided: see conclusions.py.
     """
-    findings = measured_findings(evidence)
+    looks: dict[int, list[Finding]] = {}
+
+    def at(trials: int) -> list[Finding]:
+        """The findings by the first so many trials; all findings for 0."""
+        if trials not in looks:
+            looks[trials] = measured_findings(evidence, trials)
+        return looks[trials]
+
     judgements: list[Judgement] = []
     for source in evidence.sources:
-        families: dict[Subject, list[Judgement]] = {}
         for claim in source.claims:
             if claim.untestable:
                 judgements.append(Judgement(source.name, claim, None, "not tested", hindrance="untestable"))
                 continue
-            undecided = list(_undecided(source.name, claim, findings))
-            for judgement in undecided:
-                assert judgement.subject
-                families.setdefault(judgement.subject, []).append(judgement)
-            if not undecided:
-                judgements.append(Judgement(source.name, claim, None, "not tested", hindrance="no environment"))
-        judgements += [judgement for family in families.values() for judgement in _decided(family)]
+            of_claim = list(_undecided(source.name, claim, at))
+            judgements += of_claim or [Judgement(source.name, claim, None, "not tested", hindrance="no environment")]
     order = {(source.name, claim.id): index for source in evidence.sources for index, claim in enumerate(source.claims)}
     return sorted(
         judgements, key=lambda each: (each.source, order[each.source, each.claim.id], str(each.subject or ""))
     )
 
 
-def _undecided(source: str, claim: Claim, findings: Sequence[Finding]) -> Iterator[Judgement]:
-    """The judgements on a claim for every subject: `not tested`, or `inconclusive` until its family is decided."""
+# Gives the findings by the first so many trials of every case; by all trials for 0.
+Findings = Callable[[int], list[Finding]]
+
+
+def _undecided(source: str, claim: Claim, findings: Findings) -> Iterator[Judgement]:
+    """The judgements on a claim for every subject."""
     suites = claim.named(SUITE)
-    of_suites = [finding for finding in findings if not suites or finding.axes[SUITE] in suites]
+    of_suites = [finding for finding in findings(0) if not suites or finding.axes[SUITE] in suites]
     allowed = claim.named(PROTOCOL) or {"literal", "steady"}
     for protocol in sorted({finding.axes[PROTOCOL] for finding in of_suites} & allowed):
         of_protocol = [finding for finding in of_suites if finding.axes[PROTOCOL] == protocol]
         for environments in _environments(claim, of_protocol):
-            of_subject = [finding for finding in of_protocol if finding.series in environments]
-            yield _tested(source, claim, Subject(environments, protocol), of_subject)
+            yield _at_last_look(source, claim, Subject(environments, protocol), suites, findings)
+
+
+def _of(subject: Subject, suites: Collection[Any], findings: Iterable[Finding]) -> list[Finding]:
+    """The findings on a subject, of these suites, or of all suites where none is named."""
+    return [
+        finding
+        for finding in findings
+        if finding.series in subject.environments
+        and finding.axes[PROTOCOL] == subject.protocol
+        and (not suites or finding.axes[SUITE] in suites)
+    ]
+
+
+def _at_last_look(
+    source: str, claim: Claim, subject: Subject, suites: Collection[Any], findings: Findings
+) -> Judgement:
+    """The judgement by the trials of the last look; by all trials before the first look, and where statuses decide."""
+    judgement = _tested(source, claim, subject, _of(subject, suites, findings(0)))
+    if judgement.verdict == "not tested":
+        return judgement
+    trials = decision.fewest_trials(results(judgement))
+    if trials is not None and trials < FEWEST_TRIALS:
+        return replace(judgement, hindrance="too few", trials=trials)
+    look = look_at(trials) if trials else 0
+    if not look or look == trials:
+        return judgement
+    return _tested(source, claim, subject, _of(subject, suites, findings(look)))
 
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
@@ -151,20 +189,9 @@ def _hindrance(claim: Claim, finding: Finding) -> Hindrance:
     return ""
 
 
-def _decided(family: Sequence[Judgement]) -> Iterator[Judgement]:
-    """The judgements of a family with their verdicts. A claim with too few trials stays inconclusive."""
-    yield from (judgement for judgement in family if judgement.verdict == "not tested")
-    claims = []
-    for judgement in family:
-        if judgement.verdict == "inconclusive":
-            results = _results(judgement.outcomes)
-            trials = decision.too_few(results)
-            if trials is None:
-                claims.append((judgement, decision.together(results)))
-            else:
-                yield replace(judgement, hindrance="too few", trials=trials)
-    verdicts = decision.decide([p_values for _, p_values in claims])
-    yield from (replace(judgement, verdict=verdict) for (judgement, _), verdict in zip(claims, verdicts, strict=True))
+def results(judgement: Judgement) -> tuple[CheckResult, ...]:
+    """The results of a judgement's checks, without those that are missing."""
+    return _results(judgement.outcomes)
 
 
 def _results(outcomes: Iterable[CheckResult | Missing]) -> tuple[CheckResult, ...]:

@@ -25,7 +25,7 @@ def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -
 
 def questions(run: SyntheticRun) -> Questions:
     evidence = Evidence([run.finish()], SOURCES, WORDS)
-    return Questions(evidence, Verdicts(evidence).judgements, Explanations(evidence))
+    return Questions(evidence, Verdicts(evidence).conclusions.answers, Explanations(evidence))
 
 
 def add_steps(run: SyntheticRun, batch_size: int, environment: str, *steps_s: float) -> list[str]:
@@ -47,9 +47,10 @@ def test_a_comparison_is_answered_by_its_ratio_and_interval(tmp_path: Path) -> N
     (answer,) = found.answers
     assert (answer.state, answer.trials) == ("answered", 3)
     (line,) = found.closing()
-    # The sides' scatter is the same, 2 %: t with 4 degrees of freedom, 2.776 * 0.02 * sqrt(2 / 3) = 4.5 %.
+    # The sides' scatter is the same, 2 %: t with 4 degrees of freedom. At the first
+    # look a main question alone has 1.25 %: 4.315 * 0.02 * sqrt(2 / 3) = 7.0 %.
     assert line == (
-        "old against new: step, median of tf1.13-cpu is 2.00 times that of torch2-cpu, 95 % interval 1.91 to 2.09"
+        "old against new: step, median of tf1.13-cpu is 2.00 times that of torch2-cpu, interval 1.86 to 2.15"
     )
 
 

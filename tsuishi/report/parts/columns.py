@@ -67,9 +67,14 @@ _REGIONS: Columns = tuple(
 )
 _RESULT: Columns = (
     Column("estimate", "number", "of the check: its mean, or the comparison that decides"),
-    Column("low", "number", "lower end of its 95 % interval"),
-    Column("high", "number", "upper end of its 95 % interval"),
+    Column("low", "number", "lower end of its 95 % interval per comparison, from which no word follows"),
+    Column("high", "number", "upper end of that interval"),
     Column("trials", "integer", "of the case with the fewest"),
+)
+_FAMILY: Columns = (
+    Column("level", "number", "the word follows from the interval of confidence 1 - level; empty: no look yet"),
+    Column("family_low", "number", "lower end of that interval"),
+    Column("family_high", "number", "upper end of that interval"),
 )
 _JUDGED: Columns = (
     *_RESULT,
@@ -97,6 +102,7 @@ TABLES: dict[str, Declared] = {
         Column("what", "string", "what is compared with what"),
         *_REGIONS,
         *_JUDGED,
+        *_FAMILY,
         Column("text", "string", "the claim"),
         Column("sentence", "string", "the verdict in words"),
     ),
@@ -234,8 +240,9 @@ TABLES: dict[str, Declared] = {
         Column("state", "string", "answered, open, or cannot be answered"),
         Column("answer", "string", "what was found, in words"),
         Column("ratio", "number", "of a comparison: first side over second, of geometric means over trials"),
-        Column("low", "number", "lower end of its 95 % interval, for this look alone"),
-        Column("high", "number", "upper end"),
+        Column("low", "number", "lower end of its 95 % interval per comparison, from which no word follows"),
+        Column("high", "number", "upper end of that interval"),
+        *_FAMILY,
         Column("trials", "integer", "of the case with the fewest"),
     ),
     "limits": (

@@ -84,11 +84,14 @@ def bounds_text(bounds: Bounds | None) -> str:
     return t("{low} to {high}", low=f"{bounds.above:g}", high=f"{bounds.below:g}")
 
 
-def value_text(outcome: CheckResult) -> str:
-    """The result of a check: its value and interval, if any; for a check on statuses, the statuses."""
+def value_text(outcome: CheckResult, level: float = 0.0) -> str:
+    """The result of a check: its value and interval, if any; for a check on statuses, the statuses.
+
+    level: the interval has the confidence 1 - level; 0: 95 %, of a single look at a single comparison.
+    """
     if outcome.summary is None:
         return in_words(status_text(status) for status in outcome.statuses)
-    interval = outcome.summary.interval()
+    interval = outcome.summary.interval(1 - level if level else CONFIDENCE)
     text = digits(outcome.shown(outcome.summary.value))
     if interval is None:
         return text
@@ -111,17 +114,17 @@ def sentence(judgement: Judgement) -> str:
             "{found}: no verdict, as a case has {trials} of the {fewest} trials it takes (--repetitions {fewest}).",
             found="; ".join(map(_result_text, outcomes)), trials=judgement.trials, fewest=FEWEST_TRIALS,
         )  # fmt: skip
-    return prose(map(_explained, outcomes))
+    return prose(_explained(outcome, judgement.level) for outcome in outcomes)
 
 
 def _result_text(outcome: CheckResult) -> str:
     return f"{what(outcome.check)}: {value_text(outcome)}"
 
 
-def _explained(outcome: CheckResult) -> str:
-    """The result of a check, compared with the regions of the claim."""
-    check, level = outcome.check, 1 - CONFIDENCE
-    fields = {"what": what(check), "found": value_text(outcome)}
+def _explained(outcome: CheckResult, level: float) -> str:
+    """The result of a check, compared with the regions of the claim by the interval of confidence 1 - level."""
+    check = outcome.check
+    fields = {"what": what(check), "found": value_text(outcome, level)}
     if outcome.summary is None:
         if outcome.p_hold <= level:
             return t("{what}: so in every trial.", **fields)

@@ -13,9 +13,8 @@ from tsuishi.report.parts.wording import Table, case_text, label, short, status_
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked
-from tsuishi.verdicts.answers import Answer, answers, is_alike
+from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.judge import Judgement
 
 # The number of answers in the last lines that the command prints.
 _SHOWN = 2
@@ -25,10 +24,10 @@ _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answer
 class Questions:
     """The answers of a report's runs, and the questions that more time would answer."""
 
-    def __init__(self, evidence: Evidence, judgements: Sequence[Judgement], explanations: Explanations) -> None:
+    def __init__(self, evidence: Evidence, answers: Sequence[Answer], explanations: Explanations) -> None:
         self._evidence = evidence
         self._explanations = explanations
-        self.answers = answers(evidence, judgements)
+        self.answers = answers
 
     def views(self) -> Iterator[View]:
         """The main questions, then later questions; below them, what more time would bring."""
@@ -49,8 +48,9 @@ class Questions:
         notes = [t("Named before anything was measured, but for the last {count}.", count=later)] if later else []
         notes.append(
             t(
-                "Intervals are 95 % for a single look at a single comparison, each case with its own scatter: whoever "
-                "looks again after more trials, or at many questions, is wrong more often."
+                "Intervals are those from which the state follows: wider than 95 %, so that of 100 reports about "
+                "nothing 5 say something false, however many questions they ask and however often somebody looks again "
+                "(docs/certainty.md)."
             )
         )
         about = t("What this run was to find out, and found.")
@@ -113,7 +113,8 @@ class Questions:
         asked, logarithm = answer.asked, answer.ratio
         if logarithm is None:
             return t("nothing was measured of one side yet")
-        ratio, (of, to) = as_ratio(logarithm), self._sides(answer)
+        level = answer.decision.level if answer.decision else 0.0
+        ratio, (of, to) = as_ratio(logarithm, level), self._sides(answer)
         what = label(asked.quantity)
         if ratio.low is None or ratio.high is None:
             comparison = t(
@@ -121,12 +122,12 @@ class Questions:
             )
             return prose([comparison, t("(no interval: a single trial)")])
         comparison = t(
-            "{what} of {of} is {ratio} times that of {to}, 95 % interval {low} to {high}",
+            "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
             what=what, of=of, to=to, ratio=short(ratio.value), low=short(ratio.low), high=short(ratio.high),
         )  # fmt: skip
         if answer.trials < FEWEST_TRIALS:
             return prose([comparison, t("(too few trials for a verdict)")])
-        if is_alike(logarithm):
+        if answer.decision and answer.decision.holds:
             return prose([comparison, t("(they differ by less than a tenth)")])
         return comparison
 
@@ -148,6 +149,8 @@ class Questions:
 
     def _row(self, answer: Answer) -> dict[str, Any]:
         ratio = as_ratio(answer.ratio) if answer.ratio else None
+        level = answer.decision.level if answer.decision else 0.0
+        family = as_ratio(answer.ratio, level) if answer.ratio and level else None
         return {
             "run_id": answer.run_id,
             "question": answer.asked.id,
@@ -158,6 +161,9 @@ class Questions:
             "ratio": ratio.value if ratio else None,
             "low": ratio.low if ratio else None,
             "high": ratio.high if ratio else None,
+            "level": level if family else None,
+            "family_low": family.low if family else None,
+            "family_high": family.high if family else None,
             "trials": answer.trials,
         }
 

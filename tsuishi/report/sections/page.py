@@ -24,7 +24,7 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     """The page of a report. begin: gets each section before the next section is made."""
     sections = []
     explanations = Explanations(evidence)
-    questions = Questions(evidence, (verdicts := Verdicts(evidence)).judgements, explanations)
+    questions = Questions(evidence, (verdicts := Verdicts(evidence)).conclusions.answers, explanations)
     for section in _sections(evidence, verdicts, questions, explanations):
         begin(section)
         sections.append(section)

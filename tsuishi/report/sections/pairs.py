@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.estimates.intervals import Contrast, Term, Terms, ratio
-from tsuishi.estimates.ratios import certain_best, mean_ratio
+from tsuishi.estimates.ratios import best, marked, mean_ratio
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of
@@ -34,7 +34,8 @@ class Matchup:
         }
         measured = {environment for terms_of_case in self.terms.values() for environment in terms_of_case}
         self.reference = next(name for name in comparison.environments if name in measured)
-        self.best = {case_id: certain_best(terms_of_case, self.rate) for case_id, terms_of_case in self.terms.items()}
+        # The marks of rows, which `matchups` sets: they depend on all rows of a report.
+        self.best: dict[str, str | None] = {}
 
     def ratio(self, case_id: str, environment: str) -> Contrast | None:
         """The logarithm of the environment's ratio to the reference.
@@ -57,8 +58,17 @@ class Matchup:
         return [name for name in self.comparison.environments if name != self.reference]
 
 
-def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
-    """The matchups of every suite and protocol: a matchup for each quantity."""
+def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> list[Matchup]:
+    """The matchups of every suite and protocol: a matchup for each quantity. Their rows have marks."""
+    every = list(_matchups(evidence, comparisons, explanations))
+    rows = [(matchup, case_id) for matchup in every for case_id in matchup.case_ids]
+    marks = marked([best(matchup.terms[case_id], matchup.rate) for matchup, case_id in rows])
+    for (matchup, case_id), mark in zip(rows, marks, strict=True):
+        matchup.best[case_id] = mark
+    return every
+
+
+def _matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
     known: dict[str, set[str]] = {}
     for case_id, _, quantity in evidence.terms:
         known.setdefault(case_id, set()).add(quantity)

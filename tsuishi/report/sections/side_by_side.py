@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
-from tsuishi.estimates.ratios import as_ratio
+from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
@@ -33,7 +33,7 @@ def section(evidence: Evidence, comparisons: Sequence[Comparison], explanations:
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
-    compared = list(matchups(evidence, comparisons, explanations))
+    compared = matchups(evidence, comparisons, explanations)
     # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
     return Section("side-by-side", title, (_means(evidence, compared), *views))
@@ -119,10 +119,10 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
         "or twice its rate. Cases are matched one by one; what one environment lacks is there, with the word for why."
     )
     yield t(
-        "The best of a row is marked only where the interval of its ratio to each other environment excludes 1 (Holm's "
-        "correction over the row), with {trials} trials or more of each.",
-        trials=FEWEST_TRIALS,
-    )
+        "The best of a row is marked where it is ahead of each other environment, with {trials} trials or more of "
+        "each. A mark is no verdict: of all marks of a report {share} % are wrong on the average (false discovery rate).",
+        trials=FEWEST_TRIALS, share=f"{100 * MARKS:g}",
+    )  # fmt: skip
     yield from machines(evidence)
     without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
     if without:
@@ -166,7 +166,7 @@ def _view(matchup: Matchup, folded: bool) -> View:
 
 
 def _intervals() -> str:
-    return t("In brackets: 95 % intervals, from the scatter of trials, pooled over a suite's cases.")
+    return t("In brackets: 95 % intervals per comparison, from the scatter of trials; no word follows from them.")
 
 
 def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:

@@ -27,7 +27,7 @@ def verdict_rows(judgements: Iterable[Judgement]) -> dict[str, list[dict[str, An
             check = judgement.claim.checks[number - 1] if judgement.claim.checks else None
             row: dict[str, Any] = {**base, "check": number, "kind": check.kind if check else "", **given}
             row |= {"what": what(check) if check else "", **_regions(check)}
-            row |= _numbers(outcome) if isinstance(outcome, CheckResult) else {}
+            row |= _numbers(outcome, judgement.level) if isinstance(outcome, CheckResult) else {}
             verdicts.append({**row, **texts})
             if isinstance(outcome, CheckResult):
                 cases += [{**base, "check": number, **case} for case in _cases(outcome)]
@@ -58,8 +58,8 @@ def _regions(check: Check | None) -> dict[str, float | None]:
     return above | {f"{name}_below": bounds.below for name, bounds in ends}
 
 
-def _numbers(outcome: CheckResult) -> dict[str, Any]:
-    """The result of a check, in numbers."""
+def _numbers(outcome: CheckResult, level: float = 0.0) -> dict[str, Any]:
+    """The result of a check, in numbers; with the interval of its family, which has the confidence 1 - level."""
     row: dict[str, Any] = {"cases": outcome.cases, "trials": outcome.trials, "statuses": ", ".join(outcome.statuses)}
     row |= {"p_hold": outcome.p_hold, "p_direction": outcome.p_direction, "p_against": outcome.p_against}
     if outcome.summary is not None:
@@ -67,6 +67,9 @@ def _numbers(outcome: CheckResult) -> dict[str, Any]:
         row["estimate"] = outcome.shown(outcome.summary.value)
         if interval and math.isfinite(interval.high - interval.low):
             row |= {"low": outcome.shown(interval.low), "high": outcome.shown(interval.high)}
+        family = outcome.summary.interval(1 - level) if level else None
+        if family and math.isfinite(family.high - family.low):
+            row |= {"level": level, "family_low": outcome.shown(family.low), "family_high": outcome.shown(family.high)}
     return row
 
 

@@ -10,13 +10,15 @@ from tsuishi.report.sections.claim_words import TONES, bounds_text, published_te
 from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
+from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.judge import Judgement, SelfConsistency, judge, self_consistency
+from tsuishi.verdicts.judge import Judgement, SelfConsistency, self_consistency
 
 _NOTES = (
     mark(
-        "Found: with its 95 % interval, of means of logarithms over trials; the scatter is that of all cases of a "
-        "suite and environment together. The claims of a source on one environment are judged as a family (Holm)."
+        "Found: with the interval from which the verdict follows, of means of logarithms over trials. All words of "
+        "this report are one family: of 100 reports about nothing, 5 say something false. So intervals are wider than "
+        "95 %, and wider at each later look (docs/certainty.md)."
     ),
     mark("Direction only: the interval lies in the claimed direction, but not within the published size."),
     mark("n: trials of the case with the fewest. Regions and their reasons were fixed before anything was run."),
@@ -27,7 +29,8 @@ class Verdicts:
     """The judgements on the claims, by a report's evidence and by the sources' own numbers, and their views."""
 
     def __init__(self, evidence: Evidence) -> None:
-        self.judgements = judge(evidence)
+        self.conclusions = conclude(evidence)
+        self.judgements = self.conclusions.judgements
         self.own = list(self_consistency(evidence.sources))
         self._environments = set(evidence.environments)
         self._titles = {
@@ -88,7 +91,7 @@ class Verdicts:
             text_cell(sentence(judgement)),
             self._on(alike),
             text_cell(_holds_if(judgement.claim)),
-            _found_cell(outcomes if tested else []),
+            _found_cell(outcomes if tested else [], judgement.level),
             text_cell(self._published(judgement)),
             text_cell(min(trials) if trials else NOTHING, "label"),
         ]
@@ -178,11 +181,11 @@ def _claim_text(claim: Claim) -> str:
     return prose([f"({claim.id})", in_language(claim.text), follows])
 
 
-def _found_cell(outcomes: Sequence[CheckResult]) -> Cell:
+def _found_cell(outcomes: Sequence[CheckResult], level: float) -> Cell:
     """The results of a claim's checks as text; the result of a single check as a number, with its interval."""
     if len(outcomes) != 1 or outcomes[0].summary is None:
-        return text_cell("; ".join(map(value_text, outcomes)))
-    text, _, interval = value_text(outcomes[0]).partition(" ")
+        return text_cell("; ".join(value_text(outcome, level) for outcome in outcomes))
+    text, _, interval = value_text(outcomes[0], level).partition(" ")
     value = outcomes[0].shown(outcomes[0].summary.value)
     return Cell(text, value, (interval,) if interval else (), "number")
 

@@ -1,0 +1,109 @@
+"""The family of a report: how the 5 % of error that a report may have is spent on its words (docs/certainty.md).
+
+Of 100 reports on environments and claims about which nothing is true, 5 say something false. 2.5 % are for the main
+questions, which the first plan names before anything is measured; 1.25 % for all other claims and questions; 1.25 % for
+marks of rows, which are no verdicts (see estimates/ratios.py).
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tsuishi.specs.questions import LOOKS
+
+MAIN = 0.025
+OTHER = 0.0125
+
+
+class PValues(NamedTuple):
+    """The smallest a at which intervals of confidence 1 - a show that a claim holds, or its direction, or neither.
+
+    Of a comparison: that its sides are alike (`p_hold`, `p_direction`), or that they differ (`p_against`).
+    """
+
+    p_hold: float
+    p_direction: float
+    p_against: float
+
+
+class Hypothesis(NamedTuple):
+    """A claim or comparison with its p values. `trials`: of the case with the fewest; None where it needs none."""
+
+    ps: PValues
+    trials: int | None
+
+
+class Decision(NamedTuple):
+    """What the family says of a hypothesis, at its `level`: the interval of confidence 1 - level decides."""
+
+    holds: bool
+    direction: bool
+    against: bool
+    level: float
+
+
+def look_at(trials: int) -> int:
+    """The trials that count at the last look: 3, 6, 12, 24, 48 …; 0 for fewer than the first look.
+
+    >>> [look_at(trials) for trials in (2, 3, 5, 6, 25, 48)]
+    [0, 3, 3, 6, 24, 48]
+    """
+    look = 0
+    following = LOOKS[0]
+    while following <= trials:
+        look, following = following, 2 * following
+    return look
+
+
+def share_of_look(trials: int | None) -> float:
+    """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
+
+    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once.
+
+    >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
+    [1.0, 0.0, 0.5, 0.25, 0.125]
+    """
+    if trials is None:
+        return 1.0
+    look = look_at(trials)
+    return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0
+
+
+def decide(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:
+    """A decision on each hypothesis; the chance that any of them is wrong is at most `error`: Holm (1979).
+
+    All words on a hypothesis follow from one interval, so they share its level. Only a hypothesis of which nothing is
+    left to say (it holds, or its direction is refuted) leaves its error to the others: "direction only" does not, as
+    the narrower statement is still open.
+    """
+    shares = [share_of_look(hypothesis.trials) for hypothesis in hypotheses]
+    unfinished = set(range(len(hypotheses)))
+    finished_at: dict[int, float] = {}
+    while unfinished:
+        level = error / len(unfinished)
+        done = {index for index in unfinished if _is_finished(hypotheses[index].ps, level * shares[index])}
+        if not done:
+            break
+        finished_at |= {index: level * shares[index] for index in done}
+        unfinished -= done
+    last = error / max(1, len(unfinished))
+    levels = [finished_at.get(index, last * share) for index, share in enumerate(shares)]
+    return [_decision(hypothesis.ps, level) for hypothesis, level in zip(hypotheses, levels, strict=True)]
+
+
+def error_of_plan(number: int) -> float:
+    """The error of all hypotheses that are not main questions and that this plan of a run named first.
+
+    Each plan takes half of what the plans before it left, so that a family that grows spends no more than OTHER. Claims
+    that no plan named belong to the first.
+    """
+    return float(OTHER * 0.5**number)
+
+
+def _is_finished(ps: PValues, level: float) -> bool:
+    return bool(level) and (ps.p_hold <= level or ps.p_against <= level)
+
+
+def _decision(ps: PValues, level: float) -> Decision:
+    if not level:
+        return Decision(False, False, False, level)
+    return Decision(ps.p_hold <= level, ps.p_direction <= level, ps.p_against <= level, level)
