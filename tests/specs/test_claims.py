@@ -94,8 +94,8 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
         (
             '"order"',
             '"orders"',
-            "checks[0].kind': input should be 'ratio', 'order', 'equal', 'trend', 'presence', 'imbalance' or 'fit'; "
-            "given: 'orders'",
+            "checks[0].kind': input should be 'ratio', 'order', 'equal', 'trend', 'shrinks', 'presence', 'imbalance' "
+            "or 'fit'; given: 'orders'",
         ),
         ('quantity = "step_s"\n', "", "checks[0]': a check of kind 'order' needs 'quantity'; add it"),
         ('"order"', '"trend"', "checks[0]': a check of kind 'trend' needs 'along'; add it"),

@@ -15,7 +15,7 @@ CASE = {"suite": "multi_gpu_scaling", "protocol": "steady", "model": "cnn10", "b
 
 def check(kind: str, **fields: Any) -> Check:
     base: dict[str, Any] = {"kind": kind, "why": "made up"}
-    if kind in ("ratio", "order", "equal", "trend"):
+    if kind in ("ratio", "order", "equal", "trend", "shrinks"):
         base["quantity"] = "step_s"
     return Check.model_validate_json(json.dumps({**base, **fields}))
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.variances import Pool
-from tsuishi.specs.claims import Selection
+from tsuishi.specs.claims import Bounds, Selection
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import Missing
@@ -217,3 +217,62 @@ def test_what_was_tried_and_failed_is_told() -> None:
     assert evaluate(check("ratio", **TWO_TO_ONE, **LESS), findings) == Missing(
         "of", {"devices": (2,)}, ("unsupported",)
     )
+
+
+EVERY_BATCH = check(
+    "order", case={"batch_size": [64, 128, 256]}, **TWO_TO_ONE, hold={"below": 1.0}, every="all"
+)  # fmt: skip
+
+
+def batches(*sizes: int, failed: tuple[int, ...] = (), status: str = "failed") -> list[Finding]:
+    """Two devices in half of the time of one device; the cases of two devices at some batch sizes failed."""
+    rows = []
+    for size in sizes:
+        rows.append(steps(2.0, 2.0, 2.0, devices=1, batch_size=size, shared=TIGHT))
+        if size in failed:
+            rows.append(finding({}, devices=2, batch_size=size, statuses=(status,) * 3))
+        else:
+            rows.append(steps(1.0, 1.0, 1.0, devices=2, batch_size=size, shared=TIGHT))
+    return rows
+
+
+def test_every_size_is_shown_only_where_every_size_has_a_number() -> None:
+    whole = outcome(EVERY_BATCH, batches(64, 128, 256), True)
+    assert (whole.p_hold < 1e-6, whole.absent) == (True, ())
+    failed = outcome(EVERY_BATCH, batches(64, 128, 256, failed=(256,)), True)
+    assert (failed.p_hold, failed.p_direction) == (1.0, 1.0)
+    assert [(absent.axes["batch_size"], absent.statuses) for absent in failed.absent] == [(256, ("failed",) * 3)]
+    untried = outcome(EVERY_BATCH, batches(64, 128), True)
+    assert {absent.axes["batch_size"] for absent in untried.absent} == {256}
+    assert untried.p_hold == 1.0
+
+
+def test_a_case_that_is_absent_keeps_nobody_from_refuting_every_and_from_showing_some() -> None:
+    slow = EVERY_BATCH.model_copy(update={"hold": Bounds(above=1.0)})
+    assert outcome(slow, batches(64, 128, 256, failed=(256,)), True).p_against < 1e-6
+    some = EVERY_BATCH.model_copy(update={"every": "some"})
+    assert outcome(some, batches(64, 128, 256, failed=(256,)), True).p_hold < 1e-6
+    mean = slow.model_copy(update={"every": "mean"})
+    assert outcome(mean, batches(64, 128, 256, failed=(256,)), True).p_against == 1.0
+
+
+def test_what_an_environment_does_not_support_is_no_case_there_and_published_tables_may_have_gaps() -> None:
+    rows = batches(64, 128, 256)
+    rows.append(finding({}, devices=2, batch_size=128, strategy="mirrored", statuses=("unsupported",)))
+    assert outcome(EVERY_BATCH, rows, True).absent == ()
+    assert outcome(EVERY_BATCH, batches(64, 128)).p_hold < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("near", "far", "shrinks"), [(2.0, 1.2, True), (2.0, 0.8, True), (2.0, 0.4, False), (0.5, 0.8, True)]
+)
+def test_a_gap_shrinks_where_the_far_ratio_is_nearer_to_1_on_either_side(
+    near: float, far: float, shrinks: bool
+) -> None:
+    rows = [
+        steps(ratio, ratio, ratio, devices=devices, batch_size=batch, shared=TIGHT)
+        for batch, of in ((16, near), (64, 1.0), (256, far))
+        for devices, ratio in ((2, of), (1, 1.0))
+    ]
+    found = outcome(check("shrinks", **TWO_TO_ONE, along="batch_size"), rows)
+    assert (found.p_hold < 1e-6, found.p_against < 1e-6) == (shrinks, not shrinks)

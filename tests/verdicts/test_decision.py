@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.verdicts.claim_checks import check, finding, steps
-from tsuishi.estimates.variances import pool
+from tsuishi.estimates.variances import moderated, pool
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.decision import fewest_trials, on_values, together, verdict_of
@@ -102,6 +102,7 @@ CLAIMS = {
     "order of some": check("order", **A_TO_B, hold={"below": 1.0}, every="some"),
     "equal": check("equal", **A_TO_B, hold={"above": 0.95, "below": 1 / 0.95}),
     "trend": check("trend", **A_TO_B, along="batch_size", hold={"below": -0.1}, direction={"below": 0.0}),
+    "shrinks": check("shrinks", **A_TO_B, along="batch_size"),
     "difference": check("order", **A_TO_B, scale="difference", hold={"below": 0.0}),
     "fit": check("fit", parameter="v0", **A_TO_B, hold={"below": 0.9}, direction={"below": 1.0}),
 }
@@ -143,6 +144,26 @@ def test_of_two_that_are_the_same_little_is_said_that_is_false(name: str, trials
         assert counted["reproduced"] / RUNS > {3: 0.3, 5: 0.8, 10: 0.95}[trials]
     else:
         assert counted["reproduced"] / RUNS <= FIVE_PERCENT
+
+
+@pytest.mark.parametrize("trials", [3, 10])
+def test_a_gap_that_stays_does_not_shrink_because_the_scatter_does(trials: int) -> None:
+    """Scatter falls from 10 % to 1 % along the batches. The slope of |log ratio| says "shrinks" in 6 to 7 %."""
+    random, said = np.random.default_rng(trials), 0
+    for _ in range(RUNS):
+        rows = []
+        for framework, factor in (("torch", 1.05), ("tensorflow", 1.0)):
+            spread = np.geomspace(0.1, 0.01, len(BATCHES))[:, None]
+            values = factor * np.exp(random.normal(size=(len(BATCHES), trials)) * spread)
+            variances = moderated({str(place): row for place, row in enumerate(np.log(values).tolist())}, framework)
+            rows += [
+                finding({"step_s": row.tolist()}, framework=framework, batch_size=batch, shared=variances[str(place)])
+                for place, (batch, row) in enumerate(zip(BATCHES, values, strict=True))
+            ]
+        found = evaluate(CLAIMS["shrinks"], rows)
+        assert isinstance(found, CheckResult)
+        said += found.p_hold <= 0.05
+    assert said / RUNS <= 0.025 + 3 * math.sqrt(0.025 / RUNS)
 
 
 @pytest.mark.parametrize("trials", [3, 5, 10])

@@ -8,6 +8,7 @@ around it. `why` gives the reason for their size. The kinds of checks, and what 
     order      the same ratio, where the source says which side is larger, but not by how much
     equal      the same ratio, where the source says "about as large": two one-sided tests against a margin
     trend      the slope of log quantity (or of the log ratio) against the log of the axis `along`
+    shrinks    the ratio at the smallest value of the axis `along`, against that at the largest: it comes nearer to 1
     presence   the statuses of the cases `of`: each should be `status`
     imbalance  gpu_imbalance of the cases `of`: (largest - smallest) / mean of the GPUs' utilisation
     fit        a parameter of the throughput model over batch sizes: of the lines `of`, divided by that of `to`
@@ -32,7 +33,7 @@ from tsuishi.specs.vocabulary import Vocabulary
 # The verdicts on a claim.
 Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
-Kind = Literal["ratio", "order", "equal", "trend", "presence", "imbalance", "fit"]
+Kind = Literal["ratio", "order", "equal", "trend", "shrinks", "presence", "imbalance", "fit"]
 # Selects cases by their environment. It is no axis of a case.
 FRAMEWORK = "framework"
 
@@ -120,6 +121,18 @@ class Check(toml.Spec):
     published: float | None = None
     why: toml.Texts
 
+    @model_validator(mode="before")
+    @classmethod
+    def _shrinks_towards_1(cls, given: Any) -> Any:
+        """The near ratio over the far, and their product, are above 1: both, for every line."""
+        if isinstance(given, dict) and given.get("kind") == "shrinks":
+            if {"every", "hold", "direction"} & set(given):
+                raise ValueError(
+                    "a check of kind 'shrinks' has no use for 'every', 'hold' and 'direction'; remove them"
+                )
+            return {**given, "every": "all", "hold": {"above": 1.0}}
+        return given
+
     @model_validator(mode="after")
     def _names_are_known(self, info: ValidationInfo) -> "Check":
         words: Vocabulary | None = info.context
@@ -135,7 +148,7 @@ class Check(toml.Spec):
     def _has_what_its_kind_needs(self) -> "Check":
         needed = {
             "quantity": self.kind not in ("presence", "imbalance", "fit"),
-            "along": self.kind == "trend",
+            "along": self.kind in ("trend", "shrinks"),
             "parameter": self.kind == "fit",
             "hold": self.kind != "presence",
         }
@@ -143,7 +156,7 @@ class Check(toml.Spec):
             if bool(getattr(self, name)) != is_needed and not (name == "quantity" and self.kind == "fit"):
                 wanted = f"needs '{name}'; add it" if is_needed else f"has no use for '{name}'; remove it"
                 raise ValueError(f"a check of kind '{self.kind}' {wanted}")
-        if self.kind in ("ratio", "order", "equal") and (self.to is None) == (self.than is None):
+        if self.kind in ("ratio", "order", "equal", "shrinks") and (self.to is None) == (self.than is None):
             raise ValueError(f"a check of kind '{self.kind}' compares with 'to' or with 'than'; give one of them")
         if self.parameter == "residual" and self.to is not None:
             raise ValueError("residuals are what points are off their own line; remove 'to'")

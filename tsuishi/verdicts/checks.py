@@ -5,16 +5,23 @@ Values are on the scale on which their scatter is symmetric: logarithms of ratio
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check, Selection
-from tsuishi.specs.statuses import STATUSES
+from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.fit_checks import parameters, residuals
-from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, is_logarithmic, mean, slopes
+from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, gaps, is_logarithmic, mean, slopes
+
+
+class Absent(NamedTuple):
+    """A case, or a part of its axes, without a number. `statuses`: of its trials; empty where nothing was tried."""
+
+    axes: Mapping[str, Any]
+    statuses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -25,6 +32,8 @@ class CheckResult:
     comparisons lie in the region `hold`. p_direction: they lie in `direction`. p_against: they lie outside `direction`.
     `summary`: the mean of the comparisons, or the comparison that decides (the least favourable for "all", the most
     favourable for "some"); None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
+    `absent`: cases that belong to the check and have no number. Without them nothing can hold for "all", nor be refuted
+    for "some", and a mean is another mean.
     """
 
     check: Check
@@ -36,28 +45,37 @@ class CheckResult:
     cases: int = 0
     trials: int = 0
     statuses: tuple[str, ...] = ()
+    absent: tuple[Absent, ...] = ()
 
     def shown(self, value: float) -> float:
         """A value for readers: the ratio instead of its logarithm."""
         return math.exp(value) if is_logarithmic(self.check) else value
 
 
-def evaluate(check: Check, findings: Sequence[Finding]) -> CheckResult | Missing:
-    """The result of a check on findings of one subject; Missing where there are fewer comparisons than it needs."""
+def evaluate(check: Check, findings: Sequence[Finding], complete: bool = False) -> CheckResult | Missing:
+    """The result of a check on findings of one subject; Missing where there are fewer comparisons than it needs.
+
+    complete: cases that are absent count; else the result is that of the cases that are there.
+    """
     if check.kind == "presence":
         return _presence(check, findings)
     elements = _elements(check, findings)
     if isinstance(elements, Missing):
         return elements
+    absent = tuple(_absent(check, findings)) if complete else ()
     hold, direction = _region(check, check.hold), _region(check, check.direction or check.hold)
     contrasts = [element.contrast for element in ([mean(elements)] if check.every == "mean" else elements)]
+    # The sign of a gap is that of its estimate.
+    signs = 2 if check.kind == "shrinks" else 1
+    can_hold, can_fall = not absent or check.every == "some", not absent or check.every == "all"
     return CheckResult(
         check,
         tuple(elements),
         _deciding(check, contrasts, hold),
-        _p_for(check, [contrast.p_inside(hold) for contrast in contrasts]),
-        _p_for(check, [contrast.p_inside(direction) for contrast in contrasts]),
-        _p_against(check, [contrast.p_outside(direction) for contrast in contrasts]),
+        min(1.0, signs * _p_for(check, [each.p_inside(hold) for each in contrasts])) if can_hold else 1.0,
+        min(1.0, signs * _p_for(check, [each.p_inside(direction) for each in contrasts])) if can_hold else 1.0,
+        min(1.0, signs * _p_against(check, [each.p_outside(direction) for each in contrasts])) if can_fall else 1.0,
+        absent=absent,
         cases=len({key[:2] for element in elements for key in element.weights}),
         trials=min(element.trials for element in elements),
     )
@@ -67,9 +85,30 @@ def _elements(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
     """The comparisons of a check of any kind but presence."""
     if check.kind == "trend":
         return slopes(check, findings)
+    if check.kind == "shrinks":
+        return gaps(check, findings)
     if check.kind == "fit":
         return residuals(check, findings) if check.parameter == "residual" else parameters(check, findings)
     return comparisons(check, findings)
+
+
+def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
+    """The cases of a check without a number: cases whose trials all failed, and sizes (batches, devices) nobody tried.
+
+    A case that an environment does not support is no case there. A check that says how many comparisons it needs
+    (`fewest`) does not need every size that it names.
+    """
+    for side in (check.of, check.to):
+        if side is None:
+            continue
+        selected = [finding for finding in findings if finding.selected(check.case, side)]
+        for finding in selected:
+            if not {*finding.statuses} & {OK, UNSUPPORTED}:
+                yield Absent(finding.axes, finding.statuses)
+        for axis, values in {**check.case, **side}.items():
+            if check.every == "all" and check.fewest == 1 and len(values) > 1:
+                there = {finding.axes.get(axis) for finding in selected}
+                yield from (Absent({axis: size}) for size in values if isinstance(size, int) and size not in there)
 
 
 def _region(check: Check, bounds: Bounds | None) -> Region:

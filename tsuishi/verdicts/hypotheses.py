@@ -93,14 +93,9 @@ def slopes(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing
 
     A slope is a weighted sum of the points. Missing where there are fewer slopes than the check needs.
     """
-    points = comparisons(check.model_copy(update={"fewest": 1}), findings)
-    if isinstance(points, Missing):
-        return points
-    lines: dict[frozenset[tuple[str, Any]], list[Element]] = {}
-    for point in points:
-        if check.along in point.axes:
-            rest = frozenset((axis, value) for axis, value in point.axes.items() if axis != check.along)
-            lines.setdefault(rest, []).append(point)
+    lines = _lines(check, findings)
+    if isinstance(lines, Missing):
+        return lines
     elements = []
     for rest, line in lines.items():
         xs = [math.log(point.axes[check.along]) for point in line]
@@ -111,6 +106,43 @@ def slopes(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing
     if len(elements) < check.fewest:
         return Missing("along", {**check.case, **check.of})
     return elements
+
+
+def gaps(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
+    """Two comparisons for each line along an axis; both are above 0 where the gap is smaller at its far end.
+
+    With the logarithms n and f of the ratios at both ends, |f| < |n| is the same as n - f and n + f having the sign of
+    n. The sign is that of the estimate, so the p values of these comparisons count twice. A slope of |log ratio| would
+    fall where nothing does but the scatter. Missing where there are fewer lines than the check needs.
+    """
+    lines = _lines(check, findings)
+    if isinstance(lines, Missing):
+        return lines
+    elements = []
+    for rest, line in lines.items():
+        ordered = sorted(line, key=lambda point: point.axes[check.along])
+        near, far = ordered[0], ordered[-1]
+        if near is not far:
+            sign = math.copysign(1.0, near.contrast.value)
+            for other in (-sign, sign):
+                shift = sign * near.shift + other * far.shift
+                elements.append(Element(dict(rest), _weighted((near, far), (sign, other)), shift))
+    if len(elements) < 2 * check.fewest:
+        return Missing("along", {**check.case, **check.of})
+    return elements
+
+
+def _lines(check: Check, findings: Sequence[Finding]) -> dict[frozenset[tuple[str, Any]], list[Element]] | Missing:
+    """The comparisons of every line along the axis of a check, by the axes that the line shares."""
+    points = comparisons(check.model_copy(update={"fewest": 1}), findings)
+    if isinstance(points, Missing):
+        return points
+    lines: dict[frozenset[tuple[str, Any]], list[Element]] = {}
+    for point in points:
+        if check.along in point.axes:
+            rest = frozenset((axis, value) for axis, value in point.axes.items() if axis != check.along)
+            lines.setdefault(rest, []).append(point)
+    return lines
 
 
 def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tuple[str, str]) -> list[Element]:

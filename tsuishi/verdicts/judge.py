@@ -159,7 +159,7 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
     Where these findings are too few, it is `not tested`, with the results on all findings.
     """
     supporting = [finding for finding in findings if _hindrance(claim, finding) == ""]
-    outcomes = tuple(evaluate(check, supporting) for check in claim.checks)
+    outcomes = tuple(evaluate(check, supporting, complete=True) for check in claim.checks)
     if not any(isinstance(outcome, Missing) for outcome in outcomes):
         return Judgement(source, claim, subject, "inconclusive", outcomes)
     on_all = tuple(evaluate(check, findings) for check in claim.checks) if len(supporting) < len(findings) else outcomes

@@ -135,12 +135,19 @@ def test_verdicts_in_japanese_are_in_japanese(on_two_gpus: SyntheticRun) -> None
 
 
 def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_path: Path) -> None:
+    """With all cases a claim is reproduced; where a case of its mean failed, it is not, and the case is named."""
     from tests.reports import make_report
 
+    def rows() -> dict[tuple[str, str], dict[str, str]]:
+        index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[3] / "templates", tmp_path / "out")
+        with (index.parent / "tables" / "verdicts.csv").open(encoding="utf-8") as file:
+            return {(row["source"], row["claim"]): row for row in csv.DictReader(file)}
+
     run = on_two_gpus
-    run.add(training_case(64), TORCH, status="failed", reason="exit code 1", **GPU)
-    index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[3] / "templates", tmp_path / "out")
-    with (index.parent / "tables" / "verdicts.csv").open(encoding="utf-8") as file:
-        found = {(row["source"], row["claim"]): row["verdict"] for row in csv.DictReader(file)}
+    found = rows()
     assert set(found) == EVERY
-    assert found["torch-2080ti", "d"] == "reproduced"
+    assert found["torch-2080ti", "d"]["verdict"] == "reproduced"
+    run.add(training_case(64), TORCH, status="failed", reason="exit code 1", **GPU)
+    found = rows()
+    assert found["torch-2080ti", "d"]["verdict"] == "inconclusive"
+    assert "64, fp32 (failed)" in found["torch-2080ti", "d"]["sentence"]

@@ -10,7 +10,7 @@ from tsuishi.report.parts.wording import case_text, digits, label, status_text, 
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import FRAMEWORK, Bounds, Check
 from tsuishi.specs.statuses import OK
-from tsuishi.verdicts.checks import CheckResult
+from tsuishi.verdicts.checks import Absent, CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
 from tsuishi.verdicts.judge import Judgement
 
@@ -65,6 +65,9 @@ def what(check: Check) -> str:
     if check.kind == "trend":
         axis = words().axis(check.along).called
         return t("slope of log {what} over log {axis}: {compared}", what=quantity, axis=axis, compared=compared)
+    if check.kind == "shrinks":
+        axis = words().axis(check.along).called
+        compared = t("{compared}, at the smallest {axis} over that at the largest", compared=compared, axis=axis)
     return t("{what}: {compared}", what=quantity, compared=compared)
 
 
@@ -130,6 +133,9 @@ def _explained(outcome: CheckResult, level: float) -> str:
             return t("{what}: so in every trial.", **fields)
         return t("{what}: found {found}.", **fields)
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
+    if outcome.absent and outcome.p_hold > level and outcome.p_against > level:
+        absent = "; ".join(dict.fromkeys(map(_absent_text, outcome.absent)))
+        return t("{what}: {found}. It takes cases that have no number: {absent}.", absent=absent, **fields)
     if outcome.p_hold <= level:
         return t("{what}: {found}, all of it {hold}, where the claim holds.", **fields)
     if outcome.p_direction <= level:
@@ -137,6 +143,12 @@ def _explained(outcome: CheckResult, level: float) -> str:
     if outcome.p_against <= level:
         return t("{what}: {found}, none of it {direction}, where the claim would hold.", **fields)
     return t("{what}: {found}, partly {hold} and partly not.", **fields)
+
+
+def _absent_text(absent: Absent) -> str:
+    """A case without a number, and why."""
+    why = in_words(map(status_text, sorted(set(absent.statuses)))) or t("not measured")
+    return t("{case} ({why})", case=selection_text(absent.axes), why=why)
 
 
 def takes(judgement: Judgement) -> str:

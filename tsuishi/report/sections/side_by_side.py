@@ -120,7 +120,8 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
     )
     yield t(
         "The best of a row is marked where it is ahead of each other environment, with {trials} trials or more of "
-        "each. A mark is no verdict: of all marks of a report {share} % are wrong on the average (false discovery rate).",
+        "each. A mark is no verdict: of all marks of a report {share} % are wrong on the average (false discovery "
+        "rate).",
         trials=FEWEST_TRIALS, share=f"{100 * MARKS:g}",
     )  # fmt: skip
     yield from machines(evidence)
