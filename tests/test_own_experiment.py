@@ -72,7 +72,7 @@ def test_both_claims_have_a_verdict_that_rests_on_three_trials_a_case(checkout: 
 
 def test_the_report_names_axes_and_quantities_as_the_suite_does(checkout: Path) -> None:
     page = (checkout / "reports" / "out" / "own" / "report.md").read_text(encoding="utf-8")
-    for text in ("sequence length", "heads", "tokens", "attention, median", "memory of the scores"):
+    for text in ("sequence length", "heads", "tokens", "attention, mean", "memory of the scores"):
         assert text in page, text
     numbers = {(row["quantity"], row["unit"]) for row in table(checkout, "estimates")}
     assert {("attention_step_s", "s"), ("score_bytes", "B"), ("largest_error", "1")} <= numbers

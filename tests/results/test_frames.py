@@ -40,9 +40,10 @@ def estimate(phases: dict[str, list[Block]], quantity: str, batch_size: int | No
 MEASURE = {"measure": [Block(10, 1000, 1.0), Block(10, 1000, 2.0), Block(10, 1000, 6.0)]}
 
 
-def test_a_step_is_the_median_over_blocks_of_seconds_per_step() -> None:
+def test_a_step_is_the_total_time_of_the_blocks_over_their_steps() -> None:
     found = estimate(MEASURE, "step_s")
-    assert found.value == pytest.approx(0.2)
+    # 9 s for 30 steps: the median of the blocks, 0.2 s, would not see the slow block.
+    assert found.value == pytest.approx(0.3)
     assert (found.low, found.high) == (pytest.approx(0.15), pytest.approx(0.4))
 
 
@@ -53,14 +54,14 @@ def test_throughput_is_images_over_seconds_and_no_average_of_rates() -> None:
 
 def test_epochs_are_derived_from_steps_and_marked() -> None:
     phases = {"first_step": [Block(1, 100, 3.0)], "second_step": [Block(1, 100, 0.5)], **MEASURE}
-    # ceil(50000 / 100) = 500 steps of 0.2 s; the first epoch has its own first two steps.
+    # ceil(50000 / 100) = 500 steps of 0.3 s; the first epoch has its own first two steps.
     median, first = estimate(phases, "median_epoch_s"), estimate(phases, "first_epoch_s")
-    assert (median.value, median.derived) == (pytest.approx(100.0), True)
-    assert (first.value, first.derived) == (pytest.approx(3.5 + 498 * 0.2), True)
+    assert (median.value, median.derived) == (pytest.approx(150.0), True)
+    assert (first.value, first.derived) == (pytest.approx(3.5 + 498 * 0.3), True)
 
 
 def test_the_last_partial_batch_counts_as_a_step() -> None:
-    assert estimate(MEASURE, "median_epoch_s", batch_size=30000).value == pytest.approx(2 * 0.2)
+    assert estimate(MEASURE, "median_epoch_s", batch_size=30000).value == pytest.approx(2 * 0.3)
 
 
 def test_what_no_source_trained_has_no_epochs() -> None:
@@ -102,9 +103,11 @@ def test_without_the_number_of_epochs_there_is_no_total() -> None:
 
 
 @given(st.lists(st.floats(1e-6, 1e4), min_size=1, max_size=30))
-def test_an_estimate_lies_within_its_own_spread(seconds: list[float]) -> None:
+def test_an_estimate_lies_among_its_blocks_and_so_do_their_quartiles(seconds: list[float]) -> None:
     found = estimate({"compute": [Block(3, 9, s) for s in seconds]}, "compute_s", None)
-    assert found.low is None or found.low <= found.value <= found.high
+    least, most = min(seconds) / 3, max(seconds) / 3
+    assert least * (1 - 1e-12) <= found.value <= most * (1 + 1e-12)
+    assert found.low is None or least <= found.low <= found.high <= most
 
 
 def test_tables_have_the_schemas_columns_and_types(tmp_path: Path) -> None:
@@ -121,13 +124,13 @@ def test_reading_trials_and_reading_the_gathered_tables_is_the_same(tmp_path: Pa
     assert gathered["seconds"].tolist() == read_runs([run], WORDS).samples["seconds"].tolist()
 
 
-def test_case_estimates_take_the_median_trial_and_the_range_of_trials(tmp_path: Path) -> None:
+def test_case_estimates_take_the_geometric_mean_and_the_range_of_trials(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for repetition, step_s in enumerate((0.3, 0.1, 0.2), start=1):
         run.add(training_case(16), TF, steady_samples(16, [step_s] * 4), repetition)
     (row,) = _cases(run, "step_s")
     assert (row.estimate, row.low, row.high, row.n, row.spread_kind) == (
-        pytest.approx(0.2), pytest.approx(0.1), pytest.approx(0.3), 3, "trials",
+        pytest.approx(0.006 ** (1 / 3)), pytest.approx(0.1), pytest.approx(0.3), 3, "trials",
     )  # fmt: skip
 
 

@@ -73,7 +73,9 @@ def _blocks_by_trial(samples: pd.DataFrame) -> dict[int, dict[str, list[Block]]]
 
 
 def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
-    """One row per case, column and quantity: the median over trials, the number `n` of trials, `low` and `high`.
+    """One row per case, column and quantity: the mean over trials, the number `n` of trials, `low` and `high`.
+
+    The mean is geometric where all trials are above 0, as in ratios and verdicts; else arithmetic.
 
     `spread_kind` says what `low` and `high` are: "trials" (smallest and largest trial), "blocks" (quartiles of the
     blocks of the only trial, which say nothing about a next trial) or "" (a single number).
@@ -81,8 +83,12 @@ def case_estimates(trials: pd.DataFrame) -> pd.DataFrame:
     keys, flags = ["suite", "case_id", "column", "quantity"], ["simulated", "synthetic", "derived"]
     # Flags are null where a workload does not report them.
     rows = trials.assign(**{flag: trials[flag].eq(True).fillna(False).astype(bool) for flag in flags})
+    rows["log"] = np.log(rows["value"].where(rows["value"] > 0))
     groups = rows.groupby(keys, sort=True)
-    spread = groups["value"].agg(estimate="median", n="size", smallest="min", largest="max")
+    spread = groups["value"].agg(estimate="mean", n="size", smallest="min", largest="max")
+    # Of a single trial, whose logarithm would cost its last digits, the value.
+    geometric = (spread["smallest"] > 0) & (spread["smallest"] < spread["largest"])
+    spread["estimate"] = spread["estimate"].where(~geometric, np.exp(groups["log"].mean()))
     first = rows.drop_duplicates(keys).set_index(keys).loc[spread.index]
     several = spread["n"] > 1
     frame = first.assign(

@@ -48,6 +48,15 @@ class Estimate(NamedTuple):
     derived: bool = False
 
 
+def mean_step_s(blocks: Sequence[Block]) -> float:
+    """The total time of blocks over their steps, in seconds: a median would not see stalls, which everybody waits for.
+
+    >>> mean_step_s([Block(1, 8, 0.1), Block(3, 24, 0.7)])
+    0.2
+    """
+    return sum(block.seconds for block in blocks) / max(1, sum(block.steps for block in blocks))
+
+
 class Described:
     """The quantities that are made of what a workload sends, as the vocabulary describes them for a suite."""
 
@@ -58,12 +67,14 @@ class Described:
                 self._of.setdefault((origin.kind, origin.name), []).append((quantity, origin.take))
 
     def of_phase(self, phase: str, blocks: Sequence[Block]) -> Iterator[Estimate]:
-        """Estimates of the seconds per step of a phase; their median where no quantity is described."""
+        """Estimates of the seconds per step of a phase; their mean where no quantity is described."""
         steps_s = [block.step_s for block in blocks]
         for quantity, take in self._of.get(("phase", phase), ()):
-            yield _median_over(quantity.name, blocks, lambda block: block.step_s)._replace(value=_TAKEN[take](steps_s))
+            value = mean_step_s(blocks) if take == "mean" else _TAKEN[take](steps_s)
+            yield _median_over(quantity.name, blocks, lambda block: block.step_s)._replace(value=value)
         if ("phase", phase) not in self._of:
-            yield _median_over(f"{phase}_s", blocks, lambda block: block.step_s)
+            spread = _median_over(f"{phase}_s", blocks, lambda block: block.step_s)
+            yield spread._replace(value=mean_step_s(blocks))
 
     def of_metric(self, name: str, values: Sequence[float]) -> dict[str, float]:
         """The values of a metric's quantities; the last value under the metric's name where none is described."""
@@ -80,7 +91,7 @@ def phase_estimates(
 ) -> Iterator[Estimate]:
     """The estimates of a trial from its blocks by phase. Times are in seconds, throughput in images/s.
 
-    For each phase the described quantities, or the median over blocks of the seconds per step (docs/method.md, "From
+    For each phase the described quantities, or the mean over blocks of the seconds per step (docs/method.md, "From
     blocks to intervals"). `whole`: the whole training, of which the trial may be a part; without it epochs stay as
     they were run. `from_steps`: whether epochs may be derived from steps.
     """
@@ -161,7 +172,7 @@ def _timed_epochs(epochs: list[Block], batch_size: int | None, whole: Epochs | N
         return whole.steps(batch_size) if batch_size else epoch.steps * whole.images / epoch.images
 
     derived = any(full_steps(epoch) != epoch.steps for epoch in epochs)
-    step_s = statistics.median([epoch.step_s for epoch in later or epochs])
+    step_s = mean_step_s(later or epochs)
     first_s = first.seconds + (full_steps(first) - first.steps) * step_s
     yield Estimate("first_epoch_s", first_s, None, None, 1, derived)
     if later:
@@ -172,8 +183,9 @@ def _timed_epochs(epochs: list[Block], batch_size: int | None, whole: Epochs | N
 
 
 def _derived_epochs(phases: dict[str, list[Block]], steps: int) -> Iterator[Estimate]:
-    """Epochs that nobody ran: so many median steps; the first epoch has the trial's first two steps."""
+    """Epochs that nobody ran: so many mean steps; the first epoch has the trial's first two steps."""
     epoch = _median_over("median_epoch_s", phases["measure"], lambda block: block.step_s * steps, derived=True)
+    epoch = epoch._replace(value=mean_step_s(phases["measure"]) * steps)
     if "first_step" in phases and "second_step" in phases and steps >= 2:
         start_s = phases["first_step"][0].step_s + phases["second_step"][0].step_s
         first_s = start_s + (steps - 2) * epoch.value / steps

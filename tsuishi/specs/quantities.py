@@ -37,7 +37,7 @@ class Quantity(toml.Spec):
     # "phase:<name>": the samples of that phase, in seconds per step. "metric:<name>": the values of that metric. Empty:
     # estimates/ calculates the quantity.
     origin: Annotated[str, Field(alias="from", pattern=r"^((phase|metric):[a-z][a-z0-9_]*)?$")] = ""
-    # Which of several samples or values counts; None: the median of samples, the last value of a metric.
+    # Which of several samples or values counts; None: the mean of samples, the last value of a metric.
     take: Take | None = None
     # The axis that its chart has below; the title of the chart, where that is not its label; and whether the lines of
     # the chart are those of the throughput model.
@@ -64,7 +64,7 @@ class Quantity(toml.Spec):
         """Where its value is taken from; None where estimates/ calculates it."""
         kind, _, name = self.origin.partition(":")
         if kind == "phase":
-            return Origin(kind="phase", name=name, take=self.take or "median")
+            return Origin(kind="phase", name=name, take=self.take or "mean")
         return Origin(kind="metric", name=name, take=self.take or "last") if kind else None
 
     def each(self) -> "tuple[Quantity, ...]":

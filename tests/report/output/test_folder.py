@@ -278,7 +278,7 @@ def test_several_runs_make_one_report(tmp_path: Path) -> None:
     make_report(runs, PUBLISHED, TEMPLATES, tmp_path / "out")
     rows = list(csv.DictReader((tmp_path / "out" / "tables" / "cases.csv").open(encoding="utf-8")))
     (step,) = [row for row in rows if row["quantity"] == "step_s"]
-    assert (float(step["estimate"]), step["n"], step["spread_kind"]) == (pytest.approx(0.2), "2", "trials")
+    assert (float(step["estimate"]), step["n"], step["spread_kind"]) == (pytest.approx(0.03**0.5), "2", "trials")
 
 
 @pytest.mark.parametrize(

@@ -49,9 +49,7 @@ def test_a_comparison_is_answered_by_its_ratio_and_interval(tmp_path: Path) -> N
     (line,) = found.closing()
     # The sides' scatter is the same, 2 %: t with 4 degrees of freedom. At the first
     # look a main question alone has 1.25 %: 4.315 * 0.02 * sqrt(2 / 3) = 7.0 %.
-    assert line == (
-        "old against new: step, median of tf1.13-cpu is 2.00 times that of torch2-cpu, interval 1.86 to 2.15"
-    )
+    assert line == ("old against new: step, mean of tf1.13-cpu is 2.00 times that of torch2-cpu, interval 1.86 to 2.15")
 
 
 def test_a_comparison_whose_interval_holds_1_is_open(tmp_path: Path) -> None:

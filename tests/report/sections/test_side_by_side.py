@@ -24,7 +24,7 @@ from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.report.sections.side_by_side import section
 from tsuishi.report.sections.suite_views import suite_section
 
-STEPS = "multi_gpu_scaling, steady: step, median,\u00a0s"
+STEPS = "multi_gpu_scaling, steady: step, mean,\u00a0s"
 MEANS = "Times the reference, on average"
 
 
