@@ -105,13 +105,22 @@ def _look(venv: Path) -> dict[str, os.stat_result]:
     states, folders = {}, [""]
     while folders:
         folder = folders.pop()
-        with os.scandir(venv / folder) as entries:
-            for entry in entries:
-                path = folder + entry.name
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(f"{path}/")
-                elif path not in (MARK, _RECORD):
-                    states[path] = entry.stat(follow_symlinks=bool(_INTERPRETER.fullmatch(path)))
+        # Names are looked up in an open folder, not from the root: there are tens of thousands.
+        opened = os.open(venv / folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(opened) as entries:
+                for entry in entries:
+                    path = folder + entry.name
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(f"{path}/")
+                    elif folder == "bin/" and _INTERPRETER.fullmatch(path):
+                        states[path] = (venv / path).stat()
+                    else:
+                        states[path] = entry.stat(follow_symlinks=False)
+        finally:
+            os.close(opened)
+    for path in (MARK, _RECORD):
+        states.pop(path, None)
     return states
 
 
