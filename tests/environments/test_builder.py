@@ -11,7 +11,9 @@ from tests.pinned import environment as pinned
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.settings import Settings
+from tsuishi.engines import contents
 from tsuishi.engines.interface import Built
+from tsuishi.engines.venv import Mark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import framework_of
 from tsuishi.environments.promises import broken_promises
@@ -121,7 +123,10 @@ def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_rec
     built = work.engines.chosen_for(environment).find(environment)
     assert built is not None
     assert built.python == (str(tmp_path / "venv" / "bin" / "python"),)
-    assert str(tmp_path) not in repr(environment_record(built, SelfReport()))
+    confinement = work.engines.host.starter.confinement(built.python[0])
+    record = environment_record(built, SelfReport(), confinement)
+    assert record.sandbox
+    assert str(tmp_path) not in repr(record)
 
 
 def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) -> None:
@@ -131,6 +136,30 @@ def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) ->
         work.ensure(read_environment(Checkout().images / "host.toml"), work.fetcher(print), print)
     assert str(caught.value).startswith("host was built but cannot be entered: ")
     assert "torch" in str(caught.value)
+
+
+def test_an_environment_is_known_to_be_built_without_a_program_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `invoke list` asks: the sandbox is looked for only where it is recorded."""
+    work = builder(tmp_path, engine="venv")
+    given = pinned(PINS).model_copy(update={"promises": {"torch": "1.1.0"}})
+    folder = work.engines.venv.maker._folder(given)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    contents.record(folder, contents.paths(folder), ())
+    assert not work.is_built(given)
+    mark = Mark(python="3.6.15", lock_sha256="0" * 64, realised_id="venv:1", asked={})
+    (folder / contents.MARK).write_text(mark.model_dump_json())
+    built = work.engines.venv.find(given)
+    assert built is not None
+    assert not work.is_built(given)
+    work.reports.keep(built, SelfReport.model_validate(REPORTED))
+    monkeypatch.setattr(subprocess, "Popen", None)
+    assert work.is_built(given)
+    with pytest.raises(TypeError):
+        work.find(given)
+    (folder / "pyvenv.cfg").write_text("altered")
+    assert not builder(tmp_path, engine="venv").is_built(given)
 
 
 def test_what_is_remembered_about_a_build_follows_what_was_asked_and_got(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class HostEngine:
             spec_id=environment.spec_id("host"),
             realised_id="",
             python=(str(python),),
-            details={"base": None, "substitutions": [], "image": None, **self.starter.confinement(str(python))},
+            details={"base": None, "substitutions": [], "image": None},
         )
 
     def _interpreter(self) -> Path | None:

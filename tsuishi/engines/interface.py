@@ -42,7 +42,7 @@ class Built:
     realised_id: str
     # The command that starts Python in it: ("python",) in a container, the path of an interpreter elsewhere.
     python: tuple[str, ...]
-    # More fields for the environment's record: base, substitutions, image or sandbox.
+    # More fields for the environment's record: base, substitutions, image.
     details: dict[str, Any] = field(default_factory=dict)
 
 
@@ -107,6 +107,12 @@ class Starter(Protocol):
 
     def start(self, built: Built, launch: Launch) -> Process:
         """Start a program in the environment. Raises EngineLost where the engine does not answer."""
+
+    def confinement(self, python: str) -> Mapping[str, Any]:
+        """Fields for the environment's record that say how programs of this interpreter are confined.
+
+        It may start programs to find out.
+        """
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         """Why a program would not see these GPUs, with the remedy; empty where it would."""

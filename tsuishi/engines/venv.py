@@ -43,7 +43,7 @@ class VenvEngine:
     def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
         self._pythons = pythons
         self.starter = ProcessStarter()
-        self._venvs = Venvs(cache / "venvs", pythons, self.starter)
+        self._venvs = Venvs(cache / "venvs", pythons)
         self.maker = self.store = self.inspector = self._venvs
 
     def availability(self) -> Availability:
@@ -66,10 +66,9 @@ class VenvEngine:
 class Venvs:
     """The virtual environments of a cache, a folder each: makes, stores and inspects them."""
 
-    def __init__(self, venvs: Path, pythons: Sequence[str], starter: ProcessStarter) -> None:
+    def __init__(self, venvs: Path, pythons: Sequence[str]) -> None:
         self._venvs = venvs
         self._pythons = pythons
-        self._starter = starter
         # The alteration of each folder that was compared, or ""; each folder is compared once.
         self._alterations: dict[Path, str] = {}
 
@@ -159,7 +158,6 @@ class Venvs:
                     {"asked": environment.base.reference, "used": f"CPython {mark.python} of this machine"}
                 ],
                 "image": None,
-                **self._starter.confinement(str(folder / "bin" / "python")),
             },
         )
 

@@ -70,7 +70,7 @@ class Building:
         Raises UserError as `build` does.
         """
         pinned = [environment for environment in environments if environment.pinned]
-        wanted = [environment for environment in pinned if self._builder.find(environment) is None]
+        wanted = [environment for environment in pinned if not self._builder.is_built(environment)]
         results = do_each(self._screen, "fetching", wanted, self._packages, self._at_once)
         raise_failures(self._screen, results, "fetched")
         size = sum(result.downloaded for result in results)

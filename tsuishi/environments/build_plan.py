@@ -32,7 +32,7 @@ def plan_builds(builder: Builder, environments: Sequence[Environment], history: 
 
 def _planned(builder: Builder, environment: Environment, history: History) -> PlannedBuild:
     engine = builder.engines.chosen_for(environment)
-    if not environment.pinned or builder.find(environment) is not None:
+    if not environment.pinned or builder.is_built(environment):
         return PlannedBuild(environment, engine.name, built=True)
     artefacts = [(pin.size_bytes or 0, builder.cache.find(pin.sha256, environment.python)) for pin in environment.pins]
     artefacts += [(deb.size_bytes or 0, builder.cache.find([deb.sha256])) for deb in environment.debs]

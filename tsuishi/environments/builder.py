@@ -66,14 +66,19 @@ class Builder:
 
     def find(self, environment: Environment) -> Ready | None:
         """The environment that was built and verified earlier; None for the host's interpreter, which may change."""
-        engine = self.engines.chosen_for(environment)
-        built = engine.find(environment)
+        found = self._found(environment)
+        return found and _ready(self.engines.chosen_for(environment), *found)
+
+    def is_built(self, environment: Environment) -> bool:
+        """Whether `find` would find the environment. Starts no program in it."""
+        return self._found(environment) is not None
+
+    def _found(self, environment: Environment) -> tuple[Built, SelfReport] | None:
+        built = self.engines.chosen_for(environment).find(environment)
         if built is None or not environment.pinned:
             return None
         report = self.reports.find(environment.name, built)
-        if report is None or broken_promises(environment, report):
-            return None
-        return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
+        return None if report is None or broken_promises(environment, report) else (built, report)
 
     def missing(self, environment: Environment) -> list[str]:
         """The artefacts that a build needs and that the cache lacks, in words."""
@@ -106,7 +111,7 @@ class Builder:
         else:  # only the report of a host interpreter tells its version and packages
             asked = [report.python, sorted(report.packages.items())]
             built = replace(built, realised_id="host:" + toml.digest(asked, 16))
-        return Ready(environment, engine.starter, built, provenance.environment_record(built, report))
+        return _ready(engine, built, report)
 
     def _ask(self, engine: Engine, built: Built) -> SelfReport:
         """The report of the environment about itself (suites/workloads/experiments/probe.py)."""
@@ -127,6 +132,11 @@ class Builder:
         """The package indexes and folders in tsuishi's settings; without any, those of pip's configuration."""
         given = self.settings
         return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
+
+
+def _ready(engine: Engine, built: Built, report: SelfReport) -> Ready:
+    record = provenance.environment_record(built, report, engine.starter.confinement(built.python[0]))
+    return Ready(built.environment, engine.starter, built, record)
 
 
 def _made(engine: Engine, environment: Environment, fetcher: Fetcher, say: Say) -> Built:

@@ -59,7 +59,7 @@ def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> t
     elif not environment.pinned:
         state = "whatever is installed"
     else:
-        state = "built" if builder.find(environment) else "to build"
+        state = "built" if builder.is_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"

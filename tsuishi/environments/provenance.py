@@ -1,7 +1,9 @@
 """Makes the records of an environment and of a workload's code, which a reader needs to judge a result."""
 
 import hashlib
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from tsuishi.engines.interface import Built
 from tsuishi.environments.self_reports import SelfReport
@@ -9,8 +11,8 @@ from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
 
 
-def environment_record(built: Built, report: SelfReport) -> EnvironmentRecord:
-    """The record of an environment: its spec, its build, and its report about itself."""
+def environment_record(built: Built, report: SelfReport, confinement: Mapping[str, Any]) -> EnvironmentRecord:
+    """The record of an environment: its spec, its build, its report about itself, and how its engine confines it."""
     environment = built.environment
     return EnvironmentRecord(
         name=environment.name,
@@ -23,6 +25,7 @@ def environment_record(built: Built, report: SelfReport) -> EnvironmentRecord:
         engine=built.engine,
         engine_version=built.engine_version,
         **built.details,
+        **confinement,
         python=report.python,
         versions=report.versions,
         cuda=report.cuda,

@@ -26,6 +26,13 @@ _VARIABLES = (
     *("ASDF_DATA_DIR", "ASDF_DIR", "MISE_DATA_DIR", "XDG_DATA_HOME"),
 )
 
+# What an interpreter is. Many interpreters are asked, so it imports nothing, and they start without site-packages.
+_WHAT = """
+import sys
+name = {"cpython": "CPython"}.get(sys.implementation.name, "another")
+print(name, "%d.%d.%d" % sys.version_info[:3], sys.executable)
+"""
+
 
 def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
     """The newest CPython of a version (major.minor) that runs; None where there is none."""
@@ -52,13 +59,9 @@ def real_executable(python: Path) -> Path:
 @cache
 def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
     """The real executable behind a path (of a shim, say) and its version; empty where no CPython runs."""
-    code = (
-        "import sys, platform; "
-        "print(platform.python_implementation(), '%d.%d.%d' % sys.version_info[:3], sys.executable)"
-    )
     try:
         result = subprocess.run(
-            [str(python), "-I", "-c", code],
+            [str(python), "-I", "-S", "-c", _WHAT],
             env=variables(),
             capture_output=True,
             text=True,

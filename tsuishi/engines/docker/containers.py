@@ -56,6 +56,10 @@ class ContainerStarter:
                 container.remove(force=True)
                 raise
 
+    def confinement(self, python: str) -> dict[str, Any]:
+        """Nothing: every container is confined in the same way."""
+        return {}
+
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         try:
             self._gpus(gpus)
