@@ -102,11 +102,11 @@ def alteration(venv: Path, *, whole: bool) -> str:
 
 def _look(venv: Path) -> dict[str, os.stat_result]:
     """The state of every file and link by its path. For the links bin/python* it is the state of their target."""
-    states, folders = {}, [""]
+    states, folders, root = {}, [""], os.fspath(venv)
     while folders:
         folder = folders.pop()
         # Names are looked up in an open folder, not from the root: there are tens of thousands.
-        opened = os.open(venv / folder, os.O_RDONLY | os.O_DIRECTORY)
+        opened = os.open(f"{root}/{folder}", os.O_RDONLY | os.O_DIRECTORY)
         try:
             with os.scandir(opened) as entries:
                 for entry in entries:
