@@ -17,8 +17,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 from tests.large_run import write_large_run
 from tsuishi.base.settings import read_settings
@@ -85,12 +86,19 @@ def make(run: Path, folder: Path) -> tuple[float, float]:
 
 def timed(program: str, *arguments: str) -> tuple[float, float]:
     """Wall seconds and MiB of a process that runs a program."""
+    return timed_command([sys.executable, "-c", program, *arguments], ROOT, os.environ)
+
+
+def timed_command(
+    command: Sequence[str], folder: Path, variables: Mapping[str, str], printed: IO[str] | None = None
+) -> tuple[float, float]:
+    """Wall seconds and MiB of a process in a folder. `printed` receives its output."""
     begin = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-c", program, *arguments], cwd=ROOT)
+    process = subprocess.Popen(command, cwd=folder, env=variables, stdout=printed)
     _, status, used = os.wait4(process.pid, 0)
     seconds = time.perf_counter() - begin
     if status:
-        raise SystemExit(f"it failed: {program} {' '.join(arguments)}")
+        raise SystemExit(f"it failed: {' '.join(command)}")
     return seconds, used.ru_maxrss / 1024
 
 
