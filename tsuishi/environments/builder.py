@@ -5,8 +5,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.artifacts.cache import Cache
-from tsuishi.artifacts.fetcher import Fetcher
-from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.pip_configuration import Sources, pip_sources
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
@@ -23,6 +21,7 @@ from tsuishi.environments.self_reports import SelfReport, SelfReports
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
+    from tsuishi.artifacts.fetcher import Fetcher
     from tsuishi.locking.resolve import Locker
 
 _PROBE = "probe"
@@ -42,8 +41,11 @@ class Builder:
     def engines(self) -> Engines:
         return Engines(self.settings, self.checkout)
 
-    def fetcher(self, say: Say, progress: Progress = lambda size: None) -> Fetcher:
+    def fetcher(self, say: Say, progress: Progress = lambda size: None) -> "Fetcher":
         """A fetcher of artefacts from the configured places."""
+        from tsuishi.artifacts.fetcher import Fetcher
+        from tsuishi.artifacts.network import Network
+
         return Fetcher(
             self.cache,
             self._sources(),
@@ -56,6 +58,7 @@ class Builder:
 
     def locker(self, say: Say) -> "Locker":
         """A maker of locks from the configured places. Raises UserError with the setting `offline`."""
+        from tsuishi.artifacts.network import Network
         from tsuishi.locking.resolve import Locker
 
         given = self.settings
@@ -88,7 +91,7 @@ class Builder:
         base = engine.bases.missing(environment) if engine.bases else ()
         return [*self.fetcher(lambda line: None).missing(environment), *base]
 
-    def ensure(self, environment: Environment, fetcher: Fetcher, say: Say) -> Ready:
+    def ensure(self, environment: Environment, fetcher: "Fetcher", say: Say) -> Ready:
         """The environment, ready to be entered; it is built if necessary, and compared with its promises.
 
         Raises BuildError where it cannot be made, or reports other versions than its promises.
@@ -139,7 +142,7 @@ def _ready(engine: Engine, built: Built, report: SelfReport) -> Ready:
     return Ready(built.environment, engine.starter, built, record)
 
 
-def _made(engine: Engine, environment: Environment, fetcher: Fetcher, say: Say) -> Built:
+def _made(engine: Engine, environment: Environment, fetcher: "Fetcher", say: Say) -> Built:
     if engine.maker is None:
         raise BuildError(f"{environment.name}: the {engine.name} engine makes no environments: choose another engine")
     artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
