@@ -64,7 +64,7 @@ def test_time_that_does_not_grow_with_the_batch_has_no_line() -> None:
 
 def test_intervals_are_those_of_weighted_linear_regression() -> None:
     """Against the textbook's matrices: (X'WX)^-1, Student's t with n - 2 degrees of freedom."""
-    sizes, seconds = np.array([16.0, 32, 64, 128, 256]), np.array([0.021, 0.029, 0.049, 0.080, 0.146])
+    sizes, seconds = np.array([16.0, 32, 64, 128, 256]), np.array([0.0205, 0.0292, 0.0470, 0.0805, 0.1490])
     design, weights = np.stack([sizes, np.ones(5)], axis=1), np.diag(seconds**-2)
     inverse = np.linalg.inv(design.T @ weights @ design)
     slope, t_cost = inverse @ design.T @ weights @ seconds
@@ -169,3 +169,11 @@ def test_a_line_through_two_points_has_no_residual_to_speak_of(tmp_path: Path) -
     assert (row["points"], row["largest_residual_percent"], view.rows["residuals"]) == (2, None, [])
     (lines,) = (block for block in view.blocks if isinstance(block, Table))
     assert lines.rows[0][-1].text == "—"
+
+
+def test_a_kinked_line_has_no_interval_as_it_is_no_line() -> None:
+    """From 128 images on a step takes 30 % less. The interval of v0 that a line would give covers neither speed."""
+    found = fitted([(b, (b / 1000 + 0.01) * (0.7 if b >= 128 else 1.0)) for b in (16, 32, 64, 128, 256)])
+    assert any(point.kink for point in found.residuals)
+    assert found.v0_interval == (0.0, math.inf)
+    assert found.t_cost_interval == found.b_half_interval == (-math.inf, math.inf)

@@ -54,6 +54,8 @@ class Contrast(NamedTuple):
         """The interval of this confidence; None where the scatter is unknown."""
         if self.error is None:
             return None
+        if math.isinf(self.error):
+            return Region(-math.inf, math.inf)
         reach = student(self.freedom, confidence) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 
@@ -69,6 +71,8 @@ class Contrast(NamedTuple):
         """The one-sided p value for a true sum above the bound."""
         if not self.error or math.isinf(bound):
             return 0.0 if self.value > bound else 1.0
+        if math.isinf(self.error):
+            return 1.0
         return float(special.stdtr(self.freedom, (bound - self.value) / self.error))
 
     def _p_below(self, bound: float) -> float:

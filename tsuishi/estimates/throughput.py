@@ -34,6 +34,9 @@ class Interval(NamedTuple):
     high: float
 
 
+_UNBOUNDED = Interval(-math.inf, math.inf)
+
+
 class Residual(NamedTuple):
     """A point, and the value of its line there, both in seconds."""
 
@@ -54,8 +57,8 @@ class Residual(NamedTuple):
 class Fit(NamedTuple):
     """v0 in images/s, t_cost in s, b_half in images; their 95 % intervals (None for a line through two points).
 
-    The intervals hold if the model does and the points scatter independently about it. They say nothing about batch
-    sizes outside those measured.
+    The intervals hold if the model does and the points scatter independently about it: with a kink they are without
+    bounds, as there is no one line. They say nothing about batch sizes outside those measured.
     """
 
     v0: float
@@ -100,6 +103,8 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
     freedom = len(rows) - 2
     if not freedom:
         return Fit(1 / slope, t_cost, None, None, None, residuals)
+    if any(residual.kink for residual in residuals):
+        return Fit(1 / slope, t_cost, Interval(0.0, math.inf), _UNBOUNDED, _UNBOUNDED, residuals)
     variance = sum((1 - residual.fitted_s / residual.step_s) ** 2 for residual in residuals) / freedom
     slope_variance, cost_variance, covariance = (variance * value / determinant for value in (cc, bb, -bc))
     t = student(freedom)
@@ -109,17 +114,17 @@ def fit(points: Iterable[tuple[int, float]]) -> Fit | None:
         t_cost,
         Interval(1 / (slope + slope_reach), 1 / (slope - slope_reach) if slope > slope_reach else math.inf),
         Interval(t_cost - cost_reach, t_cost + cost_reach),
-        _ratio_interval((t_cost, cost_variance), (slope, slope_variance), covariance, t),
+        ratio_interval((t_cost, cost_variance), (slope, slope_variance), covariance, t),
         residuals,
     )
 
 
-def _ratio_interval(above: tuple[float, float], below: tuple[float, float], covariance: float, t: float) -> Interval:
+def ratio_interval(above: tuple[float, float], below: tuple[float, float], covariance: float, t: float) -> Interval:
     """Fieller's interval of above / below, each given as (value, variance); infinite where `below` may be 0."""
     (numerator, numerator_variance), (denominator, variance) = above, below
     ratio, g = numerator / denominator, t * t * variance / denominator**2
     if g >= 1:
-        return Interval(-math.inf, math.inf)
+        return _UNBOUNDED
     middle = ratio - (g * covariance / variance if variance else 0)
     inner = numerator_variance - 2 * ratio * covariance + ratio**2 * variance
     inner -= g * (numerator_variance - covariance**2 / variance) if variance else 0

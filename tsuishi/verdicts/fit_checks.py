@@ -104,12 +104,17 @@ def _fit(points: Sequence[Point]) -> throughput.Fit | None:
 
 
 def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
-    """The logarithm of a line's parameter, with the error of the fit: from the scatter of points about the line."""
+    """The logarithm of a line's parameter, with the error of the fit: from the scatter of points about the line.
+
+    A parameter of 0 or less has the logarithm of 0, and an interval without bounds: a line that is left out would leave
+    those that chance put on the other side.
+    """
     fit = _fit(points)
-    value = getattr(fit, parameter) if fit else 0.0
-    if fit is None or value <= 0:
+    if fit is None:
         return None
-    trials = min(term.trials for _, term in points)
+    value, trials = getattr(fit, parameter), min(term.trials for _, term in points)
+    if value <= 0:
+        return Term(-math.inf, trials, Pool(math.inf, 1) if trials else None)
     interval = getattr(fit, f"{parameter}_interval")
     if interval is None or not trials:
         return Term(math.log(value), trials, None)

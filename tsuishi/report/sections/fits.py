@@ -135,6 +135,8 @@ class Fits:
         cells = []
         for value, interval in _values(fit):
             note = " – ".join(map(_end, interval)) if interval else t("2 points: no interval")
+            if any(point.kink for point in fit.residuals):
+                note = t("a kink: no interval")
             cells.append(Cell(digits(value), value, (note,), "number"))
         largest = _largest(fit)
         return [text_cell(count), *cells, status_cell(NOTHING) if largest is None else number_cell(largest)]
