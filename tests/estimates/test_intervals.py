@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -98,3 +99,43 @@ def test_intervals_cover_the_truth_as_often_as_they_say(trials: int, cases: int)
         assert interval is not None
         covered += 0.0 in interval
     assert 0.94 <= covered / RUNS <= 0.985
+
+
+def in_sessions(random: np.random.Generator, side: str, sessions: Sequence[str], trials: int) -> Term:
+    """The term of a case whose trials scatter by 1 %, and whose sessions by 3 %."""
+    logs = [shock + random.normal(0, 0.01) for shock in random.normal(0, 0.03, len(sessions)) for _ in range(trials)]
+    key = ("s", "steady", side, "step_s")
+    of_trials = [session for session in sessions for _ in range(trials)]
+    return case_terms({key: {"c": [*map(math.exp, logs)]}}, sessions={key: {"c": of_trials}})["c", side, "step_s"]
+
+
+def test_what_was_measured_on_different_days_has_no_interval_before_three_sessions() -> None:
+    random = np.random.default_rng(1)
+    one, other = in_sessions(random, "a", ["monday"], 5), in_sessions(random, "b", ["tuesday"], 5)
+    apart = ratio(one, other)
+    assert apart.interval() == (-math.inf, math.inf)
+    assert apart.p_outside(Region(0.0, 0.0)) == apart.p_inside(Region(-1.0, 1.0)) == 1.0
+    together = ratio(one, in_sessions(random, "b", ["monday"], 5))
+    assert together.error is not None
+    assert math.isfinite(together.error)
+
+
+def test_over_three_sessions_each_the_interval_covers_what_sessions_scatter() -> None:
+    """From trials alone, intervals of 95 % would cover 45 %."""
+    random, covered = np.random.default_rng(2), 0
+    for _ in range(RUNS // 4):
+        sides = [in_sessions(random, side, [f"{side} {day}" for day in range(3)], 5) for side in "ab"]
+        interval = ratio(*sides).interval()
+        assert interval is not None
+        covered += 0.0 in interval
+    assert covered / (RUNS // 4) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / (RUNS // 4))
+
+
+def test_what_a_session_has_in_common_cancels_within_it() -> None:
+    """The gap of each side was measured in a session of its own: the difference of two gaps has an interval."""
+    pools = [Pool(0.01, 8, place, 8) for place in range(4)]
+    days = [frozenset({day}) for day in ("monday", "monday", "tuesday", "tuesday")]
+    terms = [Term(0.0, 3, pool_of, day) for pool_of, day in zip(pools, days, strict=True)]
+    gaps = contrast(zip((1.0, -1.0, -1.0, 1.0), terms, strict=True))
+    assert gaps.error == pytest.approx(math.sqrt(4 * 0.01 / 3))
+    assert contrast(zip((1.0, 1.0, -1.0, -1.0), terms, strict=True)).error == math.inf

@@ -6,17 +6,21 @@ trials of a case is moderated over the cases of a suite and environment: see var
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 import pandas as pd
 from scipy import special
 
 from tsuishi.estimates.variances import Pool, moderated
 
+_Cell = TypeVar("_Cell")
+
 CONFIDENCE = 0.95
 # The fewest trials of a case for a verdict, or for a best side of several.
 FEWEST_TRIALS = 3
+# Sums of weights that are 0 but for rounding.
+_NO_WEIGHT = 1e-9
 # Variances between trials are moderated over all cases that agree in these columns.
 _POOLED = ["suite", "protocol", "column", "quantity"]
 
@@ -32,11 +36,18 @@ class Region(NamedTuple):
 
 
 class Term(NamedTuple):
-    """A mean over `trials`, with the variance between them; None where it is unknown."""
+    """A mean over `trials`, with the variance between them; None where it is unknown.
+
+    `sessions`: those in which the trials were measured; empty where they are not known, as for published numbers.
+    `of_sessions`: the same as a mean over sessions, each of which counts as a single trial; None for fewer than
+    FEWEST_TRIALS sessions.
+    """
 
     mean: float
     trials: int
     pool: Pool | None
+    sessions: frozenset[str] = frozenset()
+    of_sessions: "Term | None" = None
 
 
 class Contrast(NamedTuple):
@@ -91,7 +102,12 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     for the pools of a family no more than those of the family.
     """
     terms = list(weighted)
-    value = math.fsum(weight * term.mean for weight, term in terms)
+    means = [weight * term.mean for weight, term in terms]
+    # Logarithms of 0 on both sides: their ratio is not a number, as math.fsum would say by an error.
+    value = math.fsum(means) if all(map(math.isfinite, means)) else sum(means)
+    if _measured_apart(terms):
+        of_sessions = [(weight, term.of_sessions) for weight, term in terms if term.of_sessions]
+        return contrast(of_sessions) if len(of_sessions) == len(terms) else Contrast(value, math.inf, 1.0)
     # Two equal pools count as one, with fewer degrees of freedom: the interval does not become shorter.
     shares: dict[Pool, float] = {}
     for weight, term in terms:
@@ -107,6 +123,19 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
         sums.append((variance, min(freedom, members[0][0].family_freedom)))
     total, freedom = _summed(sums)
     return Contrast(value, total if math.isinf(total) else math.sqrt(total), freedom)
+
+
+def _measured_apart(terms: Iterable[tuple[float, Term]]) -> bool:
+    """Whether the weights of several groups of sessions, which share no session, are not 0 together."""
+    groups: list[tuple[frozenset[str], float]] = []
+    for weight, term in terms:
+        if term.sessions:
+            sessions = term.sessions
+            joined = [group for group in groups if group[0] & sessions]
+            groups = [group for group in groups if group not in joined]
+            weight += sum(total for _, total in joined)
+            groups.append((sessions.union(*(others for others, _ in joined)), weight))
+    return sum(abs(weight) > _NO_WEIGHT for _, weight in groups) > 1
 
 
 def _summed(variances: Iterable[tuple[float, float]]) -> tuple[float, float]:
@@ -126,32 +155,69 @@ def ratio(above: Term, below: Term) -> Contrast:
 
 # By (case id, column, quantity).
 Terms = Mapping[tuple[str, str, str], Term]
-# By (suite, protocol, column, quantity), as variances are moderated, and by case id: the values of the case's trials.
-Values = Mapping[tuple[str, str, str, str], dict[str, list[float]]]
+# Suite, protocol, column and quantity, as variances are moderated.
+_Key = tuple[str, str, str, str]
+# By such a key and by case id: the values of the case's trials.
+Values = Mapping[_Key, dict[str, list[float]]]
+
+
+# By the keys of Values: the sessions of the values.
+Sessions = Mapping[_Key, dict[str, list[str]]]
 
 
 def trial_values(estimates: pd.DataFrame) -> Values:
     """The values of trials, from samples.trial_estimates."""
-    pools: dict[tuple[str, str, str, str], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    return _by_case(estimates, estimates["value"].astype("float64").tolist())
+
+
+def trial_sessions(estimates: pd.DataFrame, sessions: Sequence[str]) -> Sessions:
+    """The sessions of the values of `trial_values`. sessions: of each row."""
+    return _by_case(estimates, sessions)
+
+
+def _by_case(
+    estimates: pd.DataFrame, cells: Sequence[_Cell]
+) -> dict[tuple[str, str, str, str], dict[str, list[_Cell]]]:
+    pools: dict[tuple[str, str, str, str], dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
     keys = zip(*(estimates[name].tolist() for name in _POOLED), strict=True)
-    values = estimates["value"].astype("float64").tolist()
-    for key, case_id, value in zip(keys, estimates["case_id"].tolist(), values, strict=True):
-        pools[key][case_id].append(value)
+    for key, case_id, cell in zip(keys, estimates["case_id"].tolist(), cells, strict=True):
+        pools[key][case_id].append(cell)
     return pools
 
 
-def case_terms(pools: Values, logarithmic: bool = True) -> dict[tuple[str, str, str], Term]:
+def case_terms(
+    pools: Values, logarithmic: bool = True, sessions: Sessions | None = None
+) -> dict[tuple[str, str, str], Term]:
     """The term of every case, by (case id, column, quantity): of logarithms, or of the values themselves.
 
-    A case with a trial of 0 or less has no term of logarithms.
+    A case with a trial of 0 or less has no term of logarithms. sessions: of the values; None: they are not known.
     """
     terms: dict[tuple[str, str, str], Term] = {}
-    for (suite, protocol, column, quantity), values_of in pools.items():
+    for key, values_of in pools.items():
         groups = _logarithms(values_of) if logarithmic else values_of
-        scatter = moderated(groups, (suite, protocol, column, quantity, logarithmic))
+        scatter = moderated(groups, (*key, logarithmic))
+        known = {case_id: sessions[key][case_id][: len(groups[case_id])] for case_id in groups} if sessions else {}
+        means = {case_id: _session_means(groups[case_id], of_case) for case_id, of_case in known.items()}
+        enough = {case_id: of_case for case_id, of_case in means.items() if len(of_case) >= FEWEST_TRIALS}
+        between = moderated(enough, (*key, logarithmic, "sessions"))
+        of_sessions = {case_id: _term(of_case, between[case_id]) for case_id, of_case in enough.items()}
         for case_id, values in groups.items():
-            terms[case_id, column, quantity] = Term(math.fsum(values) / len(values), len(values), scatter[case_id])
+            term = _term(values, scatter[case_id])
+            measured_in = frozenset(known.get(case_id, ()))
+            terms[case_id, *key[2:]] = term._replace(sessions=measured_in, of_sessions=of_sessions.get(case_id))
     return terms
+
+
+def _term(values: Sequence[float], scatter: Pool | None) -> Term:
+    return Term(math.fsum(values) / len(values), len(values), scatter)
+
+
+def _session_means(values: Sequence[float], sessions: Sequence[str]) -> list[float]:
+    """The mean of the values of each session."""
+    by_session: dict[str, list[float]] = {}
+    for value, session in zip(values, sessions, strict=True):
+        by_session.setdefault(session, []).append(value)
+    return [math.fsum(of_session) / len(of_session) for of_session in by_session.values()]
 
 
 def _logarithms(groups: dict[str, list[float]]) -> dict[str, list[float]]:

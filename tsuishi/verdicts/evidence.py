@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.estimates import roofline
-from tsuishi.estimates.intervals import Terms, Values, case_terms, trial_values
+from tsuishi.estimates.intervals import Sessions, Terms, Values, case_terms, trial_sessions, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, outcomes, read_runs
@@ -78,19 +78,36 @@ class Evidence:
         return by_key
 
     @cached_property
-    def trial_values(self) -> Values:
-        """The values behind `terms`, trial by trial, in the order in which the trials began."""
+    def _in_order(self) -> tuple[pd.DataFrame, list[str]]:
+        """The estimates in the order in which the trials began, and the session in which each trial was measured."""
         trials = self.results.trials
         names = ("run_id", "trial_id", "started_at", "repetition")
         begun = {trial[:2]: trial[2:] for trial in zip(*(trials[name].tolist() for name in names), strict=True)}
-        keys = zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)
+        keys = [*zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)]
         began = [(str(started), repetition) for started, repetition in map(begun.__getitem__, keys)]
-        return trial_values(self.estimates.iloc[sorted(range(len(began)), key=began.__getitem__)])
+        order = sorted(range(len(began)), key=began.__getitem__)
+        sessions = [self._session(keys[place][0], began[place][0]) for place in order]
+        return self.estimates.iloc[order], sessions
+
+    def _session(self, run_id: str, started_at: str) -> str:
+        """The session of a run in which a trial began: that which began last before it."""
+        began = (session.began_at for session in self.results.runs[run_id].sessions)
+        return f"{run_id} {sum(1 for each in began if each and each <= started_at)}"
+
+    @cached_property
+    def trial_values(self) -> Values:
+        """The values behind `terms`, trial by trial, in the order in which the trials began."""
+        return trial_values(self._in_order[0])
+
+    @cached_property
+    def trial_sessions(self) -> Sessions:
+        """The sessions of `trial_values`."""
+        return trial_sessions(*self._in_order)
 
     @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
-        return case_terms(self.trial_values)
+        return case_terms(self.trial_values, sessions=self.trial_sessions)
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""
@@ -102,7 +119,8 @@ class Evidence:
     def terms_of_first(self, trials: int) -> Terms:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
-            self._terms_of_first[trials] = case_terms(self.values_of_first(trials))
+            values = self.values_of_first(trials)
+            self._terms_of_first[trials] = case_terms(values, sessions=self.trial_sessions)
         return self._terms_of_first[trials]
 
     @cached_property

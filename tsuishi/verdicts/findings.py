@@ -91,7 +91,7 @@ def _terms_by_case(
     logs = evidence.terms_of_first(first) if first else evidence.terms
     values = evidence.values_of_first(first) if first else evidence.trial_values
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
-    for place, terms in enumerate((logs, case_terms(values, logarithmic=False))):
+    for place, terms in enumerate((logs, case_terms(values, logarithmic=False, sessions=evidence.trial_sessions))):
         for (case_id, column, quantity), term in terms.items():
             by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
     return by_case

@@ -147,9 +147,13 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
         f"{TORCH} on machine 2",
     }
     assert row[2].value in (pytest.approx(4.0), pytest.approx(0.25))
+    # Two runs are two sessions, one on each side: no interval, and no best.
+    assert "[" not in row[2].text
+    assert not any(cell.best for cell in row)
     said = " ".join(block.text for block in made.blocks if isinstance(block, Text))
     assert "Machine 1: " in said
     assert "RTX 5090" in said
+    assert "Measured on different days" in said
     suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), comparisons(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite

@@ -6,7 +6,7 @@ from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
-from tsuishi.report.parts.wording import case_text, digits, label, status_text, unit_of, words
+from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import FRAMEWORK, Bounds, Check
 from tsuishi.specs.statuses import OK
@@ -95,7 +95,7 @@ def value_text(outcome: CheckResult, level: float = 0.0) -> str:
     if outcome.summary is None:
         return in_words(status_text(status) for status in outcome.statuses)
     interval = outcome.summary.interval(1 - level if level else CONFIDENCE)
-    text = digits(outcome.shown(outcome.summary.value))
+    text = NOTHING if math.isnan(outcome.summary.value) else digits(outcome.shown(outcome.summary.value))
     if interval is None:
         return text
     return f"{text} [{', '.join(_end_text(outcome, end) for end in interval)}]"

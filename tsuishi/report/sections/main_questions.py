@@ -1,5 +1,6 @@
 """The questions of a run and their answers: on the page, and in the last lines that the command prints."""
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -120,7 +121,9 @@ class Questions:
             comparison = t(
                 "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value)
             )
-            return prose([comparison, t("(no interval: a single trial)")])
+            apart = logarithm.error == math.inf
+            why = t("(no interval: measured on different days)") if apart else t("(no interval: a single trial)")
+            return prose([comparison, why])
         comparison = t(
             "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
             what=what, of=of, to=to, ratio=short(ratio.value), low=short(ratio.low), high=short(ratio.high),

@@ -124,6 +124,13 @@ def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]
         "rate).",
         trials=FEWEST_TRIALS, share=f"{100 * MARKS:g}",
     )  # fmt: skip
+    apart = [matchup.mean(environment) for matchup in compared for environment in matchup.others]
+    if any(mean and mean[0].error == math.inf for mean in apart):
+        yield t(
+            "Measured on different days: without an interval, until each side has {count} sessions, and never marked. "
+            "Measure both in one run: what a session has in common then cancels.",
+            count=FEWEST_TRIALS,
+        )
     yield from machines(evidence)
     without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
     if without:

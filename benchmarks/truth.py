@@ -1,0 +1,133 @@
+"""How often tsuishi is wrong where the truth is known: `python -m benchmarks.truth [--draws N]` from the root.
+
+Each row draws trials with a known truth, lets the code of a report judge them, and counts what is false. The bound is
+what docs/certainty.md claims. The exit code is 1 where the lower 99.9 % limit of the counted share (Clopper and Pearson
+1934) is above the bound, or where a planted fault stays below it: a bound that no fault breaks says nothing.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+from scipy import stats
+
+from benchmarks import known_truths as truths
+
+# Of a planted fault as many draws show enough.
+_FAULT_DRAWS = 400
+
+
+class Row(NamedTuple):
+    """A truth that is drawn. `draw`: whether the result is wrong. `bound`: the largest share of wrong results."""
+
+    name: str
+    bound: float
+    draw: Callable[[np.random.Generator], bool]
+
+
+class Fault(NamedTuple):
+    """A fault planted into the code of a report, and the row whose bound it breaks. `patches`: names and values."""
+
+    name: str
+    row: Row
+    patches: tuple[tuple[str, Any], ...]
+
+
+def rows() -> Iterator[Row]:
+    """Every row, in the order of docs/certainty.md."""
+    for cases in (8, 40):
+        for trials in (3, 10):
+            name = f"1 of {cases} cases scatters 10 times as much, n = {trials}: its interval misses"
+            yield Row(name, 0.05, truths.noisy_case_missed(cases, trials))
+            yield Row(name.replace("its", "a quiet case's"), 0.05, truths.quiet_case_missed(cases, trials))
+    for environments in (2, 4):
+        yield Row(f"A/A, 40 rows, {environments} environments: a mark", 0.0125, truths.marked(40, environments))
+        for noisy in (1.0, 10.0):
+            name = f"A/A, {environments} environments, one batch {noisy:g} times noisier: a false word"
+            yield Row(name, 0.0375, truths.false_word(environments, noisy))
+    for claims, trials in ((8, 5), (20, 10)):
+        name = f"{claims} claims true in direction at the edge of hold, n = {trials}: one reproduced"
+        yield Row(name, 0.00625, truths.reproduced_at_the_edge(claims, trials))
+    for environments in (2, 4):
+        name = f"A/A main questions, {environments} environments, looked at after 3, 6, 12, 24 trials: a false word"
+        yield Row(name, 0.025, truths.false_word_over_looks(environments))
+    yield Row("every batch is faster, and the slow batches failed: reproduced", 0.0, truths.failed_batches_forgotten())
+    for trials in (3, 10):
+        name = f"nothing shrinks, scatter falls from 10 to 1 %, n = {trials}: shrinks, at 5 %"
+        yield Row(name, 0.025, truths.shrinks_of_scatter(trials))
+    yield Row("t_cost is equal and near 0: more or less, at 5 %", 0.05, truths.cost_of_nothing())
+    yield Row("a kink: v0's interval misses the speed of the large batches", 0.05, truths.kink_missed())
+    yield Row("a tenth of the blocks takes twice as long: the step's interval misses", 0.05, truths.stalls_missed())
+
+
+def faults() -> Iterator[Fault]:
+    """A fault for each kind of bound."""
+    looks = Row("A/A main questions over looks", 0.025, truths.false_word_over_looks(2))
+    word = Row("A/A, 4 environments: a false word", 0.0375, truths.false_word(4, 1.0))
+    noisy = Row("1 of 40 cases scatters 10 times as much", 0.05, truths.noisy_case_missed(40, 10))
+    stalls = Row("stalls", 0.05, truths.stalls_missed())
+    yield Fault("one variance for all cases", noisy, (("moderated", truths.pooled),))
+    yield Fault("each claim at 5 %", word, (("decide", truths.each_alone),))
+    yield Fault("all looks at 5 %", looks, (("share_of_look", truths.free_looks),))
+    yield Fault("the median of the blocks", stalls, (("mean_step_s", truths.median_step_s),))
+
+
+def share(row: Row, draws: int, seed: int) -> tuple[int, float]:
+    """The number of wrong results of a row, and the lower 99.9 % limit of their share."""
+    random = np.random.default_rng([seed, draws])
+    wrong = sum(row.draw(random) for _ in range(draws))
+    return wrong, float(stats.beta.ppf(0.001, wrong, draws - wrong + 1)) if wrong else 0.0
+
+
+def power(draws: int) -> None:
+    """Print how many of six main questions find a true ratio, in %, at 3, 6 and 12 trials."""
+    print("true ratio   main questions found, in %, at n = 3 / 6 / 12: scatter 1 %, 3 %, 10 %")
+    for true_ratio in (2.0, 1.3, 1.1, 1.03):
+        cells = []
+        for scatter in (0.01, 0.03, 0.1):
+            shares = []
+            for trials in (3, 6, 12):
+                random, draw = np.random.default_rng(trials), truths.found(true_ratio, scatter, trials)
+                shares.append(100 * sum(draw(random) for _ in range(draws)) / draws)
+            cells.append(" / ".join(f"{found:.0f}" for found in shares))
+        print(f"{true_ratio:10g}   {'   '.join(f'{cell:>15}' for cell in cells)}", flush=True)
+
+
+def main(draws: int) -> int:
+    """Print claimed against found. Returns the number of bounds that are broken, and of faults that break none."""
+    broken = 0
+    print(f"{'wrong at most':>14}  {'wrong':>8}  {'s':>5}  truth ({draws:,} draws each)")
+    for seed, row in enumerate(rows()):
+        begun = time.monotonic()
+        wrong, limit = share(row, draws, seed)
+        verdict = "" if limit <= row.bound else "  BROKEN"
+        broken += bool(verdict)
+        print(
+            f"{row.bound:14.2%}  {wrong / draws:8.2%}  {time.monotonic() - begun:5.0f}  {row.name}{verdict}", flush=True
+        )
+    for fault in faults():
+        with ExitStack() as planted:
+            for name, value in fault.patches:
+                for target in truths.PLANTED[name]:
+                    planted.enter_context(mock.patch(target, value))
+            wrong, limit = share(fault.row, _FAULT_DRAWS, 0)
+        verdict = "" if limit > fault.row.bound else "  NOT SHOWN"
+        broken += bool(verdict)
+        print(f"{fault.row.bound:14.2%}  {wrong / _FAULT_DRAWS:8.2%}         planted: {fault.name}{verdict}")
+    return broken
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="How often tsuishi is wrong where the truth is known.")
+    parser.add_argument("--draws", type=int, default=10_000, help="of each row; 300 take a minute or two")
+    parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
+    given = parser.parse_args()
+    if given.power:
+        power(given.draws)
+    else:
+        sys.exit(min(1, main(given.draws)))
