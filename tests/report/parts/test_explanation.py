@@ -89,8 +89,8 @@ def test_an_explanation_of_my_own_is_a_file(tmp_path: Path, folder: Path) -> Non
     (section,) = [section for section in page.sections if section.title == "mine"]
     said = [getattr(block, "text", "") for block in section.blocks]
     assert said.index("above the tables") < said.index("What explains it") < said.index(f"mine in {TF}")
-    assert page.tables["heads"].to_dict("records") == [{"heads": 8}]
-    assert page.tables["diagnosis"]["text"].tolist() == [f"mine in {TF}"]
+    assert page.tables["heads"] == {"heads": [8]}
+    assert page.tables["diagnosis"]["text"] == [f"mine in {TF}"]
 
 
 def test_a_file_without_an_explanation_is_refused(tmp_path: Path, folder: Path) -> None:

@@ -33,7 +33,9 @@ def explorer(section: Section) -> Explorer:
 
 
 def rows_of(section: Section, name: str) -> list[dict[str, Any]]:
-    return [row for view in section.views for row in view.rows.get(name, [])]
+    """The rows of a table that a view has by column."""
+    (table,) = [view.tables[name] for view in section.views if name in view.tables]
+    return [dict(zip(table, values, strict=True)) for values in zip(*table.values(), strict=True)]
 
 
 def test_every_trial_that_was_sampled_can_be_chosen(tmp_path: Path) -> None:

@@ -1,29 +1,23 @@
 """Tables as CSV files."""
 
 import re
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
 
+from tsuishi.report.parts.blocks import Values
 from tsuishi.results.frames import is_nothing
 from tsuishi.results.schema import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
-_NOTHING = {type(None), type(pd.NA)}
-# By name: the values of a table, which are None or NA where there is nothing.
-Columns = Mapping[str, Sequence[Any]]
+_OF_NUMBERS = {float, int, type(None), type(pd.NA)}
+# What stands for nothing among numbers.
+_NOTHING = {repr(None), repr(float("nan")), repr(pd.NA)}
 
 
-def write(path: Path, frame: pd.DataFrame) -> None:
-    """Write a frame as a CSV file."""
-    columns = {str(name): frame[name].tolist() for name in frame}
-    path.write_text(text(columns), encoding="utf-8", newline="\n")
-
-
-def text(columns: Columns) -> str:
+def text(columns: Values) -> str:
     """A table as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
     cells = [[_cell(name), *_cells(values)] for name, values in columns.items()]
     return "\n".join([*map(",".join, zip(*cells, strict=True)), ""])
@@ -31,11 +25,8 @@ def text(columns: Columns) -> str:
 
 def _cells(values: Sequence[Any]) -> list[str]:
     kinds = set(map(type, values))
-    if kinds == {float}:
-        return ["" if text == "nan" else text for text in map(repr, values)]
-    kinds -= _NOTHING
-    if kinds <= {float, int}:
-        return ["" if is_nothing(value) else repr(value) for value in values]
+    if kinds <= _OF_NUMBERS:
+        return ["" if text in _NOTHING else text for text in map(repr, values)]
     # Of the others there are few that are the same, and 1 is the same as True.
     if kinds in ({str}, {bool}):
         known = {value: _cell(value) for value in set(values)}

@@ -82,8 +82,8 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
     for name in ("charts", "tables"):
         (out / name).mkdir()
     page = make_page(evidence, drawings.begin)
-    for name, frame in page.tables.items():
-        csv_files.write(out / "tables" / f"{name}.csv", frame)
+    for name, values in page.tables.items():
+        _write(out / "tables" / f"{name}.csv", csv_files.text(values))
     _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())

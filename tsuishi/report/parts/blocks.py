@@ -2,13 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tsuishi.report.parts.wording import Table
 from tsuishi.specs.claims import Verdict
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -67,14 +64,20 @@ Block = Text | Heading | Bullets | Code | Table | Chart | Explorer
 
 # Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
+# The values of a table by column; None, NaN or NA where there is nothing.
+Values = Mapping[str, Sequence[Any]]
 
 
 @dataclass(frozen=True)
 class View:
-    """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in columns.py."""
+    """A view of the evidence: blocks, and the same data as rows of CSV files, whose columns are in columns.py.
+
+    `tables`: CSV files that are this view's alone, by column, as rows would be most of the work of a large table.
+    """
 
     blocks: tuple[Block, ...] = ()
     rows: Rows = field(default_factory=dict)
+    tables: Mapping[str, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,7 +117,7 @@ class Page:
 
     title: str
     sections: Sequence[Section]
-    tables: Mapping[str, "pd.DataFrame"]
+    tables: Mapping[str, Values]
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]

@@ -2,9 +2,8 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import repeat
 from typing import Any, NamedTuple
-
-import pandas as pd
 
 from tsuishi.results import schema
 from tsuishi.results.schema import Column
@@ -335,8 +334,8 @@ def data_package(declared: Mapping[str, Columns]) -> str:
     return json.dumps(package, indent=2, ensure_ascii=False) + "\n"
 
 
-def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows with exactly these columns, in this order; missing values are empty.
+def filled(columns: Sequence[Column], rows: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
+    """The values of exactly these columns, in this order, from rows; None where a row has no value.
 
     Raises ValueError where a row has another column.
     """
@@ -344,4 +343,4 @@ def frame(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> pd.Da
     unknown = sorted(set().union(*rows) - set(names))
     if unknown:
         raise ValueError(f"no such column: {', '.join(unknown)}; declare it in report/parts/columns.py")
-    return pd.DataFrame({name: [row.get(name) for row in rows] for name in names}, dtype="object")
+    return {name: list(map(dict.get, rows, repeat(name))) for name in names}

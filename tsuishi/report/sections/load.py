@@ -1,7 +1,7 @@
 """The section on telemetry: a chart of any trial, a chart of each suite's longest trial, and the load of GPUs."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import fmean
 from typing import Any
 
@@ -12,7 +12,7 @@ from tsuishi.estimates import drift
 from tsuishi.estimates.gpu_use import device_order
 from tsuishi.estimates.thinning import Series, overview
 from tsuishi.report.charts import course, figures
-from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, View
+from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, Values, View
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
@@ -129,8 +129,8 @@ def _explorer(evidence: Evidence) -> View:
             t("{shown} of {all} trials are here, first repetitions first.", shown=len(shown), all=all_trials)
         )
     captions.append(t("Every sample of every trial is in telemetry.csv of its run."))
-    rows = [row for _, _, trial, _, series in entries for row in _rows(trial, series)]
-    return View((Explorer(t("Any trial over time"), prose(captions), data),), {"telemetry": rows})
+    table = _table((trial, series) for _, _, trial, _, series in entries)
+    return View((Explorer(t("Any trial over time"), prose(captions), data),), tables={"telemetry": table})
 
 
 def _label(trial: Any, case: str, several_runs: bool) -> str:
@@ -140,14 +140,18 @@ def _label(trial: Any, case: str, several_runs: bool) -> str:
     return " · ".join([*parts, trial.run_id] if several_runs else parts)
 
 
-def _rows(trial: Any, series: Series) -> Iterator[dict[str, Any]]:
-    """A row of telemetry.csv per device and bin, with the quantities that were sampled."""
-    for device, lists in series.devices.items():
-        of_device = {"run_id": trial.run_id, "trial_id": trial.trial_id, "device": device}
-        names = ("begin_s", *lists)
-        begins = [round(place * series.step_s, 3) for place in range(max(map(len, lists.values()), default=0))]
-        for values in zip(begins, *lists.values(), strict=True):
-            yield of_device | dict(zip(names, values, strict=True))
+def _table(shown: Iterable[tuple[Any, Series]]) -> Values:
+    """The columns of telemetry.csv: a row per device and bin, with the quantities that were sampled."""
+    table: dict[str, list[Any]] = {name: [] for name in ("run_id", "trial_id", "device", "begin_s", *_QUANTITIES)}
+    for trial, series in shown:
+        for device, lists in series.devices.items():
+            bins = max(map(len, lists.values()), default=0)
+            for name, value in (("run_id", trial.run_id), ("trial_id", trial.trial_id), ("device", device)):
+                table[name] += [value] * bins
+            table["begin_s"] += [round(place * series.step_s, 3) for place in range(bins)]
+            for quantity in _QUANTITIES:
+                table[quantity] += lists.get(quantity) or [None] * bins
+    return table
 
 
 def longest_trial(evidence: Evidence, suite: str) -> View:

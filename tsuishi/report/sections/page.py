@@ -3,12 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-import pandas as pd
-
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.blocks import Page, Rows, Section
+from tsuishi.report.parts.blocks import Page, Rows, Section, Values
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
@@ -31,7 +29,7 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     return Page(
         title=summary.title(evidence),
         sections=shortened(sections),
-        tables={**_tables(evidence, sections), **estimated(evidence)},
+        tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,
         closing=tuple(questions.closing()),
         more=tuple(questions.more()),
@@ -56,21 +54,24 @@ def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
     return columns.tables(evidence, declared_tables())
 
 
-def estimated(evidence: Evidence) -> dict[str, pd.DataFrame]:
-    """The two largest tables, which exist before any section: trials, and the estimates of each trial."""
-    return {"trials": evidence.results.trials, "estimates": evidence.estimates}
+def _estimated(evidence: Evidence) -> dict[str, Values]:
+    """The two tables that exist before any section: trials, and the estimates of each trial."""
+    frames = {"trials": evidence.results.trials, "estimates": evidence.estimates}
+    return {table: {str(name): frame[name].tolist() for name in frame} for table, frame in frames.items()}
 
 
-def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, pd.DataFrame]:
+def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, Values]:
     """The tables behind the views, and the numbers that the views start from; columns.py describes each table."""
     declared = declared_columns(evidence)
     rows: Rows = {name: [] for name in declared}
+    whole: dict[str, Values] = {}
     for view in (view for section in sections for view in section.views):
+        whole |= view.tables
         for name, more in view.rows.items():
             rows[name] += more
     rows["limits"] += roofline.rows(evidence.limits)
     rows["published"] += _published(evidence)
-    return {name: columns.frame(declared[name], some) for name, some in rows.items()}
+    return {name: columns.filled(declared[name], some) for name, some in rows.items()} | whole
 
 
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
