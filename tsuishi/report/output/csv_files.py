@@ -12,9 +12,9 @@ from tsuishi.results.schema import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
-_OF_NUMBERS = {float, int, type(None), type(pd.NA)}
+_NOTHING = {type(None), type(pd.NA)}
 # What stands for nothing among numbers.
-_NOTHING = {repr(None), repr(float("nan")), repr(pd.NA)}
+_NO_NUMBER = {repr(None), repr(float("nan")), repr(pd.NA)}
 
 
 def text(columns: Values) -> str:
@@ -24,9 +24,11 @@ def text(columns: Values) -> str:
 
 
 def _cells(values: Sequence[Any]) -> list[str]:
-    kinds = set(map(type, values))
-    if kinds <= _OF_NUMBERS:
-        return ["" if text in _NOTHING else text for text in map(repr, values)]
+    kinds = set(map(type, values)) - _NOTHING
+    if not kinds:
+        return [""] * len(values)
+    if kinds <= {float, int}:
+        return ["" if text in _NO_NUMBER else text for text in map(repr, values)]
     # Of the others there are few that are the same, and 1 is the same as True.
     if kinds in ({str}, {bool}):
         known = {value: _cell(value) for value in set(values)}
