@@ -7,10 +7,12 @@ import pytest
 
 from tests.verdicts.claim_checks import check, finding, steps
 from tsuishi.estimates.variances import Pool
-from tsuishi.specs.claims import Bounds, Selection
+from tsuishi.report.sections.claim_words import sentence
+from tsuishi.specs.claims import Bounds, Claim, Selection
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import Missing
+from tsuishi.verdicts.judge import Judgement
 
 TWO_TO_ONE = {"of": {"devices": [2]}, "to": {"devices": [1]}}
 LESS = {"hold": {"below": 0.95}, "direction": {"below": 1.0}}
@@ -288,3 +290,10 @@ def test_a_gap_shrinks_where_the_far_ratio_is_nearer_to_1_on_either_side(
     ]
     found = outcome(check("shrinks", **TWO_TO_ONE, along="batch_size"), rows)
     assert (found.p_hold < 1e-6, found.p_against < 1e-6) == (shrinks, not shrinks)
+
+
+def test_what_fits_in_memory_is_counted_and_never_always() -> None:
+    rows = [finding({}, statuses=("ok",) * trials, batch_size=batch) for batch, trials in ((64, 3), (128, 2))]
+    found = outcome(check("presence", of={"batch_size": [64, 128]}, every="all"), rows)
+    judgement = Judgement("made-up", Claim.model_construct(id="a"), None, "reproduced", (found,), level=0.01)
+    assert sentence(judgement).endswith("in 5 of 5 trials.")

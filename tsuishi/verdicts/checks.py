@@ -33,7 +33,7 @@ class CheckResult:
     `summary`: the mean of the comparisons, or the comparison that decides (the least favourable for "all", the most
     favourable for "some"); None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
     `absent`: cases that belong to the check and have no number. Without them nothing can hold for "all", nor be refuted
-    for "some", and a mean is another mean.
+    for "some", and a mean is another mean. `counted`: for presence, the trials of all cases together.
     """
 
     check: Check
@@ -46,6 +46,7 @@ class CheckResult:
     trials: int = 0
     statuses: tuple[str, ...] = ()
     absent: tuple[Absent, ...] = ()
+    counted: int = 0
 
     def shown(self, value: float) -> float:
         """A value for readers: the ratio instead of its logarithm."""
@@ -155,7 +156,8 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
     p_against = 0.0 if (all if check.every == "some" else any)(contrary) else 1.0
     statuses = tuple(sorted({status for case in cases for status in case.statuses}))
     trials = min(len(case.statuses) for case in cases)
-    return CheckResult(check, (), None, p_hold, p_hold, p_against, len(cases), trials, statuses)
+    counted = sum(len(case.statuses) for case in cases)
+    return CheckResult(check, (), None, p_hold, p_hold, p_against, len(cases), trials, statuses, counted=counted)
 
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:

@@ -129,8 +129,8 @@ def _explained(outcome: CheckResult, level: float) -> str:
     check = outcome.check
     fields = {"what": what(check), "found": value_text(outcome, level)}
     if outcome.summary is None:
-        if outcome.p_hold <= level:
-            return t("{what}: so in every trial.", **fields)
+        if outcome.p_hold <= level and outcome.check.every != "some":
+            return t("{what}: so in {count} of {count} trials.", count=outcome.counted, **fields)
         return t("{what}: found {found}.", **fields)
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
     if outcome.absent and outcome.p_hold > level and outcome.p_against > level:
