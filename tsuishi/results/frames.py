@@ -4,16 +4,15 @@ from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
 from tsuishi.base.language import mark
-from tsuishi.base.printable import visible
-from tsuishi.results import gathered, schema
+from tsuishi.results import schema
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.given_runs import read_given
 from tsuishi.results.records import (
     AnyRecord,
     CaseRecord,
@@ -23,8 +22,8 @@ from tsuishi.results.records import (
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
+from tsuishi.results.same_trials import Copy
 from tsuishi.results.tables import frame, refuse_wrong_rows, typed
-from tsuishi.results.trial_tables import Parts, TableArrays, joined
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -59,6 +58,8 @@ class Results:
 
     Records of environments and machines, and names of workloads, are by record id. `flags`: what the workload of each
     trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
+    `copies`: the runs with trials that other runs have too, of which `runs` has only those with trials of their own;
+    `family`: by run, the run that stands for all copies of it.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -73,6 +74,8 @@ class Results:
     records: TrialRecords
     flags: list[dict[str, Any]]
     settings: dict[tuple[str, str], dict[str, Any]]
+    copies: list[Copy]
+    family: dict[str, str]
     trials: pd.DataFrame
     samples: pd.DataFrame
     metrics: pd.DataFrame
@@ -80,8 +83,9 @@ class Results:
 
     @cached_property
     def counting(self) -> pd.DataFrame:
-        """The trials that count: see last_rows."""
-        return last_rows(self.trials)
+        """The trials that count: see last_rows. Copies of a run are one run, as one of them may have been resumed."""
+        families = self.trials.assign(run_id=self.trials["run_id"].map(self.family))
+        return self.trials.loc[last_rows(families).index]
 
     def telemetry_of(self, trial: int) -> pd.DataFrame:
         """The rows of a trial; they lie together."""
@@ -90,46 +94,31 @@ class Results:
 
 
 def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
-    """The contents of runs as frames. words: describes axes and quantities.
+    """The contents of runs as frames. words: describes axes and quantities. A trial that is there twice counts once.
 
     Raises UserError for a file that is unreadable or has impossible values.
     """
-    run_records: dict[str, RunRecord] = {}
-    folders: list[Path] = []
-    texts: dict[tuple[str, str], bytes] = {}
-    fields: dict[str, list[Any]] = {
-        name: [] for name in ("run_id", "flags", "settings", *(column.name for column in schema.TRIALS))
-    }
-    tables: dict[str, list[TableArrays]] = {name: [] for name in schema.OF_A_TRIAL}
-    records: dict[str, AnyRecord] = {}
-    for run in runs:
-        read, of_run = gathered.read(run)
-        run_id = visible(run.id)
-        run_records[run_id] = run.run(gathered.read_visible(run.path / "run.json"))
-        records |= of_run.typed()
-        folders += [run.trials / name for name in read.names]
-        texts |= {(run_id, trial): text for trial, text in zip(read.names, read.texts, strict=True)}
-        for name, values in {**read.fields, "run_id": [run_id] * len(read.names)}.items():
-            fields[name] += values
-        for name, table in read.tables.items():
-            tables[name].append(table)
-    completed = words.completed(_cases(run_records.values(), fields["case_id"], records))
+    given = read_given(runs)
+    fields, records = given.fields, given.records
+    completed = words.completed(_cases(given.runs.values(), fields["case_id"], records))
     words = words.of(completed.values())
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
     trials = _label_columns(_trials(fields, words, axes), environments)
-    frames = {name: frame(name, joined([Parts(name).table(), *parts])) for name, parts in tables.items()}
-    refuse_wrong_rows(frames, trials["status"].eq(OK).to_numpy(bool), folders.__getitem__)
+    frames = {name: frame(name, table) for name, table in given.tables.items()}
+    refuse_wrong_rows(frames, trials["status"].eq(OK).to_numpy(bool), given.folders.__getitem__)
     return Results(
         words,
         axes,
-        run_records,
+        given.runs,
         environments,
         {name: record for name, record in records.items() if isinstance(record, MachineRecord)},
         {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},
-        TrialRecords(texts),
+        TrialRecords(given.texts),
         fields["flags"],
-        dict(zip(zip(fields["run_id"], fields["trial_id"], strict=True), fields["settings"], strict=True)),
+        dict(zip(given.texts, fields["settings"], strict=True)),
+        given.copies,
+        given.family,
         trials,
         **frames,
     )
@@ -220,15 +209,17 @@ def outcomes(results: Results) -> pd.DataFrame:
     tried = set()
     for row in rows:
         row["axes"] = results.axes.get(row["case_id"], {})
-        tried.add((row["run_id"], row["case_id"], row["environment"], row["repetition"]))
+        tried.add((results.family[row["run_id"]], row["case_id"], row["environment"], row["repetition"]))
     columns = {(row["run_id"], row["environment"]): row["column"] for row in rows}
     for run_id, run in results.runs.items():
         for planned in run.plan:
-            key = (run_id, planned.case_id, planned.environment, planned.repetition)
+            key = (results.family[run_id], planned.case_id, planned.environment, planned.repetition)
             if key not in tried:
+                tried.add(key)
                 label = columns.get((run_id, planned.environment), planned.environment)
-                row = dict(zip(("run_id", "case_id", "environment", "repetition"), key, strict=True))
-                row |= {"trial_id": planned.trial, "status": MISSING, "reason": _WHY_MISSING, "column": label}
+                row = {"run_id": run_id, "status": MISSING, "reason": _WHY_MISSING, "column": label}
+                row |= {name: getattr(planned, name) for name in ("case_id", "environment", "repetition")}
+                row["trial_id"] = planned.trial
                 case = results.axes[planned.case_id]
                 rows.append({**case, **row, "axes": case})
     frame = pd.DataFrame(rows, columns=names)

@@ -81,6 +81,11 @@ def _ran(evidence: Evidence) -> Table:
 def _warnings(evidence: Evidence) -> Iterator[str]:
     """Warnings to read before the numbers."""
     trials = evidence.results.trials
+    for copy in evidence.results.copies:
+        yield t(
+            "{run}: {count} of its {all} trials are those of {other} too, by their content: each of them counts once.",
+            run=copy.run_id, count=copy.shared, all=copy.trials, other=copy.other,
+        )  # fmt: skip
     simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
     if simulated:
         yield t(
