@@ -55,8 +55,11 @@ def _length(evidence: Evidence, source: Source, trials: Iterable[tuple[str, str,
     lengths = set()
     wholes = {case_id: epochs_of([source], axes) for case_id, axes in evidence.axes.items()}
     for run_id, trial_id, case_id, protocol in trials:
-        trial, whole = evidence.results.records[run_id, trial_id], wholes[case_id]
-        if protocol == "literal" and whole and whole.count and any(one.name == "epoch" for one in trial.phases or []):
+        whole = wholes[case_id]
+        if protocol != "literal" or not (whole and whole.count):
+            continue
+        trial = evidence.results.records[run_id, trial_id]
+        if any(one.name == "epoch" for one in trial.phases or []):
             settings = trial.settings or {}
             own = settings.get("epochs", whole.count), settings.get("train_images", whole.images)
             lengths.add((own, (whole.count, whole.images)))
