@@ -139,3 +139,15 @@ def test_what_a_session_has_in_common_cancels_within_it() -> None:
     gaps = contrast(zip((1.0, -1.0, -1.0, 1.0), terms, strict=True))
     assert gaps.error == pytest.approx(math.sqrt(4 * 0.01 / 3))
     assert contrast(zip((1.0, 1.0, -1.0, -1.0), terms, strict=True)).error == math.inf
+
+
+def test_what_is_detectable_is_found_in_four_of_five_runs() -> None:
+    random, found = np.random.default_rng(5), 0
+    away = Contrast(0.0, 0.05 * math.sqrt(2 / 6), 10).detectable(0.0125)
+    for _ in range(RUNS):
+        sides = random.normal([[away], [0.0]], 0.05, (2, 6))
+        shared = pool(sides.tolist())
+        difference = ratio(*(Term(float(side.mean()), 6, shared) for side in sides))
+        found += difference.p_outside(Region(0.0, 0.0)) <= 0.0125
+    assert 0.75 <= found / RUNS <= 0.85
+    assert Contrast(0.0, None, math.inf).detectable(0.05) == math.inf

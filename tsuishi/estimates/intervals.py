@@ -70,6 +70,16 @@ class Contrast(NamedTuple):
         reach = student(self.freedom, confidence) * self.error if self.error else 0.0
         return Region(self.value - reach, self.value + reach)
 
+    def detectable(self, level: float, power: float = 0.8) -> float:
+        """How far the true sum must be from 0 for intervals of confidence 1 - level to exclude 0 so often (`power`).
+
+        By the sum of two quantiles of Student's t: right to a few per cent of the distance. Infinite where the scatter
+        is unknown.
+        """
+        if self.error is None or math.isinf(self.error):
+            return math.inf
+        return (student(self.freedom, 1 - level) + student(self.freedom, 2 * power - 1)) * self.error
+
     def p_inside(self, region: Region) -> float:
         """The smallest a whose 1 - a interval lies in the region: two one-sided tests, Schuirmann 1987."""
         return min(1.0, 2 * max(self._p_above(region.low), self._p_below(region.high)))

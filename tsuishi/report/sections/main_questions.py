@@ -132,6 +132,12 @@ class Questions:
             return prose([comparison, t("(too few trials for a verdict)")])
         if answer.decision and answer.decision.holds:
             return prose([comparison, t("(they differ by less than a tenth)")])
+        if answer.state == "open" and level:
+            found = t(
+                "(open: with this scatter, so many trials find {ratio} times in four of five runs)",
+                ratio=short(math.exp(logarithm.detectable(level))),
+            )
+            return prose([comparison, found])
         return comparison
 
     def _sides(self, answer: Answer) -> tuple[str, str]:
