@@ -1,4 +1,4 @@
-"""Tables that trials wrote: odd files are read as plain files are, and impossible values are refused by name."""
+"""Tables that trials wrote: odd files are read as plain files are, and trials with impossible values are excluded."""
 
 import csv
 import json
@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
+from tests.reports import make_report
+from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.printable import visible
+from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import read_runs
+from tsuishi.results.frames import outcomes, read_runs
 from tsuishi.results.gathered import read_visible
 from tsuishi.results.record_files import parsed
 from tsuishi.results.records import TrialRecord
@@ -147,21 +150,53 @@ def ok_trial(tmp_path: Path, **tables: str) -> RunDirectory:
         ("samples", f"{HEAD}a,0,1,2,1\na,0,1,2,1\n", "row 2: its index is not its place in its phase"),
         ("samples", f"{HEAD}a,0,1,2,1\nb,0,1,2,1\na,2,1,2,1\n", "row 3: its index is not its place in its phase"),
         ("samples", f"{HEAD}a,,1,2,1\n", "row 1: its index is not its place in its phase"),
-        (
-            "samples",
-            f"{HEAD}a,0,1e999,2,1\n",
-            "column 'steps' should be of type integer: cannot convert float infinity to integer",
-        ),
         ("metrics", "name,value,unit\nloss,inf,1\n", "row 1: value is not finite"),
         ("telemetry", "elapsed_s,phase,device\n-1,,host\n", "row 1: elapsed_s is not 0 or more"),
     ],
 )
-def test_rows_that_no_workload_can_have_sent_are_refused(tmp_path: Path, table: str, text: str, why: str) -> None:
+def test_a_trial_with_rows_that_no_workload_can_have_sent_is_excluded(
+    tmp_path: Path, table: str, text: str, why: str
+) -> None:
     run = ok_trial(tmp_path, **{table: text})
-    file = run.finished_folders()[0] / f"{table}.csv"
-    with pytest.raises(UserError) as refused:
+    name = run.finished_folders()[0].name
+    results = read_runs([run], WORDS)
+    reason = f"trials/{name}/{table}.csv: {why}: restore the file, or remove the trial's folder"
+    assert results.trials[["status", "reason"]].to_numpy().tolist() == [["excluded", reason]]
+    (excluded,) = results.excluded
+    assert f"{excluded.file}: row {excluded.row}: {excluded.problem}: restore" in reason
+    assert trial_estimates(results, {}).empty
+    assert outcomes(results)["status"].tolist() == ["excluded"]
+
+
+def test_a_number_that_is_none_is_refused(tmp_path: Path) -> None:
+    run = ok_trial(tmp_path, samples=f"{HEAD}a,0,1e999,2,1\n")
+    why = "column 'steps' should be of type integer: cannot convert float infinity to integer: restore the file"
+    with pytest.raises(UserError, match=f"samples.csv: {why}"):
         read_runs([run], WORDS)
-    assert str(refused.value) == f"{file}: {why}: restore the file, or remove the trial's folder"
+
+
+@pytest.mark.parametrize("seconds", [0.0, float("inf")])
+def test_a_trial_whose_blocks_are_all_wrong_spoils_neither_its_case_nor_the_report(
+    tmp_path: Path, seconds: float
+) -> None:
+    run, checkout = SyntheticRun(tmp_path / "run"), Checkout()
+    for environment in (TF, TORCH):
+        for repetition in (1, 2, 3):
+            samples = steady_samples(16, [0.1 + 0.001 * repetition] * 4)
+            wrong = [(*block[:4], seconds) for block in samples]
+            is_right = (environment, repetition) != (TF, 2)
+            run.add(training_case(16), environment, samples if is_right else wrong, repetition)
+    directory = run.finish()
+    results = read_runs([directory], WORDS)
+    (excluded,) = (exclusion.trial_id for exclusion in results.excluded)
+    found = case_estimates(trial_estimates(results, {}))
+    steps = found[found["quantity"] == "step_s"]
+    assert dict(zip(steps["environment"], steps["n"], strict=True)) == {TF: 2, TORCH: 3}
+    assert steps["estimate"].tolist() == pytest.approx([(0.101 * 0.103) ** 0.5, (0.101 * 0.102 * 0.103) ** (1 / 3)])
+    make_report([directory], checkout.published, checkout.templates, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text().replace("\\_", "_")
+    assert f"{excluded} of run run is in no estimate, as trials/{excluded}/samples.csv cannot be right: row 1" in page
+    assert "2 ok, 1 excluded" in page
 
 
 def test_a_row_that_a_killed_runner_left_half_is_not_held_against_the_run(tmp_path: Path) -> None:

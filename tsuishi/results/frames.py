@@ -10,6 +10,7 @@ import pandas as pd
 
 from tsuishi.base.language import mark
 from tsuishi.results import schema
+from tsuishi.results.admission import Exclusion, exclude
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.given_runs import read_given
@@ -23,7 +24,7 @@ from tsuishi.results.records import (
 )
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_trials import Copy
-from tsuishi.results.tables import frame, refuse_wrong_rows, typed
+from tsuishi.results.tables import frame, typed
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -58,8 +59,9 @@ class Results:
 
     Records of environments and machines, and names of workloads, are by record id. `flags`: what the workload of each
     trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
-    `copies`: the runs with trials that other runs have too, of which `runs` has only those with trials of their own;
-    `family`: by run, the run that stands for all copies of it.
+    `excluded`: the trials with the status excluded, see admission.py. `copies`: the runs with trials that other runs
+    have too, of which `runs` has only those with trials of their own; `family`: by run, the run that stands for all
+    copies of it.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -74,6 +76,7 @@ class Results:
     records: TrialRecords
     flags: list[dict[str, Any]]
     settings: dict[tuple[str, str], dict[str, Any]]
+    excluded: list[Exclusion]
     copies: list[Copy]
     family: dict[str, str]
     trials: pd.DataFrame
@@ -96,7 +99,7 @@ class Results:
 def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     """The contents of runs as frames. words: describes axes and quantities. A trial that is there twice counts once.
 
-    Raises UserError for a file that is unreadable or has impossible values.
+    Raises UserError for a file that is unreadable, or has a value that is not of its column's type.
     """
     given = read_given(runs)
     fields, records = given.fields, given.records
@@ -106,7 +109,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
     trials = _label_columns(_trials(fields, words, axes), environments)
     frames = {name: frame(name, table) for name, table in given.tables.items()}
-    refuse_wrong_rows(frames, trials["status"].eq(OK).to_numpy(bool), given.folders.__getitem__)
+    excluded = exclude(trials, frames)
     return Results(
         words,
         axes,
@@ -117,6 +120,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
         TrialRecords(given.texts),
         fields["flags"],
         dict(zip(given.texts, fields["settings"], strict=True)),
+        excluded,
         given.copies,
         given.family,
         trials,

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,14 +20,13 @@ from tsuishi.results.trial_tables import Parts, TableArrays, chosen, joined
 class Given:
     """Runs by their ids, in the order in which they were given, and their trials, run after run.
 
-    `records`: by record id. `folders`, `texts`: of each trial its folder and its trial.json. `fields`: see
+    `records`: by record id. `texts`: the trial.json of each trial. `fields`: see
     gathered.Trials, with the `run_id`. `copies`, `family`: see same_trials.Common; a run without trials of its own is
     among the copies only.
     """
 
     runs: dict[str, RunRecord]
     records: dict[str, AnyRecord]
-    folders: list[Path]
     texts: dict[tuple[str, str], bytes]
     fields: dict[str, list[Any]]
     tables: dict[str, TableArrays]
@@ -41,7 +39,6 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
     named = _named(runs)
     run_records: dict[str, RunRecord] = {}
     records: dict[str, AnyRecord] = {}
-    folders: list[Path] = []
     texts: list[bytes] = []
     fields: dict[str, list[Any]] = {
         name: [] for name in ("run_id", "flags", "settings", *(column.name for column in schema.TRIALS))
@@ -53,7 +50,6 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
         run_records[run_id] = run.run(gathered.read_visible(run.path / "run.json"))
         records |= of_run.typed()
         counts[run_id] = len(read.names)
-        folders += [run.trials / name for name in read.names]
         texts += read.texts
         for name, values in {**read.fields, "run_id": [run_id] * len(read.names)}.items():
             fields[name] += values
@@ -61,15 +57,14 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
             parts[name].append(table)
     tables = {name: joined(of_table) for name, of_table in parts.items()}
     found = common(counts, fields, tables)
-    if len(found.kept) < len(folders):
+    if len(found.kept) < len(texts):
         fields = {name: _taken(values, found.kept) for name, values in fields.items()}
         tables = {name: chosen(table, found.kept) for name, table in tables.items()}
-        folders, texts = _taken(folders, found.kept), _taken(texts, found.kept)
+        texts = _taken(texts, found.kept)
     lost = {copy.run_id for copy in found.copies} - {*fields["run_id"]}
     return Given(
         {run_id: run for run_id, run in run_records.items() if run_id not in lost},
         records,
-        folders,
         dict(zip(zip(fields["run_id"], fields["trial_id"], strict=True), texts, strict=True)),
         fields,
         tables,

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 OK, OUT_OF_MEMORY, UNSUPPORTED, SKIPPED = "ok", "out_of_memory", "unsupported", "skipped"
-TIMEOUT, FAILED, INTERRUPTED, MISSING = "timeout", "failed", "interrupted", "missing"
+TIMEOUT, FAILED, INTERRUPTED = "timeout", "failed", "interrupted"
+MISSING, EXCLUDED = "missing", "excluded"
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Status:
     shows_memory: bool = False
 
 
-# In the order of lists for readers. A planned trial without any record is `missing`.
+# In the order of lists for readers. A planned trial without any record is `missing`; a trial that ended well, with rows
+# that cannot be right, is `excluded` from reports.
 STATUSES: Mapping[str, Status] = {
     status.name: status
     for status in (
@@ -34,10 +36,11 @@ STATUSES: Mapping[str, Status] = {
         Status(FAILED, {"en": "failed", "ja": "失敗"}),
         Status(INTERRUPTED, {"en": "interrupted", "ja": "中断"}, "yellow"),
         Status(MISSING, {"en": "missing", "ja": "欠測"}),
+        Status(EXCLUDED, {"en": "excluded", "ja": "除外"}),
     )
 }
 # The statuses that the record of a trial can have.
-RECORDED = tuple(name for name in STATUSES if name != MISSING)
+RECORDED = tuple(name for name in STATUSES if name not in (MISSING, EXCLUDED))
 
 
 def is_finding(name: str) -> bool:

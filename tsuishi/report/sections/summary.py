@@ -10,7 +10,7 @@ from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, 
 from tsuishi.report.sections import beside_published, descriptions, load
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.results.frames import named_rows
+from tsuishi.results.frames import Results, named_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
@@ -80,12 +80,8 @@ def _ran(evidence: Evidence) -> Table:
 
 def _warnings(evidence: Evidence) -> Iterator[str]:
     """Warnings to read before the numbers."""
+    yield from _exclusions(evidence.results)
     trials = evidence.results.trials
-    for copy in evidence.results.copies:
-        yield t(
-            "{run}: {count} of its {all} trials are those of {other} too, by their content: each of them counts once.",
-            run=copy.run_id, count=copy.shared, all=copy.trials, other=copy.other,
-        )  # fmt: skip
     simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
     if simulated:
         yield t(
@@ -110,6 +106,21 @@ def _warnings(evidence: Evidence) -> Iterator[str]:
     for trial in named_rows(trials[trials["events_missing"].fillna(0) > 0]):
         yield t("{trial}: {count} events were missing; its numbers may lack samples.", **_events(trial, "missing"))
     yield from load.telemetry_warnings(evidence)
+
+
+def _exclusions(results: Results) -> Iterator[str]:
+    """Warnings about trials that are in no estimate, or there twice."""
+    for trial in results.excluded:
+        yield t(
+            "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the "
+            "file, or remove the trial's folder and measure it again with `invoke run-suite --resume {run}`.",
+            trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row, problem=t(trial.problem),
+        )  # fmt: skip
+    for copy in results.copies:
+        yield t(
+            "{run}: {count} of its {all} trials are those of {other} too, by their content: each of them counts once.",
+            run=copy.run_id, count=copy.shared, all=copy.trials, other=copy.other,
+        )  # fmt: skip
 
 
 def _events(trial: Any, kind: str) -> dict[str, Any]:
