@@ -163,7 +163,7 @@ def test_a_trial_with_rows_that_no_workload_can_have_sent_is_excluded(
     reason = f"trials/{name}/{table}.csv: {why}: restore the file, or remove the trial's folder"
     assert results.trials[["status", "reason"]].to_numpy().tolist() == [["excluded", reason]]
     (excluded,) = results.excluded
-    assert f"{excluded.file}: row {excluded.row}: {excluded.problem}: restore" in reason
+    assert f"{excluded.file}: row {excluded.row}: {excluded.in_english}: restore" in reason
     assert trial_estimates(results, {}).empty
     assert outcomes(results)["status"].tolist() == ["excluded"]
 
@@ -203,3 +203,33 @@ def test_a_row_that_a_killed_runner_left_half_is_not_held_against_the_run(tmp_pa
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, [("measure", 0, 1, 16, "")], status="interrupted")  # type: ignore[list-item]
     assert read_runs([run.finish()], WORDS).samples["seconds"].isna().tolist() == [True]
+
+
+def units_run(tmp_path: Path, metric: str, units: dict[str, tuple[float, str]]) -> RunDirectory:
+    """A trial of an environment with the value and unit of a metric."""
+    run = SyntheticRun(tmp_path / "run")
+    for environment, (value, unit) in units.items():
+        run.add(training_case(16), environment, steady_samples(16, [0.1] * 4), metrics=[(metric, value, unit)])
+    return run.finish()
+
+
+def test_a_metric_in_another_unit_than_its_quantity_makes_no_ratio_but_a_warning(tmp_path: Path) -> None:
+    run, checkout = units_run(tmp_path, "compile_s", {TF: (2.0, "s"), TORCH: (1958.0, "ms")}), Checkout()
+    results = read_runs([run], WORDS)
+    found = case_estimates(trial_estimates(results, {}))
+    assert found.loc[found["quantity"] == "compile_s", ["environment", "estimate"]].to_numpy().tolist() == [[TF, 2.0]]
+    (excluded,) = results.excluded
+    make_report([run], checkout.published, checkout.templates, tmp_path / "out")
+    page = (tmp_path / "out" / "report.md").read_text().replace("\\_", "_")
+    assert f"{excluded.trial_id} of run run is in no estimate" in page
+    assert "row 1: metric compile_s is in ms, and its quantity in s" in page
+
+
+def test_of_a_metric_that_nobody_describes_two_units_are_not_compared(tmp_path: Path) -> None:
+    run = units_run(tmp_path, "waited", {TF: (2.0, "s"), TORCH: (1958.0, "ms")})
+    assert [exclusion.in_english for exclusion in read_runs([run], WORDS).excluded] == [
+        "metric waited is in s here and in ms elsewhere, and no quantity describes it",
+        "metric waited is in ms here and in s elsewhere, and no quantity describes it",
+    ]
+    same = units_run(tmp_path / "same", "waited", {TF: (2.0, "s"), TORCH: (3.0, "s")})
+    assert read_runs([same], WORDS).excluded == []

@@ -109,7 +109,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
     trials = _label_columns(_trials(fields, words, axes), environments)
     frames = {name: frame(name, table) for name, table in given.tables.items()}
-    excluded = exclude(trials, frames)
+    excluded = exclude(trials, frames, words)
     return Results(
         words,
         axes,

@@ -114,7 +114,8 @@ def _exclusions(results: Results) -> Iterator[str]:
         yield t(
             "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the "
             "file, or remove the trial's folder and measure it again with `invoke run-suite --resume {run}`.",
-            trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row, problem=t(trial.problem),
+            trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row,
+            problem=t(trial.problem, **trial.named),
         )  # fmt: skip
     for copy in results.copies:
         yield t(
