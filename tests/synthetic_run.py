@@ -68,8 +68,10 @@ def add_record(directory: RunDirectory, kind: str, content: Mapping[str, Any]) -
 class SyntheticRun:
     """A run directory that is filled a trial at a time; `finish` writes the plan and gathers.
 
-    `workloads`: of suites that are not of this checkout.
+    `workloads`: of suites that are not of this checkout. `started_at`: of its trials.
     """
+
+    started_at = "2026-11-21T08:00:01Z"
 
     def __init__(self, path: Path, workloads: Mapping[str, str] | None = None, **run: Any) -> None:
         self.plan: list[dict[str, Any]] = []
@@ -130,7 +132,7 @@ class SyntheticRun:
             "machine_record": self.machine, "workload_record": self.workload_record(case.suite),
             "framework": FRAMEWORKS[environment],
             "device": "cpu", "repetition": repetition, "attempt": attempt, "status": "ok", "reason": "",
-            "simulated": False, "synthetic": False, "started_at": "2026-11-21T08:00:01Z", "duration_s": 9.5,
+            "simulated": False, "synthetic": False, "started_at": self.started_at, "duration_s": 9.5,
             "startup_s": 2.5, "exit_code": 0, "peak_process_memory_mib": 800.5,
             "events_garbled": 0, "events_missing": 0,
             "phases": [], "reported": {"python": "3.6.15", "flags": {"threads": 2}}, "command": ["python"],
@@ -145,9 +147,10 @@ class SyntheticRun:
         return self.directory
 
 
-def write_example(path: Path) -> RunDirectory:
+def write_example(path: Path, started_at: str = SyntheticRun.started_at) -> RunDirectory:
     """A run with every kind of thing a report has to show."""
     run = SyntheticRun(path)
+    run.started_at = started_at
     for devices, first_s in FIRST_RUN_S.items():
         later_s = LATER_RUN_S[devices]
         later = [("later_runs", index, 1, 840, later_s * factor) for index, factor in enumerate((0.9, 1.0, 1.1))]

@@ -58,8 +58,8 @@ def exclude(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], words: Voc
     def add(table: str, place: int, problem: str, named: Mapping[str, str] = MappingProxyType({})) -> None:
         places = tables[table][TRIAL].to_numpy()
         trial = int(places[place])
-        row = place - int(places.searchsorted(trial)) + 1  # the rows of a trial lie together
-        run_id, trial_id = trials.loc[trial, ["run_id", "trial_id"]].tolist()
+        row = place - int(np.searchsorted(places, trial)) + 1  # the rows of a trial lie together
+        run_id, trial_id = (str(trials.at[trial, name]) for name in ("run_id", "trial_id"))
         found.setdefault(trial, Exclusion(run_id, trial_id, table, row, problem, named))
 
     for table, problem, right in _checks(used):

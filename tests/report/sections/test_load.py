@@ -70,7 +70,8 @@ def test_the_csv_has_every_number_that_is_shown(tmp_path: Path) -> None:
 
 
 def test_trials_of_several_runs_are_told_apart(tmp_path: Path) -> None:
-    runs = [write_example(tmp_path / name) for name in ("first", "second")]
+    days = {"first": "2026-11-21T08:00:01Z", "second": "2026-11-22T08:00:01Z"}
+    runs = [write_example(tmp_path / name, day) for name, day in days.items()]
     trials = explorer(telemetry_section(Evidence(runs, (), WORDS))).data["trials"]
     assert [trial["id"].split("/")[0] for trial in trials] == ["first", "second"]
     assert [trial["label"].split(" · ")[-1] for trial in trials] == ["first", "second"]
