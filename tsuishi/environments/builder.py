@@ -13,15 +13,14 @@ from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments import provenance
-from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready, framework_of
-from tsuishi.environments.probe import ask
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.self_reports import SelfReport, SelfReports
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
     from tsuishi.artifacts.fetcher import Fetcher
+    from tsuishi.environments.engine_choice import Engines
     from tsuishi.locking.resolve import Locker
 
 _PROBE = "probe"
@@ -38,7 +37,10 @@ class Builder:
         self.reports = SelfReports(settings.cache)
 
     @cached_property
-    def engines(self) -> Engines:
+    def engines(self) -> "Engines":
+        # Only what makes or enters an environment needs engines, which are slow to import.
+        from tsuishi.environments.engine_choice import Engines
+
         return Engines(self.settings, self.checkout)
 
     def fetcher(self, say: Say, progress: Progress = lambda size: None) -> "Fetcher":
@@ -118,6 +120,8 @@ class Builder:
 
     def _ask(self, engine: Engine, built: Built) -> SelfReport:
         """The report of the environment about itself (suites/workloads/experiments/probe.py)."""
+        from tsuishi.environments.probe import ask
+
         argument: dict[str, Any] = {
             "case": {},
             "framework": framework_of(built.environment),

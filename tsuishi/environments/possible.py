@@ -13,7 +13,6 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready, framework_of
-from tsuishi.environments.probe import ask
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
@@ -76,6 +75,9 @@ def _ask(
     say: Say,
 ) -> dict[str, str]:
     """The answers by key; empty where the environment fails."""
+    # Only a question needs the typed events of a workload, which are slow to import.
+    from tsuishi.environments.probe import ask
+
     answers: dict[str, str] = {}
     for keys in _that_fit(questions):
         asked = argument(ready, accelerator, [questions[key] for key in keys])
