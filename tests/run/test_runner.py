@@ -29,7 +29,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
-from tsuishi.plan.trials import PlannedTrial, plan_trials
+from tsuishi.plan.trials import PlannedTrial, plan_trials, repeated
 from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
@@ -115,6 +115,27 @@ def test_what_was_forced_says_so_in_its_row(tmp_path: Path) -> None:
     Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
     (row,) = csv.DictReader((run.path / "trials.csv").open())
     assert (row["status"], row["forced"]) == ("ok", why)
+
+
+def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_has_not(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "garbage")
+    work = session(tmp_path)
+    ready = work.build(plan_builds_only(work).environments)
+    first = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
+    planned = [repeated(trial, repetition) for trial in first for repetition in (1, 2, 3)]
+    found = {}
+    for seed in (0, 5, (1 << 31) - 1):
+        run = RunDirectory.create(tmp_path / "results" / str(seed), run_record(str(seed), seed=seed))
+        Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
+        records = [record for _, record in run.finished()]
+        assert {record.settings["seed"] for record in records if record.settings} == {
+            int(json.loads((record.command or [])[-1])["settings"]["seed"]) for record in records
+        }
+        found[seed] = sorted((record.repetition, (record.settings or {})["seed"]) for record in records)
+    assert found[0] == [(1, 1), (1, 1), (2, 2), (2, 2), (3, 3), (3, 3)]
+    assert found[5] == [(1, 6), (1, 6), (2, 7), (2, 7), (3, 8), (3, 8)]
+    assert found[(1 << 31) - 1] == [(1, 0), (1, 0), (2, 1), (2, 1), (3, 2), (3, 2)]
+    assert {trial.settings["seed"] for trial in planned} == {0}
 
 
 class Nobody:

@@ -56,7 +56,7 @@ def exclude(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], words: Voc
     used = {table: rows[ok[rows[TRIAL]]] for table, rows in tables.items()}
 
     def add(table: str, place: int, problem: str, named: Mapping[str, str] = MappingProxyType({})) -> None:
-        places = tables[table][TRIAL].to_numpy()
+        places = tables[table][TRIAL].to_numpy(dtype=np.int64)
         trial = int(places[place])
         row = place - int(np.searchsorted(places, trial)) + 1  # the rows of a trial lie together
         run_id, trial_id = (str(trials.at[trial, name]) for name in ("run_id", "trial_id"))
@@ -92,7 +92,7 @@ def _checks(tables: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, str, np.n
 
 
 def _wrong_units(
-    suites: pd.Series, metrics: pd.DataFrame, words: Vocabulary
+    suites: "pd.Series[Any]", metrics: pd.DataFrame, words: Vocabulary
 ) -> Iterator[tuple[int, str, Mapping[str, str]]]:
     """The rows of metrics with a wrong unit: the place of a row, what is wrong, and the names in that text.
 

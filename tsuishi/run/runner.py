@@ -73,6 +73,7 @@ class Runner:
         data: DataSetFile | None,
     ) -> None:
         self._run = run
+        self._seed = run.run().seed
         self._ready = ready
         self._settings = settings
         self._checkout = checkout
@@ -147,7 +148,7 @@ class Runner:
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
             workload=trial.workload,
-            settings=trial.settings,
+            settings={**trial.settings, "seed": seed_of(trial, self._seed)},
             timeout_s=trial.timeout_s,
             data=DataRecord.model_validate(self._data.record) if self._data else None,
             memory_bytes=self._memory,
@@ -185,6 +186,15 @@ class Runner:
 
         with suppress(UserError):  # a report says it too
             gathered.read(self._run)
+
+
+def seed_of(trial: PlannedTrial, seed: int) -> int:
+    """The seed of a trial in a run with that seed: the same for all environments and cases of a repetition.
+
+    With the same seed in every repetition, three trainings would be one. The plan's settings have none of this, so that
+    a case stays the same case. NumPy takes 32 bits without a sign.
+    """
+    return int(seed + trial.settings.get("seed", 0) + trial.repetition) % (1 << 31)
 
 
 def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:

@@ -23,6 +23,8 @@ TEST = ["cifar-10-batches-py/test_batch"]
 MARGIN = 4  # pixels on each side
 BRIGHTNESS = 63.0  # the largest change, up or down, of values in 0..255
 CONTRAST = (0.2, 1.8)  # range of the factor
+# Of made-up images: they are the same in every repetition, as those of a file are.
+SEED = 0
 
 
 def data_set(given, train_images, test_images, seed, shape=SHAPE):

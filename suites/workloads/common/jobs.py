@@ -19,7 +19,7 @@ def with_data(job, request):
     train_images = job.batch_size if steady else settings.positive("train_images")
     test_images = 0 if steady else settings.positive("test_images")
     shape = job.network.shape
-    train, test, synthetic = data.data_set(request.data, train_images, test_images, settings["seed"], shape)
+    train, test, synthetic = data.data_set(request.data, train_images, test_images, data.SEED, shape)
     return job._replace(train=(data.normalise(train[0]), train[1]), test=(data.normalise(test[0]), test[1])), synthetic
 
 

@@ -177,7 +177,7 @@ def make_job(request, places):
         raise ValueError("a batch of {} cannot be split evenly over {} towers".format(batch_size, towers))
     if train_images < 2 * batch_size:  # otherwise a queue could begin again within a batch
         raise ValueError("{} training images are too few for batches of {}".format(train_images, batch_size))
-    (images, labels), _, synthetic = data.data_set(request.data, train_images, 0, settings["seed"])
+    (images, labels), _, synthetic = data.data_set(request.data, train_images, 0, data.SEED)
     network = networks.NETWORKS[case["model"]]
     job = Job(
         case["protocol"],

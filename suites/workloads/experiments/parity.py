@@ -26,6 +26,7 @@ SLOPE_TOLERANCE = 1e-3  # larger, for the few kinks of ReLUs that the finite dif
 FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
 # Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
 LEARNING_RATE = 1.0
+SEED = 0  # of the weights, in every repetition: the losses of all environments and trials are those of one network
 
 Error = collections.namedtuple("Error", "name value tolerance")
 
@@ -47,7 +48,7 @@ def possible(request):
 def run(request, emitter):
     check(request)
     framework, strategy, job = training.prepared(request, emitter)
-    job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE))
+    job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE, seed=SEED))
     before = networks.initial_weights(job.network, job.settings["seed"])
     with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
         logits, loss, after, replicas = first_step(strategy, job)

@@ -1,8 +1,10 @@
 """Training in tf.keras as a user would write it, by compile and fit: 1.13 to Keras 3."""
 
 import math
+import random
 import time
 
+import numpy as np
 import tensorflow as tf
 
 from common import timing
@@ -15,6 +17,7 @@ class Literal(Trainer):
 
     def __init__(self, job):
         super().__init__(job)
+        seed_generators(job.settings["seed"])
         self.images = self.laid_out(job.train[0])
         with self.scope():
             self.model = self.build(tf.keras.Input(self.images.shape[1:]))
@@ -45,6 +48,14 @@ class Literal(Trainer):
     def synchronise(self):
         """Reads a weight: the copy waits for the updates queued before it."""
         tf.keras.backend.get_value(self.model.trainable_weights[-1])
+
+
+def seed_generators(seed):
+    """Seeds every generator that Keras shuffles with: by version, that of Python, NumPy or TensorFlow."""
+    random.seed(seed)
+    np.random.seed(seed)
+    set_seed = tf.set_random_seed if IS_GRAPH_MODE else tf.random.set_seed
+    set_seed(seed)
 
 
 class EpochTimer(tf.keras.callbacks.Callback):

@@ -61,6 +61,7 @@ class Literal(Trainer):
 
     def fit(self, emitter, probe):
         images, labels = self.job.train
+        torch.manual_seed(self.job.settings["seed"])  # of the order of the images
         loader = DataLoader(TensorDataset(nchw(images), torch.from_numpy(labels)), self.job.batch_size, shuffle=True)
         self.model.train()
         epoch = functools.partial(self._epoch, loader, probe)
