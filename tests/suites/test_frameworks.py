@@ -102,8 +102,10 @@ class Checkout:
             text = "import os\n__version__ = '0.1'\nDEVICES = os.environ['TOY_DEVICES']\n"
             (self.packages / "toy.py").write_text(text)
 
-    def run(self, experiment: str, case: dict[str, Any], framework: str | None = None) -> list[dict[str, Any]]:
-        settings = {**SETTINGS, "block_s": 0.001, "seed": 0, "parts": True, "learning_rate": 0.01, "momentum": 0.9}
+    def run(
+        self, experiment: str, case: dict[str, Any], framework: str | None = None, seed: int = 0
+    ) -> list[dict[str, Any]]:
+        settings = {**SETTINGS, "block_s": 0.001, "seed": seed, "parts": True, "learning_rate": 0.01, "momentum": 0.9}
         asked = {"experiment": experiment, "case": case, "framework": framework, "settings": settings}
         argument = json.dumps({**asked, "accelerator": "cpu"})
         _, texts, _ = entry.run(self.workloads, argument, PYTHONPATH=str(self.packages))
@@ -138,6 +140,12 @@ def test_a_framework_says_which_variables_it_wants_before_it_is_imported(checkou
 def test_what_compiling_a_step_took_is_a_metric_of_training_alone(checkout: Checkout) -> None:
     assert metrics(checkout.run("training", TRAINED))["compile_s"] == 0.25
     assert "compile_s" not in metrics(checkout.run("parity", TRAINED))
+
+
+def test_a_seed_gives_other_weights_to_a_training_and_none_to_parity(checkout: Checkout) -> None:
+    losses = [metrics(checkout.run("training", TRAINED, seed=seed))["initial_loss"] for seed in (1, 1, 2)]
+    assert losses[0] == losses[1] != losses[2]
+    assert len({metrics(checkout.run("parity", TRAINED, seed=seed))["loss"] for seed in (1, 2)}) == 1
 
 
 def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> None:

@@ -5,7 +5,7 @@ One bad trial, of a workload or a disk that went wrong, must neither spoil its c
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
