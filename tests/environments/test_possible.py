@@ -37,10 +37,10 @@ from common import events
 def possible(request):
     if request.case["devices"] > 2:
         raise events.Unsupported("{} devices: there are two".format(request.case["devices"]))
-    return [(two, (request.settings["seed"],))] if request.case["devices"] == 2 else []
+    return [(two, (request.settings["later_runs"],))] if request.case["devices"] == 2 else []
 
-def two(seed):
-    raise events.Unsupported("two devices, seed {}".format(seed))
+def two(runs):
+    raise events.Unsupported("two devices, later runs {}".format(runs))
 
 def run(request, emitter):
     for function, arguments in possible(request):
@@ -53,8 +53,8 @@ workload = "picky"
 [[groups]]
 axes = { protocol = "steady", devices = [1, 2, 3] }
 """
-SETTINGS = {"seed": 0}
-TWO = "Unsupported: two devices, seed 0"
+SETTINGS = {"later_runs": 10}
+TWO = "Unsupported: two devices, later runs 10"
 THREE = "Unsupported: 3 devices: there are two"
 
 
@@ -127,8 +127,8 @@ def test_one_start_answers_for_all_cases_and_the_next_call_starts_nothing(bench:
 def test_only_cases_without_an_answer_are_asked(bench: Bench) -> None:
     bench.unsupported(question(3))
     assert bench.unsupported(question(3), question(2)) == {question(3)[1].id: THREE, question(2)[1].id: TWO}
-    other = question(2, {"seed": 1})
-    assert bench.unsupported(other) == {other[1].id: "Unsupported: two devices, seed 1"}
+    other = question(2, {"later_runs": 5})
+    assert bench.unsupported(other) == {other[1].id: "Unsupported: two devices, later runs 5"}
     assert len(bench.started) == 3
     assert len(bench.kept()) == 1
 

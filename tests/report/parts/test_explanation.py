@@ -70,8 +70,8 @@ def test_a_suite_of_the_workloads_name_that_ran_another_one_is_not_explained_by_
 
 def test_a_suite_that_ran_two_workloads_has_no_explanation(tmp_path: Path) -> None:
     runs = [SyntheticRun(tmp_path / name, workloads={"mine": name}) for name in ("conv2d", "training")]
-    for run in runs:
-        run.add(conv2d_case(suite="mine"), TF, [("first_run", 0, 1, 840, 1.0)])
+    for run, first_s in zip(runs, (1.0, 2.0), strict=True):
+        run.add(conv2d_case(suite="mine"), TF, [("first_run", 0, 1, 840, first_s)])
     assert type(Explanations(evidence_of(*runs)).of("mine")) is Explanation
 
 
