@@ -35,6 +35,10 @@ class Region(NamedTuple):
         return isinstance(value, float | int) and self.low < value < self.high
 
 
+# The logarithm of a ratio of 1.
+NO_DIFFERENCE = Region(0.0, 0.0)
+
+
 class Term(NamedTuple):
     """A mean over `trials`, with the variance between them; None where it is unknown.
 
@@ -169,8 +173,6 @@ Terms = Mapping[tuple[str, str, str], Term]
 _Key = tuple[str, str, str, str]
 # By such a key and by case id: the values of the case's trials.
 Values = Mapping[_Key, dict[str, list[float]]]
-
-
 # By the keys of Values: the sessions of the values.
 Sessions = Mapping[_Key, dict[str, list[str]]]
 
@@ -185,10 +187,8 @@ def trial_sessions(estimates: pd.DataFrame, sessions: Sequence[str]) -> Sessions
     return _by_case(estimates, sessions)
 
 
-def _by_case(
-    estimates: pd.DataFrame, cells: Sequence[_Cell]
-) -> dict[tuple[str, str, str, str], dict[str, list[_Cell]]]:
-    pools: dict[tuple[str, str, str, str], dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
+def _by_case(estimates: pd.DataFrame, cells: Sequence[_Cell]) -> dict[_Key, dict[str, list[_Cell]]]:
+    pools: dict[_Key, dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
     keys = zip(*(estimates[name].tolist() for name in _POOLED), strict=True)
     for key, case_id, cell in zip(keys, estimates["case_id"].tolist(), cells, strict=True):
         pools[key][case_id].append(cell)
@@ -207,10 +207,13 @@ def case_terms(
         groups = _logarithms(values_of) if logarithmic else values_of
         scatter = moderated(groups, (*key, logarithmic))
         known = {case_id: sessions[key][case_id][: len(groups[case_id])] for case_id in groups} if sessions else {}
-        means = {case_id: _session_means(groups[case_id], of_case) for case_id, of_case in known.items()}
-        enough = {case_id: of_case for case_id, of_case in means.items() if len(of_case) >= FEWEST_TRIALS}
-        between = moderated(enough, (*key, logarithmic, "sessions"))
-        of_sessions = {case_id: _term(of_case, between[case_id]) for case_id, of_case in enough.items()}
+        means = {
+            case_id: _session_means(groups[case_id], of_case)
+            for case_id, of_case in known.items()
+            if len({*of_case}) >= FEWEST_TRIALS
+        }
+        between = moderated(means, (*key, logarithmic, "sessions"))
+        of_sessions = {case_id: _term(of_case, between[case_id]) for case_id, of_case in means.items()}
         for case_id, values in groups.items():
             term = _term(values, scatter[case_id])
             measured_in = frozenset(known.get(case_id, ()))

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from tsuishi.estimates.intervals import (
     CONFIDENCE,
     FEWEST_TRIALS,
+    NO_DIFFERENCE,
     Contrast,
     Region,
     Term,
@@ -20,8 +21,6 @@ from tsuishi.estimates.intervals import (
 # The share of marks of rows that are wrong on the average. At such levels moderated variances are somewhat too small:
 # of reports about nothing 1.25 % at most have a mark (benchmarks/truth.py).
 MARKS = 0.01
-# The logarithm of a ratio of 1.
-_NO_DIFFERENCE = Region(0.0, 0.0)
 # An interval of logarithms beyond these ends, a factor of e^100, says nothing.
 _BOUNDED = Region(-100.0, 100.0)
 
@@ -69,7 +68,7 @@ def best(terms: Mapping[str, Term], largest: bool) -> Best | None:
         return None
     ahead = (max if largest else min)(terms, key=lambda side: terms[side].mean)
     ratios = [ratio(terms[ahead], term) for side, term in terms.items() if side != ahead]
-    return Best(ahead, max(logarithm.p_outside(_NO_DIFFERENCE) for logarithm in ratios))
+    return Best(ahead, max(logarithm.p_outside(NO_DIFFERENCE) for logarithm in ratios))
 
 
 def marked(rows: Sequence[Best | None]) -> list[str | None]:

@@ -20,9 +20,8 @@ from tsuishi.results.trial_tables import Parts, TableArrays, chosen, joined
 class Given:
     """Runs by their ids, in the order in which they were given, and their trials, run after run.
 
-    `records`: by record id. `texts`: the trial.json of each trial. `fields`: see
-    gathered.Trials, with the `run_id`. `copies`, `family`: see same_trials.Common; a run without trials of its own is
-    among the copies only.
+    `records`: by record id. `texts`: the trial.json of each trial. `fields`: see gathered.Trials, with the `run_id`.
+    `copies`, `family`: see same_trials.Common; a run without trials of its own is among the copies only.
     """
 
     runs: dict[str, RunRecord]

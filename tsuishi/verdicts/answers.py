@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term, contrast
+from tsuishi.estimates.intervals import FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term, contrast
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
@@ -20,8 +20,7 @@ from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import Decision, Hypothesis, PValues, look_at
 from tsuishi.verdicts.judge import Judgement
 
-# The logarithms of ratios of 1, and of ratios of sides that are alike.
-_NO_DIFFERENCE = Region(0.0, 0.0)
+# The logarithms of ratios of sides that are alike.
 _ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
 # verdict; another question when it has FEWEST_TRIALS.
@@ -69,12 +68,7 @@ def hypothesis(answer: Answer) -> Hypothesis | None:
 
     A ratio without an interval decides nothing.
     """
-    if not answer.asked.compares:
-        return None
-    if answer.ratio is None or answer.ratio.error is None:
-        return Hypothesis(PValues(1.0, 1.0, 1.0), 0)
-    alike, differ = answer.ratio.p_inside(_ALIKE), answer.ratio.p_outside(_NO_DIFFERENCE)
-    return Hypothesis(PValues(alike, alike, differ), answer.trials)
+    return Hypothesis(_p_values(answer.ratio), answer.trials) if answer.asked.compares else None
 
 
 def decided(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:
@@ -141,9 +135,16 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
 
 def is_decided(ratio: Contrast | None, level: float) -> bool:
     """Whether the interval of confidence 1 - level excludes 1, or shows that both sides are alike."""
-    if ratio is None or ratio.error is None or not level:
-        return False
-    return min(ratio.p_inside(_ALIKE), ratio.p_outside(_NO_DIFFERENCE)) <= level
+    ps = _p_values(ratio)
+    return bool(level) and min(ps.p_hold, ps.p_against) <= level
+
+
+def _p_values(ratio: Contrast | None) -> PValues:
+    """That two sides are alike, and that they differ; 1 where there is no ratio, or its scatter is unknown."""
+    if ratio is None or ratio.error is None:
+        return PValues(1.0, 1.0, 1.0)
+    alike = ratio.p_inside(_ALIKE)
+    return PValues(alike, alike, ratio.p_outside(NO_DIFFERENCE))
 
 
 def _undecided(

@@ -1,6 +1,6 @@
 """The conclusions of a report: every verdict and every answer, decided as one family (docs/certainty.md)."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,6 +9,9 @@ from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import MAIN, Decision, Hypothesis, decide, error_of_plan
 from tsuishi.verdicts.judge import Judgement
+
+# The number of no plan: main questions have an error of their own.
+_MAIN_PLAN = 0
 
 
 class Conclusions(NamedTuple):
@@ -24,46 +27,39 @@ def conclude(evidence: Evidence) -> Conclusions:
     The main questions of all runs are decided together, and so are the other claims and questions of a plan.
     """
     judgements, asked = judge.undecided(evidence), answers.undecided(evidence)
-    # By index: the hypotheses of judgements, then those of comparisons.
-    hypotheses: dict[int, Hypothesis] = {}
-    blocks: dict[int, list[int]] = {}
-    for index, judgement in enumerate(judgements):
-        if judgement.verdict == "inconclusive":
-            hypotheses[index] = _of_judgement(judgement)
-            blocks.setdefault(_plan(judgement, asked), []).append(index)
-    for index, answer in enumerate(asked, start=len(judgements)):
-        if found := answers.hypothesis(answer):
-            hypotheses[index] = found
-            blocks.setdefault(_MAIN_PLAN if answer.asked.main else answer.asked.plan, []).append(index)
-    decisions: dict[int, Decision] = {}
-    for plan, members in blocks.items():
-        error = MAIN if plan == _MAIN_PLAN else error_of_plan(plan)
-        decided = decide([hypotheses[index] for index in members], error)
-        decisions |= dict(zip(members, decided, strict=True))
-    verdicts = [_with_verdict(judgement, decisions.get(index)) for index, judgement in enumerate(judgements)]
-    answered = [
-        answers.decided(answer, decisions.get(index), verdicts)
-        for index, answer in enumerate(asked, start=len(judgements))
-    ]
+    plans = [*(_plan(judgement, asked) for judgement in judgements), *map(_plan_of, asked)]
+    decisions = _decided(plans, [*map(_hypothesis, judgements), *map(answers.hypothesis, asked)])
+    of_judgements, of_answers = decisions[: len(judgements)], decisions[len(judgements) :]
+    verdicts = list(map(_with_verdict, judgements, of_judgements))
+    answered = [answers.decided(answer, found, verdicts) for answer, found in zip(asked, of_answers, strict=True)]
     return Conclusions(verdicts, sorted(answered, key=lambda answer: not answer.asked.main))
 
 
-# The number of no plan: main questions have an error of their own.
-_MAIN_PLAN = 0
+def _decided(plans: Sequence[int], hypotheses: Sequence[Hypothesis | None]) -> list[Decision | None]:
+    """The decision on each hypothesis, plan by plan. plans: by which each was named."""
+    decisions: list[Decision | None] = [None] * len(hypotheses)
+    for plan in set(plans):
+        members = {at: each for at, each in enumerate(hypotheses) if each and plans[at] == plan}
+        error = MAIN if plan == _MAIN_PLAN else error_of_plan(plan)
+        for at, found in zip(members, decide([*members.values()], error), strict=True):
+            decisions[at] = found
+    return decisions
 
 
-def _of_judgement(judgement: Judgement) -> Hypothesis:
+def _hypothesis(judgement: Judgement) -> Hypothesis | None:
+    if judgement.verdict == "not tested":
+        return None
     results = judge.results(judgement)
     return Hypothesis(decision.together(results), decision.fewest_trials(results))
 
 
+def _plan_of(answer: Answer) -> int:
+    return _MAIN_PLAN if answer.asked.main else answer.asked.plan
+
+
 def _plan(judgement: Judgement, asked: Iterable[Answer]) -> int:
     """The plan that named a claim first; the first plan where no plan named it."""
-    plans = [
-        _MAIN_PLAN if answer.asked.main else answer.asked.plan
-        for answer in asked
-        if answer.asked.claim and answers.is_about(judgement, answer)
-    ]
+    plans = (_plan_of(answer) for answer in asked if answer.asked.claim and answers.is_about(judgement, answer))
     return min(plans, default=1)
 
 

@@ -82,12 +82,13 @@ class Evidence:
         """The estimates in the order in which the trials began, and the session in which each trial was measured."""
         trials = self.results.trials
         names = ("run_id", "trial_id", "started_at", "repetition")
-        begun = {trial[:2]: trial[2:] for trial in zip(*(trials[name].tolist() for name in names), strict=True)}
-        keys = [*zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True)]
-        began = [(str(started), repetition) for started, repetition in map(begun.__getitem__, keys)]
-        order = sorted(range(len(began)), key=began.__getitem__)
-        sessions = [self._session(keys[place][0], began[place][0]) for place in order]
-        return self.estimates.iloc[order], sessions
+        begun = {
+            (run_id, trial_id): (str(started_at), repetition, self._session(run_id, str(started_at)))
+            for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
+        }
+        began = [*map(begun.__getitem__, zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True))]
+        order = sorted(range(len(began)), key=lambda place: began[place][:2])
+        return self.estimates.iloc[order], [began[place][2] for place in order]
 
     def _session(self, run_id: str, started_at: str) -> str:
         """The session of a run in which a trial began: that which began last before it."""

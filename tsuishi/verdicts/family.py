@@ -75,19 +75,17 @@ def decide(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:
     left to say (it holds, or its direction is refuted) leaves its error to the others: "direction only" does not, as
     the narrower statement is still open.
     """
-    shares = [share_of_look(hypothesis.trials) for hypothesis in hypotheses]
-    unfinished = set(range(len(hypotheses)))
-    finished_at: dict[int, float] = {}
-    while unfinished:
-        level = error / len(unfinished)
-        done = {index for index in unfinished if _is_finished(hypotheses[index].ps, level * shares[index])}
-        if not done:
-            break
-        finished_at |= {index: level * shares[index] for index in done}
-        unfinished -= done
-    last = error / max(1, len(unfinished))
-    levels = [finished_at.get(index, last * share) for index, share in enumerate(shares)]
-    return [_decision(hypothesis.ps, level) for hypothesis, level in zip(hypotheses, levels, strict=True)]
+    decisions: dict[int, Decision] = {}
+    unfinished = dict(enumerate(hypotheses))
+    while True:
+        level = error / max(1, len(unfinished))
+        now = {index: _decision(each.ps, level * share_of_look(each.trials)) for index, each in unfinished.items()}
+        finished = {index: decision for index, decision in now.items() if decision.holds or decision.against}
+        if not finished:
+            decisions |= now
+            return [decisions[index] for index in range(len(hypotheses))]
+        decisions |= finished
+        unfinished = {index: each for index, each in unfinished.items() if index not in finished}
 
 
 def error_of_plan(number: int) -> float:
@@ -97,10 +95,6 @@ def error_of_plan(number: int) -> float:
     that no plan named belong to the first.
     """
     return float(OTHER * 0.5**number)
-
-
-def _is_finished(ps: PValues, level: float) -> bool:
-    return bool(level) and (ps.p_hold <= level or ps.p_against <= level)
 
 
 def _decision(ps: PValues, level: float) -> Decision:

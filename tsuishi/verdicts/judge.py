@@ -3,7 +3,8 @@
 Verdicts on runs are those of a family: see conclusions.py.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -75,21 +76,14 @@ def undecided(evidence: Evidence) -> list[Judgement]:
 
     It is `not tested`, or `inconclusive` until its family is decided: see conclusions.py.
     """
-    looks: dict[int, list[Finding]] = {}
-
-    def at(trials: int) -> list[Finding]:
-        """The findings by the first so many trials; all findings for 0."""
-        if trials not in looks:
-            looks[trials] = measured_findings(evidence, trials)
-        return looks[trials]
-
+    looks = _Looks(evidence)
     judgements: list[Judgement] = []
     for source in evidence.sources:
         for claim in source.claims:
             if claim.untestable:
                 judgements.append(Judgement(source.name, claim, None, "not tested", hindrance="untestable"))
                 continue
-            of_claim = list(_undecided(source.name, claim, at))
+            of_claim = list(_undecided(source.name, claim, looks))
             judgements += of_claim or [Judgement(source.name, claim, None, "not tested", hindrance="no environment")]
     order = {(source.name, claim.id): index for source in evidence.sources for index, claim in enumerate(source.claims)}
     return sorted(
@@ -97,37 +91,43 @@ def undecided(evidence: Evidence) -> list[Judgement]:
     )
 
 
-# Gives the findings by the first so many trials of every case; by all trials for 0.
-Findings = Callable[[int], list[Finding]]
+class _Looks:
+    """The findings of each look, by environment and protocol: by the first so many trials; by all trials for 0."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
+        self._looks: dict[int, dict[tuple[str, str], list[Finding]]] = {}
+
+    def at(self, trials: int) -> Mapping[tuple[str, str], list[Finding]]:
+        """The findings by environment and protocol."""
+        if trials not in self._looks:
+            found = self._looks[trials] = {}
+            for finding in measured_findings(self._evidence, trials):
+                found.setdefault((finding.series, finding.axes[PROTOCOL]), []).append(finding)
+        return self._looks[trials]
+
+    def on(self, subject: Subject, suites: Collection[Any], trials: int = 0) -> list[Finding]:
+        """The findings on a subject, of these suites, or of all suites where none is named."""
+        of_subject = (self.at(trials).get((name, subject.protocol), []) for name in subject.environments)
+        found = itertools.chain.from_iterable(of_subject)
+        return [finding for finding in found if not suites or finding.axes[SUITE] in suites]
 
 
-def _undecided(source: str, claim: Claim, findings: Findings) -> Iterator[Judgement]:
+def _undecided(source: str, claim: Claim, looks: _Looks) -> Iterator[Judgement]:
     """The judgements on a claim for every subject."""
     suites = claim.named(SUITE)
-    of_suites = [finding for finding in findings(0) if not suites or finding.axes[SUITE] in suites]
+    every = itertools.chain.from_iterable(looks.at(0).values())
+    of_suites = [finding for finding in every if not suites or finding.axes[SUITE] in suites]
     allowed = claim.named(PROTOCOL) or {"literal", "steady"}
     for protocol in sorted({finding.axes[PROTOCOL] for finding in of_suites} & allowed):
         of_protocol = [finding for finding in of_suites if finding.axes[PROTOCOL] == protocol]
         for environments in _environments(claim, of_protocol):
-            yield _at_last_look(source, claim, Subject(environments, protocol), suites, findings)
+            yield _at_last_look(source, claim, Subject(environments, protocol), suites, looks)
 
 
-def _of(subject: Subject, suites: Collection[Any], findings: Iterable[Finding]) -> list[Finding]:
-    """The findings on a subject, of these suites, or of all suites where none is named."""
-    return [
-        finding
-        for finding in findings
-        if finding.series in subject.environments
-        and finding.axes[PROTOCOL] == subject.protocol
-        and (not suites or finding.axes[SUITE] in suites)
-    ]
-
-
-def _at_last_look(
-    source: str, claim: Claim, subject: Subject, suites: Collection[Any], findings: Findings
-) -> Judgement:
+def _at_last_look(source: str, claim: Claim, subject: Subject, suites: Collection[Any], looks: _Looks) -> Judgement:
     """The judgement by the trials of the last look; by all trials before the first look, and where statuses decide."""
-    judgement = _tested(source, claim, subject, _of(subject, suites, findings(0)))
+    judgement = _tested(source, claim, subject, looks.on(subject, suites))
     if judgement.verdict == "not tested":
         return judgement
     trials = decision.fewest_trials(results(judgement))
@@ -136,7 +136,7 @@ def _at_last_look(
     look = look_at(trials) if trials else 0
     if not look or look == trials:
         return judgement
-    return _tested(source, claim, subject, _of(subject, suites, findings(look)))
+    return _tested(source, claim, subject, looks.on(subject, suites, look))
 
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
