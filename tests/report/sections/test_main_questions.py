@@ -56,7 +56,9 @@ def test_a_comparison_is_answered_by_its_ratio_and_interval(tmp_path: Path) -> N
 def test_a_comparison_whose_interval_holds_1_is_open(tmp_path: Path) -> None:
     found = compared(tmp_path, (0.5, 1.0, 0.8), (1.0, 0.5, 0.7))
     assert found.answers[0].state == "open"
-    assert re.search(r"so many trials find [1-9]\.\d+ times in four of five runs", found.words(found.answers[0]))
+    assert re.search(
+        r"3 trials find a difference of [1-9]\.\d+ times in four of five runs", found.words(found.answers[0])
+    )
 
 
 def test_single_trials_show_a_ratio_and_decide_nothing(tmp_path: Path) -> None:

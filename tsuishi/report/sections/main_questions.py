@@ -16,6 +16,7 @@ from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.family import look_at
 
 # The number of answers in the last lines that the command prints.
 _SHOWN = 2
@@ -134,9 +135,9 @@ class Questions:
             return prose([comparison, t("(they differ by less than a tenth)")])
         if answer.state == "open" and level:
             found = t(
-                "(open: with this scatter, so many trials find {ratio} times in four of five runs)",
-                ratio=short(math.exp(logarithm.detectable(level))),
-            )
+                "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",
+                trials=look_at(answer.trials), ratio=short(math.exp(logarithm.detectable(level))),
+            )  # fmt: skip
             return prose([comparison, found])
         return comparison
 
