@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tsuishi.estimates import ratios, throughput, timed_blocks
-from tsuishi.estimates.intervals import Term, case_terms, contrast, ratio
+from tsuishi.estimates.intervals import Term, contrast, ratio
+from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import Block
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
@@ -55,7 +56,7 @@ def _missed(cases: int, trials: int, place: int) -> Draw:
     scatter[0] *= 10
 
     def draw(random: Random) -> bool:
-        terms = _terms({side: _cases(random, scatter, trials) for side in "ab"})
+        terms = terms_of({side: _cases(random, scatter, trials) for side in "ab"})
         interval = ratio(terms["a"][str(place)], terms["b"][str(place)]).interval()
         return interval is None or 0.0 not in interval
 
@@ -67,7 +68,7 @@ def marked(rows: int, environments: int) -> Draw:
 
     def draw(random: Random) -> bool:
         scatter = SCATTER * np.exp(random.normal(0, 0.5, rows))
-        terms = _terms({str(side): _cases(random, scatter, 3) for side in range(environments)})
+        terms = terms_of({str(side): _cases(random, scatter, 3) for side in range(environments)})
         every = [{side: of_side[str(row)] for side, of_side in terms.items()} for row in range(rows)]
         return any(ratios.marked([ratios.best(row, largest=False) for row in every]))
 
@@ -86,9 +87,9 @@ def false_word(environments: int, noisy: float) -> Draw:
     scatter[0] *= noisy
 
     def draw(random: Random) -> bool:
-        terms = _terms({str(side): _cases(random, scatter, 3) for side in range(environments)})
+        terms = terms_of({str(side): _cases(random, scatter, 3) for side in range(environments)})
         pairs = list(itertools.combinations(terms, 2))
-        main = [_difference([terms[a][case] for case in terms[a]], [terms[b][case] for case in terms[b]], 3)
+        main = [difference([terms[a][case] for case in terms[a]], [terms[b][case] for case in terms[b]], 3)
                 for a, b in pairs]  # fmt: skip
         claims = [
             _judged(check, _findings({"torch": terms[a], "tensorflow": terms[b]}), 3)
@@ -111,7 +112,7 @@ def reproduced_at_the_edge(claims: int, trials: int) -> Draw:
         hypotheses = []
         for _ in range(claims):
             sides = {name: _cases(random, scatter, first, mean) for name, mean in means.items()}
-            hypotheses.append(_judged(check, _findings(_terms(sides)), trials))
+            hypotheses.append(_judged(check, _findings(terms_of(sides)), trials))
         return any(each.holds for each in family.decide(hypotheses, family.error_of_plan(1)))
 
     return draw
@@ -126,9 +127,9 @@ def false_word_over_looks(environments: int) -> Draw:
             first = {
                 side: {case: values[:trials] for case, values in of_side.items()} for side, of_side in grown.items()
             }
-            terms = _terms(first)
+            terms = terms_of(first)
             main = [
-                _difference([*terms[a].values()], [*terms[b].values()], trials)
+                difference([*terms[a].values()], [*terms[b].values()], trials)
                 for a, b in itertools.combinations(terms, 2)
             ]
             if any(each.against for each in family.decide(main, family.MAIN)):
@@ -145,7 +146,7 @@ def failed_batches_forgotten() -> Draw:
 
     def draw(random: Random) -> bool:
         sides = {"torch": _cases(random, EVEN, 6, -0.5), "tensorflow": _cases(random, EVEN, 6)}
-        findings = _findings(_terms(sides))
+        findings = _findings(terms_of(sides))
         slow = [_finding(framework, batch, {}, ("failed",) * 6) for framework, batch in failed]
         kept = [
             each for each in findings if not (each.framework == "torch" and each.axes["batch_size"] in BATCHES[-2:])
@@ -162,7 +163,7 @@ def shrinks_of_scatter(trials: int) -> Draw:
 
     def draw(random: Random) -> bool:
         sides = {"torch": _cases(random, scatter, trials, 0.05), "tensorflow": _cases(random, scatter, trials)}
-        return _result(check, _findings(_terms(sides))).p_hold <= 0.05
+        return _result(check, _findings(terms_of(sides))).p_hold <= 0.05
 
     return draw
 
@@ -174,7 +175,7 @@ def cost_of_nothing() -> Draw:
 
     def draw(random: Random) -> bool:
         sides = {side: _cases(random, EVEN, 3, means) for side in ("torch", "tensorflow")}
-        found = evaluate(check, _findings(_terms(sides)))
+        found = evaluate(check, _findings(terms_of(sides)))
         return isinstance(found, CheckResult) and min(found.p_hold, found.p_against) <= 0.05
 
     return draw
@@ -202,7 +203,7 @@ def stalls_missed() -> Draw:
         for stalled in random.uniform(size=(5, 40)) < 0.1:
             blocks = [Block(10, 10, 2.0 if stall else 1.0) for stall in stalled]
             trials.append(timed_blocks.mean_step_s(blocks))
-        interval = contrast([(1.0, _terms({"a": {"0": trials}})["a"]["0"])]).interval()
+        interval = contrast([(1.0, terms_of({"a": {"0": trials}})["a"]["0"])]).interval()
         return interval is None or math.log(0.11) not in interval
 
     return draw
@@ -217,8 +218,8 @@ def found(true_ratio: float, scatter: float, trials: int) -> Callable[[Random], 
 
     def draw(random: Random) -> float:
         scatters = scatter * np.exp(random.normal(0, 0.5, 6))
-        terms = _terms({side: _cases(random, scatters, family.look_at(trials), mean) for side, mean in means.items()})
-        main = [_difference([terms["a"][case]], [terms["b"][case]], trials) for case in terms["a"]]
+        terms = terms_of({side: _cases(random, scatters, family.look_at(trials), mean) for side, mean in means.items()})
+        main = [difference([terms["a"][case]], [terms["b"][case]], trials) for case in terms["a"]]
         return statistics.fmean(each.against for each in family.decide(main, family.MAIN))
 
     return draw
@@ -250,7 +251,7 @@ def _cases(random: Random, scatter: np.ndarray, trials: int, means: Any = 0.0) -
     return {str(case): of_case for case, of_case in enumerate(values.tolist())}
 
 
-def _terms(sides: Mapping[str, Trials]) -> dict[str, dict[str, Term]]:
+def terms_of(sides: Mapping[str, Trials]) -> dict[str, dict[str, Term]]:
     """The terms of each case, by side and case, as a report makes them."""
     values = {("s", "steady", side, "step_s"): {case: [*of_case] for case, of_case in cases.items()}
               for side, cases in sides.items()}  # fmt: skip
@@ -290,7 +291,7 @@ def _judged(check: Check, findings: Sequence[Finding], trials: int) -> Hypothesi
     return Hypothesis(decision.together([_result(check, findings)]), trials)
 
 
-def _difference(of: Sequence[Term], to: Sequence[Term], trials: int) -> Hypothesis:
+def difference(of: Sequence[Term], to: Sequence[Term], trials: int) -> Hypothesis:
     """The hypothesis of a question that compares the means of two sides."""
     ratio_of_means = contrast([*((1 / len(of), term) for term in of), *((-1 / len(to), term) for term in to)])
     asked = Asked.model_construct(kind="environments")

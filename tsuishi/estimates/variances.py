@@ -36,8 +36,12 @@ def pool(groups: Iterable[Sequence[float]]) -> Pool | None:
     return Pool(squares / freedom, freedom) if freedom else None
 
 
-def moderated(groups: Mapping[str, Sequence[float]], family: Hashable) -> dict[str, Pool | None]:
+def moderated(
+    groups: Mapping[str, Sequence[float]], family: Hashable, most_freedom: float = math.inf
+) -> dict[str, Pool | None]:
     """The moderated variance of every group of values, by the group's name; None for a group of a single value.
+
+    family: of the pools, with no more than `most_freedom` degrees of freedom.
 
     A group has the moderated variance, with its own degrees of freedom and the prior's (no more than all groups have
     together), or, where that is larger, its own variance with its own degrees of freedom.
@@ -48,7 +52,7 @@ def moderated(groups: Mapping[str, Sequence[float]], family: Hashable) -> dict[s
         return pools
     freedom = np.array([len(groups[name]) - 1 for name in several], dtype=float)
     own = np.array([_squares(groups[name]) for name in several]) / freedom
-    total = float(freedom.sum())
+    total = min(float(freedom.sum()), most_freedom)
     prior, prior_freedom = _prior(own, freedom)
     if math.isinf(prior_freedom):
         drawn, drawn_freedom = np.full_like(own, prior), np.full_like(own, total)

@@ -7,8 +7,8 @@ from typing import Any
 import pandas as pd
 
 from tsuishi.estimates import roofline
-from tsuishi.estimates.intervals import Sessions, Terms, Values, case_terms, trial_sessions, trial_values
 from tsuishi.estimates.samples import case_estimates, trial_estimates
+from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
@@ -78,12 +78,12 @@ class Evidence:
         return by_key
 
     @cached_property
-    def _in_order(self) -> tuple[pd.DataFrame, list[str]]:
-        """The estimates in the order in which the trials began, and the session in which each trial was measured."""
+    def _in_order(self) -> tuple[pd.DataFrame, list[Round]]:
+        """The estimates in the order in which the trials began, and the round in which each trial was measured."""
         trials = self.results.trials
         names = ("run_id", "trial_id", "started_at", "repetition")
         begun = {
-            (run_id, trial_id): (str(started_at), repetition, self._session(run_id, str(started_at)))
+            (run_id, trial_id): (str(started_at), repetition, Round(self._session(run_id, str(started_at)), repetition))
             for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
         }
         began = [*map(begun.__getitem__, zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True))]
@@ -101,14 +101,14 @@ class Evidence:
         return trial_values(self._in_order[0])
 
     @cached_property
-    def trial_sessions(self) -> Sessions:
-        """The sessions of `trial_values`."""
-        return trial_sessions(*self._in_order)
+    def trial_rounds(self) -> Rounds:
+        """The rounds of `trial_values`."""
+        return trial_rounds(*self._in_order)
 
     @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
-        return case_terms(self.trial_values, sessions=self.trial_sessions)
+        return case_terms(self.trial_values, rounds=self.trial_rounds)
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""
@@ -121,7 +121,7 @@ class Evidence:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
             values = self.values_of_first(trials)
-            self._terms_of_first[trials] = case_terms(values, sessions=self.trial_sessions)
+            self._terms_of_first[trials] = case_terms(values, rounds=self.trial_rounds)
         return self._terms_of_first[trials]
 
     @cached_property

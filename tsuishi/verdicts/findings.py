@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from tsuishi.estimates.intervals import Term, case_terms
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.terms import case_terms
 from tsuishi.results.frames import dict_rows
 from tsuishi.specs.claims import Selection
 from tsuishi.specs.source import Epochs, Source
@@ -91,7 +92,7 @@ def _terms_by_case(
     logs = evidence.terms_of_first(first) if first else evidence.terms
     values = evidence.values_of_first(first) if first else evidence.trial_values
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
-    for place, terms in enumerate((logs, case_terms(values, logarithmic=False, sessions=evidence.trial_sessions))):
+    for place, terms in enumerate((logs, case_terms(values, logarithmic=False, rounds=evidence.trial_rounds))):
         for (case_id, column, quantity), term in terms.items():
             by_case.setdefault((case_id, column), ({}, {}))[place][quantity] = term
     return by_case

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tsuishi.estimates.intervals import Contrast, Term, Terms, ratio
+from tsuishi.estimates.intervals import Contrast, Term, ratio
 from tsuishi.estimates.ratios import best, marked, mean_ratio
+from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import unit_of

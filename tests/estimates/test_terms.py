@@ -1,0 +1,143 @@
+"""The terms of cases against a known truth: sessions and rounds that differ."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tsuishi.estimates.intervals import Contrast, Region, Term, contrast, ratio
+from tsuishi.estimates.terms import Round, Terms, case_terms, trial_values
+from tsuishi.estimates.variances import Pool
+
+# 5 % of 4,000 has a standard error of 0.34 %: a rate that is 5 % is seen between 3.9 and 6.1 %.
+RUNS = 4000
+
+
+def test_the_cases_of_a_suite_and_environment_are_a_family_and_a_single_trial_has_no_scatter() -> None:
+    rows = [("c1", "a", 1.0), ("c1", "a", 2.0), ("c2", "a", 8.0), ("c1", "b", 1.0), ("c1", "b", 1.0), ("c3", "a", -1.0)]
+    frame = pd.DataFrame(rows, columns=["case_id", "column", "value"]).assign(
+        suite="s", protocol="steady", quantity="step_s"
+    )
+    terms = case_terms(trial_values(frame))
+    known = terms["c1", "a", "step_s"]
+    assert known.pool
+    assert known[:2] == (pytest.approx(math.log(2) / 2), 2)
+    assert known.pool[:2] == (pytest.approx(2 * (math.log(2) / 2) ** 2), 1)
+    assert terms["c2", "a", "step_s"].pool is None
+    other = terms["c1", "b", "step_s"].pool
+    assert other
+    assert other.variance == 0
+    assert other.family != known.pool.family
+    assert ("c3", "a", "step_s") not in terms
+    assert case_terms(trial_values(frame), logarithmic=False)["c3", "a", "step_s"].mean == -1
+
+
+def in_sessions(random: np.random.Generator, side: str, sessions: Sequence[str], trials: int) -> Term:
+    """The term of a case whose trials scatter by 1 %, and whose sessions by 3 %."""
+    logs = [shock + random.normal(0, 0.01) for shock in random.normal(0, 0.03, len(sessions)) for _ in range(trials)]
+    rounds = [Round(session, repetition) for session in sessions for repetition in range(trials)]
+    key = ("s", "steady", side, "step_s")
+    return case_terms({key: {"c": [*map(math.exp, logs)]}}, rounds={key: {"c": rounds}})["c", side, "step_s"]
+
+
+def test_what_was_measured_on_different_days_has_no_interval_before_three_sessions() -> None:
+    random = np.random.default_rng(1)
+    one, other = in_sessions(random, "a", ["monday"], 5), in_sessions(random, "b", ["tuesday"], 5)
+    apart = ratio(one, other)
+    assert apart.interval() == (-math.inf, math.inf)
+    assert apart.p_outside(Region(0.0, 0.0)) == apart.p_inside(Region(-1.0, 1.0)) == 1.0
+    together = ratio(one, in_sessions(random, "b", ["monday"], 5))
+    assert together.error is not None
+    assert math.isfinite(together.error)
+
+
+def test_over_three_sessions_each_the_interval_covers_what_sessions_scatter() -> None:
+    """From trials alone, intervals of 95 % would cover 45 %."""
+    random, covered = np.random.default_rng(2), 0
+    for _ in range(RUNS // 4):
+        sides = [in_sessions(random, side, [f"{side} {day}" for day in range(3)], 5) for side in "ab"]
+        interval = ratio(*sides).interval()
+        assert interval is not None
+        covered += 0.0 in interval
+    assert covered / (RUNS // 4) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / (RUNS // 4))
+
+
+def test_what_a_session_has_in_common_cancels_within_it() -> None:
+    """The gap of each side was measured in a session of its own: the difference of two gaps has an interval."""
+    pools = [Pool(0.01, 8, place, 8) for place in range(4)]
+    days = [{day: 0.0} for day in ("monday", "monday", "tuesday", "tuesday")]
+    terms = [Term(0.0, 3, pool_of, day) for pool_of, day in zip(pools, days, strict=True)]
+    gaps = contrast(zip((1.0, -1.0, -1.0, 1.0), terms, strict=True))
+    assert gaps.error == pytest.approx(math.sqrt(4 * 0.01 / 3))
+    assert contrast(zip((1.0, 1.0, -1.0, -1.0), terms, strict=True)).error == math.inf
+
+
+def drawn(
+    random: np.random.Generator, trials: int, round_scatter: float, session_scatter: float = 0.0, sessions: int = 1
+) -> Terms:
+    """Six cases in environments a and b, which differ in nothing, and whose trials scatter by 1 %.
+
+    round_scatter: of what all trials of a round share. session_scatter: of what an environment's trials of a session
+    share.
+    """
+    rounds = [Round(f"day {day}", number) for day in range(sessions) for number in range(trials)]
+    shared = random.normal(0, round_scatter, len(rounds))
+    values, known = {}, {}
+    for side in "ab":
+        key = ("s", "steady", side, "step_s")
+        of_side = shared + np.repeat(random.normal(0, session_scatter, sessions), trials)
+        cases = random.normal(of_side, 0.01, (6, len(rounds)))
+        values[key] = {str(case): np.exp(logs).tolist() for case, logs in enumerate(cases)}
+        known[key] = {str(case): rounds for case in range(6)}
+    return case_terms(values, rounds=known)
+
+
+def ratio_of(terms: Terms) -> Contrast:
+    return ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"])
+
+
+@pytest.mark.parametrize("round_scatter", [0.0, 0.03])
+def test_what_a_round_has_in_common_is_no_error_of_a_ratio_and_the_ratio_covers_the_truth(round_scatter: float) -> None:
+    random, covered, lengths = np.random.default_rng(3), 0, []
+    for _ in range(RUNS // 4):
+        interval = ratio_of(drawn(random, 3, round_scatter)).interval()
+        assert interval
+        covered += 0.0 in interval
+        lengths.append(interval.high - interval.low)
+    assert 0.94 <= covered / (RUNS // 4) <= 0.99
+    # Of Student's t with the true scatter of trials alone. With that of rounds it would be three times as long.
+    assert np.median(lengths) < 1.6 * 2 * 1.96 * 0.01 * math.sqrt(2 / 3)
+
+
+def test_what_a_round_has_in_common_is_in_the_error_of_a_mean() -> None:
+    terms = drawn(np.random.default_rng(4), 6, 0.03)
+    alone = contrast([(1.0, terms["0", "a", "step_s"])])
+    within = ratio_of(terms)
+    assert alone.error is not None
+    assert within.error is not None
+    assert alone.error > 1.5 * within.error
+
+
+def test_rounds_of_one_environment_say_nothing_of_another_that_was_not_in_them() -> None:
+    """With other rounds on its side, a ratio has the whole scatter."""
+    terms = drawn(np.random.default_rng(4), 6, 0.03)
+    one, other = (terms["0", side, "step_s"] for side in "ab")
+    assert one.in_rounds is not None
+    moved = other._replace(rounds=frozenset({Round("day 0", 9)}))
+    apart, together = ratio(one, moved).error, ratio(one, other).error
+    assert apart is not None
+    assert together is not None
+    assert apart > 2 * together
+
+
+@pytest.mark.parametrize("session_scatter", [0.0, 0.01, 0.03])
+def test_over_three_shared_sessions_a_ratio_covers_what_an_environment_does_in_each(session_scatter: float) -> None:
+    """An environment that is slower on some days: from trials alone the interval of 95 % would cover 50 %."""
+    random, covered = np.random.default_rng(6), 0
+    for _ in range(RUNS // 4):
+        interval = ratio_of(drawn(random, 5, 0.01, session_scatter, sessions=3)).interval()
+        assert interval
+        covered += 0.0 in interval
+    assert covered / (RUNS // 4) >= 0.95 - 3 * math.sqrt(0.05 * 0.95 / (RUNS // 4))
