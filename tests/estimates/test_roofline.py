@@ -1,8 +1,10 @@
 """Fractions of a device's limits, against rooflines drawn by hand."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.synthetic_run import (
@@ -18,13 +20,14 @@ from tests.synthetic_run import (
 )
 from tests.words import WORDS
 from tsuishi.estimates import roofline as limits
+from tsuishi.estimates.intervals import Region
 from tsuishi.estimates.roofline import Device, DeviceLimits, roofline
 from tsuishi.estimates.timed_blocks import Block, work_estimates
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.verdicts.evidence import Evidence
 
 # 100 FLOP/s in FP32, 1000 in FP16, 10 B/s.
-DEVICE = DeviceLimits({"fp32": 100.0, "fp16": 1000.0}, 10.0)
+DEVICE = DeviceLimits({"fp32": 100.0, "fp16": 1000.0}, 10.0, {("flops_per_s", "fp32"): Region(90.0, 120.0)})
 
 
 def rates(phases: dict[str, list[Block]], metrics: dict[str, float], batch_size: int | None = None) -> dict[str, Any]:
@@ -105,6 +108,25 @@ def test_limits_are_the_best_of_all_environments_on_the_machine(tmp_path: Path) 
     }
 
 
+@pytest.mark.parametrize("trials", [3, 12])
+def test_a_limit_grows_neither_with_the_number_of_trials_nor_with_that_of_cases(trials: int) -> None:
+    """Twelve cases that reach 100 FLOP/s, with a scatter of 3 %: the largest trial is 107, the largest mean 103."""
+    random, misses, found = np.random.default_rng(trials), 0, []
+    for _ in range(400):
+        rows = [
+            {"machine_record": "m", "device": "cpu", "operation": "matmul", "quantity": "flops_per_s", "run_id": "r",
+             "precision": "fp32", "case_id": str(case), "column": "e", "repetition": trial,
+             "value": 100.0 * math.exp(random.normal(0, 0.03))}
+            for case in range(12) for trial in range(trials)
+        ]  # fmt: skip
+        of_device = limits.measured_limits(rows)[Device("m", "cpu")]
+        found.append(of_device.flops_per_s["fp32"])
+        low, high = of_device.intervals["flops_per_s", "fp32"]
+        misses += not low <= 100 <= high
+    assert np.mean(found) == pytest.approx(100, rel=0.003)
+    assert misses / 400 <= 0.05 + 3 * math.sqrt(0.05 * 0.95 / 400)
+
+
 def fractions(run: SyntheticRun, suite: str = "multi_gpu_scaling") -> list[Any]:
     evidence = Evidence([run.finish()], (), WORDS)
     cases = evidence.cases[(evidence.cases["quantity"] == "fraction_of_limit") & (evidence.cases["suite"] == suite)]
@@ -163,8 +185,8 @@ def test_literal_runs_of_a_convolution_have_a_fraction_too(tmp_path: Path) -> No
 
 def test_the_limits_are_rows_of_a_file() -> None:
     rows = limits.rows({Device("m", "cpu"): DEVICE})
-    assert [[row[name] for name in limits.COLUMNS] for row in rows] == [
-        ["m", "cpu", "flops_per_s", "fp32", 100.0],
-        ["m", "cpu", "flops_per_s", "fp16", 1000.0],
-        ["m", "cpu", "bytes_per_s", "", 10.0],
+    assert [[row.get(name) for name in limits.COLUMNS] for row in rows] == [
+        ["m", "cpu", "flops_per_s", "fp32", 100.0, 90.0, 120.0],
+        ["m", "cpu", "flops_per_s", "fp16", 1000.0, None, None],
+        ["m", "cpu", "bytes_per_s", "", 10.0, None, None],
     ]

@@ -3,22 +3,28 @@
 Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
 Communications of the ACM 52(4), 2009: F floating-point operations and Q bytes between a device and its memory take at
 least max(F / P, Q / B) seconds, P being the device's most operations and B its most bytes a second. Here P and B are
-not a data sheet's but measured: the best of cases that run a single operation, in any environment, on the same
+not a data sheet's but measured: those of the best case that runs a single operation, in any environment, on the same
 machine.
 """
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
+from tsuishi.estimates.intervals import CONFIDENCE, Region, Term, contrast
+from tsuishi.estimates.variances import moderated
 from tsuishi.results.frames import dict_rows
 
 # The precision whose products a case is held against; without an axis it computes in FP32.
 _PRODUCT_OF = {"amp_fp16": "fp16", "amp_bf16": "bf16", "": "fp32"}
 
+# The quantity that is a limit, by the operation that measures it.
+_LIMITED_BY = {"matmul": "flops_per_s", "memory_copy": "bytes_per_s"}
+
 # Of limits.csv.
-COLUMNS = ["machine_record", "device", "quantity", "precision", "value"]
+COLUMNS = ["machine_record", "device", "quantity", "precision", "value", "low", "high"]
 
 Bound = Literal["arithmetic", "memory"]
 
@@ -31,10 +37,14 @@ class Device(NamedTuple):
 
 
 class DeviceLimits(NamedTuple):
-    """P of one device by precision, in FLOP/s; B of its memory in B/s (reads and writes), None where not measured."""
+    """P of one device by precision, in FLOP/s; B of its memory in B/s (reads and writes), None where not measured.
+
+    `intervals`: 95 %, by quantity and precision; none where no case has several trials.
+    """
 
     flops_per_s: dict[str, float]
     bytes_per_s: float | None
+    intervals: Mapping[tuple[str, str], Region] = {}
 
 
 class Fraction(NamedTuple):
@@ -47,20 +57,63 @@ class Fraction(NamedTuple):
 def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLimits]:
     """The best rates by device, from rows of rates (see `with_axes`) of cases that run a single operation.
 
-    P is the best flops_per_s of a matmul, B the best bytes_per_s of a memory_copy. Rates of other cases are no limits,
-    however high: a rate above all limits is worth knowing.
+    P is that of the best case of matmul, B that of the best memory_copy. Rates of other cases are no limits, however
+    high: a rate above all limits is worth knowing.
     """
-    by_device: dict[Device, DeviceLimits] = {}
+    found: dict[Device, dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]]] = {}
     for row in rates:
         if row["operation"]:
-            device = Device(row["machine_record"], row["device"])
-            limits = by_device.setdefault(device, DeviceLimits({}, None))
-            if row["operation"] == "matmul" and row["quantity"] == "flops_per_s":
-                best = limits.flops_per_s.get(row["precision"], 0.0)
-                limits.flops_per_s[row["precision"]] = max(best, row["value"])
-            if row["operation"] == "memory_copy" and row["quantity"] == "bytes_per_s":
-                by_device[device] = limits._replace(bytes_per_s=max(limits.bytes_per_s or 0.0, row["value"]))
-    return by_device
+            limits = found.setdefault(Device(row["machine_record"], row["device"]), {})
+            if _LIMITED_BY.get(row["operation"]) == row["quantity"]:
+                precision = row["precision"] if row["quantity"] == "flops_per_s" else ""
+                trials = limits.setdefault((row["quantity"], precision), {}).setdefault(
+                    (row["case_id"], row["column"]), {}
+                )
+                trials[f"{row['run_id']} {row['repetition']}"] = row["value"]
+    return {
+        device: _limits({key: [*cases.values()] for key, cases in limits.items()}) for device, limits in found.items()
+    }
+
+
+def _limits(every: Mapping[tuple[str, str], Sequence[Mapping[str, float]]]) -> DeviceLimits:
+    """The limits by quantity and precision, from the values of each case, by trial."""
+    rates, intervals = {}, {}
+    for key, cases in every.items():
+        several = [trials for trials in cases if len(trials) > 1]
+        if several:
+            rates[key], intervals[key] = _best(several), _interval(several)
+        else:
+            rates[key] = max(value for trials in cases for value in trials.values())
+    flops_per_s = {key[1]: rate for key, rate in rates.items() if key[0] == "flops_per_s"}
+    return DeviceLimits(flops_per_s, rates.get(("bytes_per_s", "")), intervals)
+
+
+def _best(cases: Sequence[Mapping[str, float]]) -> float:
+    """The mean over trials of each trial's value in the case that is best by all other trials.
+
+    The largest of all values grows with the number of trials, and the largest mean with that of cases. A case that is
+    chosen by other trials than the one that counts has neither fault.
+    """
+    values = []
+    for trial in dict.fromkeys(trial for trials in cases for trial in trials):
+        others = [
+            ((sum(trials.values()) - trials[trial]) / (len(trials) - 1), trials) for trials in cases if trial in trials
+        ]
+        values.append(max(others, key=lambda other: other[0])[1][trial])
+    return math.fsum(values) / len(values)
+
+
+def _interval(cases: Sequence[Mapping[str, float]]) -> Region:
+    """The 95 % interval of the best case's rate, whichever case it is: each case has 95 % of all (Bonferroni)."""
+    logs = {str(place): [*map(math.log, trials.values())] for place, trials in enumerate(cases)}
+    scatter = moderated(logs, "limit")
+    each = 1 - (1 - CONFIDENCE) / len(cases)
+    found = [
+        contrast([(1.0, Term(math.fsum(values) / len(values), len(values), scatter[case]))]).interval(each)
+        for case, values in logs.items()
+    ]
+    ends = [interval for interval in found if interval]
+    return Region(*(math.exp(max(of_end)) for of_end in zip(*ends, strict=True)))
 
 
 def roofline(rates: Mapping[str, float], limits: DeviceLimits, precision: str, devices: int) -> Fraction | None:
@@ -101,7 +154,7 @@ def with_axes(estimates: pd.DataFrame, trials: pd.DataFrame) -> list[dict[str, A
     """The rows of flops_per_s and bytes_per_s, each with its trial's machine, device and axes."""
     rates = dict_rows(estimates[estimates["quantity"].isin(["flops_per_s", "bytes_per_s"])])
     keys = zip(trials["run_id"].tolist(), trials["trial_id"].tolist(), strict=True)
-    columns = ["machine_record", "device", "operation", "precision", "devices"]
+    columns = ["machine_record", "device", "operation", "precision", "devices", "repetition"]
     of_trial = dict(zip(keys, dict_rows(trials[columns]), strict=True))
     return [row | of_trial[row["run_id"], row["trial_id"]] for row in rates]
 
@@ -131,5 +184,8 @@ def rows(limits: Mapping[Device, DeviceLimits]) -> list[dict[str, Any]]:
         where = {"machine_record": device.machine, "device": device.name}
         values = [("flops_per_s", precision, value) for precision, value in of_device.flops_per_s.items()]
         values += [("bytes_per_s", "", of_device.bytes_per_s)] if of_device.bytes_per_s else []
-        limit_rows += [{**where, **dict(zip(COLUMNS[2:], value, strict=True))} for value in values]
+        for value in values:
+            ends = of_device.intervals.get(value[:2], Region(math.nan, math.nan))
+            known = ends._asdict() if math.isfinite(ends.low) else {}
+            limit_rows.append({**where, **dict(zip(COLUMNS[2:5], value, strict=True)), **known})
     return limit_rows

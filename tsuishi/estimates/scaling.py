@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from tsuishi.estimates.intervals import Contrast, Term, ratio
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, STRATEGY
 
 # A case and its baseline may differ in these axes only.
@@ -10,12 +11,16 @@ _FREE = (DEVICES, STRATEGY, BATCH_SIZE)
 
 
 class SpeedPoint(NamedTuple):
-    """A case of a series (an environment, or published hardware): its axes and images/s."""
+    """A case of a series (an environment, or published hardware): its axes and images/s.
+
+    `term`: of the logarithms of images/s; published numbers have none.
+    """
 
     series: str
     axes: Mapping[str, Any]
     images_per_s: float
     simulated: bool
+    term: Term | None = None
 
 
 class Scaling(NamedTuple):
@@ -23,7 +28,8 @@ class Scaling(NamedTuple):
 
     `kind`: "strong" where the baseline has the same global batch, so that devices share the work of a step; "weak"
     where it has the same batch per device, so that work grows with the devices. `speedup`: images/s over the
-    baseline's. Simulated devices share one device: their speed-up says nothing about GPUs.
+    baseline's; `logarithm`: of the speed-up, None for published numbers. Simulated devices share one device: their
+    speed-up says nothing about GPUs.
     """
 
     kind: Literal["strong", "weak"]
@@ -32,6 +38,7 @@ class Scaling(NamedTuple):
     baseline_batch_size: int
     speedup: float
     simulated: bool
+    logarithm: Contrast | None = None
 
     @property
     def efficiency(self) -> float:
@@ -47,7 +54,7 @@ def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
     """
     cases = [point for point in points if {*_FREE} <= set(point.axes)]
     baselines = {
-        (case.series, _fixed(case.axes), case.axes[BATCH_SIZE]): case.images_per_s
+        (case.series, _fixed(case.axes), case.axes[BATCH_SIZE]): case
         for case in cases
         if case.axes[DEVICES] == 1 and case.axes[STRATEGY] == ALONE
     }
@@ -59,8 +66,9 @@ def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
                 batch_size = batch_size if kind == "strong" else batch_size // devices
                 baseline = baselines.get((case.series, _fixed(case.axes), batch_size))
                 if baseline:
-                    speedup = case.images_per_s / baseline
-                    yield Scaling(kind, case.series, case.axes, batch_size, speedup, case.simulated)
+                    speedup = case.images_per_s / baseline.images_per_s
+                    logarithm = ratio(case.term, baseline.term) if case.term and baseline.term else None
+                    yield Scaling(kind, case.series, case.axes, batch_size, speedup, case.simulated, logarithm)
 
 
 def _fixed(axes: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import pandas as pd
 
 from tsuishi.estimates.intervals import Term
-from tsuishi.estimates.rounds import residuals
+from tsuishi.estimates.shared_rounds import residuals
 from tsuishi.estimates.variances import Pool, moderated
 
 _Cell = TypeVar("_Cell")

@@ -94,6 +94,8 @@ def test_what_a_row_lacks_is_empty() -> None:
         ("quantity", [None]),
         ("precision", [None]),
         ("value", [1.5]),
+        ("low", [None]),
+        ("high", [None]),
     ]
 
 

@@ -39,12 +39,30 @@ def test_a_batch_that_devices_cannot_share_evenly_has_no_weak_scaling() -> None:
 
 def on_two(tmp_path: Path, *batch_sizes: int) -> View:
     """Steps of 1 s on one device and of 0.8 s on two simulated ones, beside what was published."""
-    run = SyntheticRun(tmp_path / "run")
+    run = SyntheticRun(tmp_path / "two")
     for batch_size in batch_sizes:
         run.add(training_case(batch_size), TF, steady_samples(batch_size, [1.0] * 4))
         both = training_case(batch_size, strategy="mirrored", devices=2)
         run.add(both, TF, steady_samples(batch_size, [0.8] * 4), simulated=True)
     return speed_up.scalings(compared(run, published=True))
+
+
+def test_a_speed_up_of_several_trials_has_an_interval_and_that_of_single_trials_has_none(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for number, (alone, both) in enumerate(((1.0, 0.8), (1.1, 0.75), (0.95, 0.82)), start=1):
+        trial: dict[str, Any] = {"repetition": number, "started_at": f"2026-07-0{number}T10:00:00Z"}
+        run.add(training_case(128), TF, steady_samples(128, [alone] * 4), **trial)
+        case = training_case(128, strategy="mirrored", devices=2)
+        run.add(case, TF, steady_samples(128, [both] * 4), simulated=True, **trial)
+    view = speed_up.scalings(compared(run))
+    (row,) = [row for row in view.rows["scaling"] if row["kind"] == "strong"]
+    assert row["speedup"] == pytest.approx((1.0 * 1.1 * 0.95 / (0.8 * 0.75 * 0.82)) ** (1 / 3))
+    assert 1 < row["low"] < row["speedup"] < row["high"]
+    (cells,) = tables(view)["Strong scaling: the same global batch"].rows
+    assert cells[-2].notes[0].count(" – ") == 1
+    single = on_two(tmp_path, 128)
+    ours = [row for row in single.rows["scaling"] if row["series"] == TF]
+    assert [(row["low"], row["high"]) for row in ours] == [(None, None)] * len(ours)
 
 
 def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_path: Path) -> None:

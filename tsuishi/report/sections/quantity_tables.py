@@ -13,6 +13,8 @@ from tsuishi.report.parts.wording import NOT_PUBLISHED, Table, digits, header, n
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
+# The units of limits.
+_RATES = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 # Groups of quantities, each for a table; explanations name more groups. All other quantities come last.
 _TOGETHER = {
     mark("First and later runs"): ("first_run_s", "later_run_s"),
@@ -143,9 +145,15 @@ def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLi
 
 
 def _rates_text(device: Device, limits: DeviceLimits) -> str:
+    def text(rate: float, quantity: str, precision: str) -> str:
+        unit = _RATES[quantity]
+        ends = limits.intervals.get((quantity, precision))
+        between = f" ({' – '.join(digits(end, unit) for end in ends)})" if ends else ""
+        return f"{digits(rate, unit)}{unit}{between}"
+
     rates = [
-        t("{rate} in {precision}", rate=f"{digits(rate, 'FLOP/s')}FLOP/s", precision=precision)
+        t("{rate} in {precision}", rate=text(rate, "flops_per_s", precision), precision=precision)
         for precision, rate in sorted(limits.flops_per_s.items())
     ]
-    rates += [f"{digits(limits.bytes_per_s, 'B/s')}B/s" if limits.bytes_per_s else t("memory not measured")]
+    rates += [text(limits.bytes_per_s, "bytes_per_s", "") if limits.bytes_per_s else t("memory not measured")]
     return f"{device.name}: {', '.join(rates)}"

@@ -5,17 +5,19 @@ from typing import Any
 
 from tsuishi.base.language import mark, prose, t
 from tsuishi.estimates import scaling
+from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.scaling import Scaling
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing
-from tsuishi.report.parts.wording import Cell, Table, case_text, digits, number_cell, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, words
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, STRATEGY
 
 _TITLES = {
     "strong": mark("Strong scaling: the same global batch"),
     "weak": mark("Weak scaling: the same batch per device"),
 }
+_SPEEDS = ("distinct_images_per_s", "throughput_images_per_s")
 # A reader cannot tell more lines apart: a chart with more is left out, and the table alone shows them.
 _MOST_LINES = 12
 
@@ -25,19 +27,31 @@ def scalings(comparison: Comparison) -> View:
     results = _scalings(comparison)
     telling = {*differing(result.axes for result in results), STRATEGY} - {DEVICES, BATCH_SIZE}
     rows = [
-        {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency} for result in results
+        {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency, **_ends(result)}
+        for result in results
     ]
     drawn = list(_chart(comparison, results, telling))
     blocks: tuple[Block, ...] = (*drawn, *_tables(results, telling, folded=bool(drawn)))
-    return View(blocks, {"scaling": [{key: value for key, value in row.items() if key != "axes"} for row in rows]})
+    return View(
+        blocks, {"scaling": [{key: row[key] for key in row if key not in ("axes", "logarithm")} for row in rows]}
+    )
+
+
+def _ends(result: Scaling) -> dict[str, float | None]:
+    """The ends of the interval of a speed-up; None where its trials do not give any."""
+    low, high = as_ratio(result.logarithm)[1:] if result.logarithm else (None, None)
+    return {"low": low, "high": high}
 
 
 def _scalings(comparison: Comparison) -> list[Scaling]:
+    terms = comparison.evidence.terms
     measured = [
-        scaling.SpeedPoint(known.series, known.axes, speed, known.simulated)
+        scaling.SpeedPoint(known.series, known.axes, known.values[quantity], known.simulated, terms.get(term))
         for known in comparison.ours()
         # Several devices may process the same image: it counts once.
-        if (speed := known.values.get("distinct_images_per_s", known.values.get("throughput_images_per_s")))
+        for quantity in [next((name for name in _SPEEDS if known.values.get(name)), "")]
+        for term in [(str(known.case_id), known.series, quantity)]
+        if quantity
     ]
     published = [
         scaling.SpeedPoint(known.series, known.axes, known.epochs.images / known.values["median_epoch_s"], False)
@@ -53,6 +67,8 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
     columns = ["", t("case"), *counted, t("on one device"), t("speed-up"), t("efficiency")]
     notes = [t("Against 1 device with strategy none, all other axes equal, distinct images/s.")]
     notes.append(t("Efficiency: speed-up ÷ devices."))
+    if any(result.logarithm for result in results):
+        notes.append(t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none."))
     for kind, title in _TITLES.items():
         rows = []
         for result in (result for result in results if result.kind == kind):
@@ -60,7 +76,9 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
             marks = (t("simulated"),) if result.simulated else ()
             name = [text_cell(result.series), text_cell(case_text(dict(result.axes), telling))]
             efficiency = Cell(digits(result.efficiency), result.efficiency, marks, "number")
-            rows.append([*name, *map(text_cell, counts), number_cell(result.speedup), efficiency])
+            ends = [digits(end) for end in _ends(result).values() if end is not None]
+            speedup = Cell(digits(result.speedup), result.speedup, (" – ".join(ends),) if ends else (), "number")
+            rows.append([*name, *map(text_cell, counts), speedup, efficiency])
         if rows:
             simulated = any(result.simulated for result in results if result.kind == kind)
             yield Table(columns, rows, t(title), folded=folded, notes=[*notes, _simulated()] if simulated else notes)

@@ -286,30 +286,54 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
     assert text["SciPy on equal terms"] == (
         "The source's SciPy loop convolves one image of 40 kB 840 times on one core: 0.2000 s; the towers read 33.6 MB "
         "and write as much. On all 840 images and all cores SciPy takes 0.1000 s; the framework, fed the same images "
-        "in one tower, 0.3600 s: the framework takes 3.6 times as long as SciPy."
+        "in one tower, 0.3600 s: the framework takes 3.6 times as long as SciPy (seen, not tested)."
     )
     assert text["Guess: TensorFlow is not made for this, others are"] == (
         "Computing alone takes 0.3000 s here, 0.03000 s in torch2-cpu: this environment takes 10 times as long as "
-        "torch2-cpu."
+        "torch2-cpu (seen, not tested)."
     )
     assert text["Guess: a larger filter favours the GPU"] == (
         "SciPy on all cores takes 0.33 times as long as the framework with 3×3 and 1 channel, 1.0 times with 10×10 and "
-        "1 channel: a larger filter favours the framework, on this CPU; a GPU was not tested."
+        "1 channel: a larger filter favours the framework (seen, not tested), on this CPU; a GPU was not tested."
     )
     assert text["Guess: more channels favour the GPU"].endswith(
-        "0.20 times with 3×3 and 10 channels: more channels favour SciPy, on this CPU; a GPU was not tested."
+        "0.20 times with 3×3 and 10 channels: more channels favour SciPy (seen, not tested), on this CPU; a GPU was "
+        "not tested."
     )
     assert text["Guess: copying results back is the bottleneck"].startswith(
         "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is. But device and host"
     )
     assert text["Guess: staying on the device hides the overhead"] == (
         "Warm, all 840 images on 1 tower, computing takes 0.3000 s; a first run, as the source timed it, 2.360 s. "
-        "Beside the source's SciPy loop: the framework takes 1.5 times as long as SciPy."
+        "Beside the source's SciPy loop: the framework takes 1.5 times as long as SciPy (seen, not tested)."
     )
     assert (
         "GPU memory is too small for 1 to 3 GPUs: there was no GPU (input and output are 64 MiB together)."
         in (text["Not tested here"])
     )
+
+
+def several(tmp_path: Path, name: str, scipy_s: tuple[float, ...]) -> str:
+    """What is said of SciPy on equal terms, where the framework takes about 0.3 s in each of five trials."""
+    run = SyntheticRun(tmp_path / name)
+    for number, (framework_s, other_s) in enumerate(zip((0.30, 0.31, 0.29, 0.305, 0.295), scipy_s, strict=True)):
+        trial: dict[str, Any] = {"started_at": f"2026-07-0{number + 1}T10:00:00Z", "repetition": number + 1}
+        fed = [("first_run", 0, 1, 840, framework_s), ("later_runs", 0, 1, 840, framework_s)]
+        run.add(conv2d_case(feed="fed"), TF, fed, metrics=[("convolutions_left_in_graph", 1, "1")], **trial)
+        alone = [("first_run", 0, 1, 840, other_s), ("later_runs", 0, 1, 840, other_s)]
+        for implementation in ("scipy", "scipy_all_cores"):
+            run.add(conv2d_case(implementation=implementation, **SCIPY), TF, alone, **trial)
+    return told(run)["SciPy on equal terms"].rpartition(": ")[2]
+
+
+def test_words_on_several_trials_follow_from_an_interval(tmp_path: Path) -> None:
+    """The near end is said of a difference; a difference of nothing but the scatter is open, and a small one none."""
+    slower = several(tmp_path, "slower", (0.61, 0.60, 0.59, 0.605, 0.595))
+    assert slower.startswith("SciPy takes 2.0 times as long as the framework (at least 1.")
+    equal = several(tmp_path, "equal", (0.305, 0.295, 0.30, 0.29, 0.31))
+    assert equal == "the framework and SciPy are about as fast."
+    noisy = several(tmp_path, "noisy", (0.25, 0.35, 0.45, 0.20, 0.50))
+    assert noisy.endswith("open.")
 
 
 def test_on_a_gpu_it_says_what_a_gpu_adds_and_on_a_cpu_that_none_was_there(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ knowledge about frameworks from elsewhere.
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d import equal_terms, guesses, interventions
 from tsuishi.report.explanations.conv2d.edge import about_edge
-from tsuishi.report.explanations.conv2d.observations import SAME, NotTested, Observations, amounts, per_cent, towers
+from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, per_cent, towers
 from tsuishi.report.explanations.conv2d.steps import (
     Step,
     about_step,
@@ -16,6 +16,7 @@ from tsuishi.report.explanations.conv2d.steps import (
     gone_without_folding,
     the_step,
 )
+from tsuishi.report.parts.compared_times import SAME
 from tsuishi.report.parts.explanation import Paragraph
 from tsuishi.verdicts.evidence import Evidence
 

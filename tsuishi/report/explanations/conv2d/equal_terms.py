@@ -5,16 +5,15 @@ from typing import Any
 
 from tsuishi.base.language import in_words, prose, t
 from tsuishi.report.explanations.conv2d.observations import (
-    SAME,
     SCIPY,
     SCIPY_ALL_CORES,
     STEADY,
     Observations,
     amounts,
     per_cent,
-    times,
     towers,
 )
+from tsuishi.report.parts.compared_times import compared
 from tsuishi.report.parts.wording import label
 
 COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
@@ -63,7 +62,7 @@ def copies(measured: Observations, **axes: Any) -> dict[str, float]:
 
 def about_scipy(measured: Observations) -> str:
     """The work of SciPy's loop compared with the work of the towers; and both on all images and all cores."""
-    loop_s, all_cores_s = (measured.value("later_run_s", **axes) for axes in (SCIPY, SCIPY_ALL_CORES))
+    loop_s, all_cores = measured.value("later_run_s", **SCIPY), measured.timed("later_run_s", **SCIPY_ALL_CORES)
     if loop_s is None:
         return measured.why_not(**SCIPY)
     images = f"{measured.base['images']:,}"
@@ -85,11 +84,11 @@ def about_scipy(measured: Observations) -> str:
             "read {read_mb:.1f} MB and write as much.",
             **work,
         )
-    if all_cores_s is None:
+    if all_cores is None:
         why = measured.why_not(**SCIPY_ALL_CORES)
         return prose([loop, t("SciPy on all images was not tested ({why}).", why=why)])
-    on_all = {"images": images, "scipy": amounts([all_cores_s], "later_run_s")}
-    fed = measured.value("later_run_s", feed="fed")
+    on_all = {"images": images, "scipy": amounts([all_cores.value], "later_run_s")}
+    fed = measured.timed("later_run_s", feed="fed")
     if fed is None:
         alone = t("On all {images} images and all cores SciPy takes {scipy}.", **on_all)
         missing = t("The framework on the same terms (input fed, one tower) was not tested.")
@@ -98,16 +97,7 @@ def about_scipy(measured: Observations) -> str:
         "On all {images} images and all cores SciPy takes {scipy}; the framework, fed the same images in one tower, "
         "{framework}: {verdict}.",
         **on_all,
-        framework=amounts([fed], "later_run_s"),
-        verdict=compared(fed, all_cores_s, t("the framework"), "SciPy"),
+        framework=amounts([fed.value], "later_run_s"),
+        verdict=compared(fed, all_cores, t("the framework"), "SciPy"),
     )
     return prose([loop, beside])
-
-
-def compared(ours: float, theirs: float, us: str, them: str) -> str:
-    """Which of the two takes longer, and how many times as long. ours, theirs: in the same unit, both above 0."""
-    if max(ours, theirs) / min(ours, theirs) <= SAME:
-        return t("{one} and {other} are about as fast", one=us, other=them)
-    slower, faster = (us, them) if ours > theirs else (them, us)
-    ratio = times(max(ours, theirs) / min(ours, theirs))
-    return t("{slower} takes {times} as long as {faster}", slower=slower, times=ratio, faster=faster)

@@ -1,11 +1,11 @@
 """The source's guesses, each with the answer of the measurements, if they answer it."""
 
+import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, compared, copies, input_bytes, least_towers
+from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
 from tsuishi.report.explanations.conv2d.observations import (
-    SAME,
     SCIPY,
     SCIPY_ALL_CORES,
     STEADY,
@@ -13,9 +13,9 @@ from tsuishi.report.explanations.conv2d.observations import (
     Observations,
     amounts,
     per_cent,
-    times,
     towers,
 )
+from tsuishi.report.parts.compared_times import CONFIDENCE, SAME, Timed, compared, ratio_of_ratios, times
 from tsuishi.report.parts.wording import label
 
 
@@ -76,23 +76,23 @@ def about_memory(measured: Observations) -> str:
 def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
     """The time of computing alone, in every environment that measured it with as many towers."""
     case = least_towers(measured)
-    compute_s = {
-        name: value for name, other in every.items() if (value := other.value("compute_s", **case)) is not None
+    computing = {
+        name: timed for name, other in every.items() if (timed := other.timed("compute_s", **case)) is not None
     }
-    mine = compute_s.pop(measured.environment, None)
-    if mine is None or not compute_s:
+    mine = computing.pop(measured.environment, None)
+    if mine is None or not computing:
         return NotTested(t("it takes the steady case in this environment and in another"))
     others = [
-        t("{seconds} in {environment}", seconds=amounts([value], "compute_s"), environment=name)
-        for name, value in compute_s.items()
+        t("{seconds} in {environment}", seconds=amounts([timed.value], "compute_s"), environment=name)
+        for name, timed in computing.items()
     ]
-    fastest = min(compute_s, key=lambda name: compute_s[name])
-    them = fastest if len(compute_s) == 1 else t("the fastest other")
+    fastest = min(computing, key=lambda name: computing[name].value)
+    them = fastest if len(computing) == 1 else t("the fastest other")
     return t(
         "Computing alone takes {seconds} here, {others}: {verdict}.",
-        seconds=amounts([mine], "compute_s"),
+        seconds=amounts([mine.value], "compute_s"),
         others=in_words(others),
-        verdict=compared(mine, compute_s[fastest], t("this environment"), them),
+        verdict=compared(mine, computing[fastest], t("this environment"), them),
     )
 
 
@@ -100,16 +100,16 @@ def about_size(measured: Observations, change: Change) -> str:
     """The ratio of SciPy's time on all cores to the framework's time of computing, and whether it grows with size."""
     base = _advantage(measured, {})
     larger = [axes for axes in measured.other_sizes if _is_larger(measured, change, axes)]
-    advantages = {_size(measured, axes): value for axes in larger if (value := _advantage(measured, axes)) is not None}
+    advantages = {_size(measured, axes): sides for axes in larger if (sides := _advantage(measured, axes)) is not None}
     if base is None or not advantages:
         return NotTested(t("it takes the steady case and SciPy on all cores, of both sizes"))
-    grown = next(iter(advantages.values())) / base
-    verdict = change.same if 1 / SAME <= grown <= SAME else change.for_scipy if grown < 1 else change.for_framework
     values = {
-        "times": times(base),
+        "times": times(base.ratio),
         "size": _size(measured, {}),
-        "others": in_words(t("{times} {size}", times=times(value), size=size) for size, value in advantages.items()),
-        "verdict": t(verdict),
+        "others": in_words(
+            t("{times} {size}", times=times(sides.ratio), size=size) for size, sides in advantages.items()
+        ),
+        "verdict": _grown(base, next(iter(advantages.values())), change),
     }
     if measured.on_gpu:
         return t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **values)
@@ -120,10 +120,34 @@ def about_size(measured: Observations, change: Change) -> str:
     )
 
 
-def _advantage(measured: Observations, axes: dict[str, int]) -> float | None:
-    scipy = measured.value("later_run_s", **{**SCIPY_ALL_CORES, **axes})
-    compute = measured.value("compute_s", **{**STEADY, **axes})
-    return None if scipy is None or compute is None else scipy / compute
+class _Advantage(NamedTuple):
+    """SciPy's time on all cores, and the framework's time of computing."""
+
+    scipy: Timed
+    compute: Timed
+
+    @property
+    def ratio(self) -> float:
+        return self.scipy.value / self.compute.value
+
+
+def _advantage(measured: Observations, axes: dict[str, int]) -> _Advantage | None:
+    scipy = measured.timed("later_run_s", **{**SCIPY_ALL_CORES, **axes})
+    compute = measured.timed("compute_s", **{**STEADY, **axes})
+    return None if scipy is None or compute is None else _Advantage(scipy, compute)
+
+
+def _grown(base: _Advantage, larger: _Advantage, change: Change) -> str:
+    """The verdict on a guess, from the ratio of two advantages."""
+    grown = ratio_of_ratios((larger.scipy, larger.compute), (base.scipy, base.compute))
+    interval, same = grown.interval(CONFIDENCE), math.log(SAME)
+    favoured = t(change.for_scipy if grown.value < 0 else change.for_framework)
+    if interval is None:
+        seen = t(change.same) if -same <= grown.value <= same else favoured
+        return t("{seen} (seen, not tested)", seen=seen)
+    if interval.low >= -same and interval.high <= same:
+        return t(change.same)
+    return t("what it favours is open") if 0.0 in interval else favoured
 
 
 def _is_larger(measured: Observations, change: Change, axes: dict[str, int]) -> bool:
@@ -160,13 +184,13 @@ def about_results(measured: Observations) -> str:
 
 def about_staying(measured: Observations) -> str:
     case = least_towers(measured)
-    compute, first = measured.value("compute_s", **case), measured.value("first_run_s", devices=case["devices"])
+    compute, first = measured.timed("compute_s", **case), measured.value("first_run_s", devices=case["devices"])
     if compute is None:
         return measured.why_not(**STEADY)
     computing = {
         "images": f"{measured.base['images']:,}",
         "towers": towers([case["devices"]]),
-        "compute": amounts([compute], "compute_s"),
+        "compute": amounts([compute.value], "compute_s"),
     }
     if first is None:
         warm = t("Warm, all {images} images on {towers}, computing takes {compute}.", **computing)
@@ -177,7 +201,7 @@ def about_staying(measured: Observations) -> str:
             **computing,
             first=amounts([first], "first_run_s"),
         )
-    scipy = measured.value("later_run_s", **SCIPY)
+    scipy = measured.timed("later_run_s", **SCIPY)
     if scipy is None:
         return warm
     verdict = compared(compute, scipy, t("the framework"), "SciPy")

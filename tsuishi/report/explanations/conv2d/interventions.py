@@ -1,8 +1,9 @@
 """Interventions: cases that differ from the base case in a single axis, and the effects on the runs and their step."""
 
 from tsuishi.base.language import in_words, mark, prose, t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
 from tsuishi.report.explanations.conv2d.steps import STEP, Step, folded
+from tsuishi.report.parts.compared_times import times
 
 _RUNS = {"first_run_s": mark("first runs"), "later_run_s": mark("later runs")}
 

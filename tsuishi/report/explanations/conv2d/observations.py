@@ -4,12 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_words, t
+from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.wording import digits, status_text, unit_of
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.verdicts.evidence import Evidence
-
-# Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
-SAME = 1.2
 
 # The subject of the experiment, at any size: session runs of a graph of constants.
 PLAIN: dict[str, Any] = {
@@ -73,6 +71,7 @@ class Observations:
         self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         self._outcomes = outcomes
+        self._terms = evidence.terms
         # Without SciPy's trials, which always run on the CPU.
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
@@ -90,6 +89,13 @@ class Observations:
         """The estimate of a case, in the quantity's unit; None where it was not measured."""
         row = self._rows.get((_key({**self.base, **axes}), quantity))
         return None if row is None else float(row.estimate)
+
+    def timed(self, quantity: str, **axes: Any) -> Timed | None:
+        """The estimate of a case with its term; None where it was not measured."""
+        row = self._rows.get((_key({**self.base, **axes}), quantity))
+        if row is None:
+            return None
+        return Timed(float(row.estimate), self._terms.get((row.case_id, row.column, quantity)))
 
     def spread(self, quantity: str, **axes: Any) -> tuple[float, float] | None:
         """The smallest and the largest trial, or the quartiles of a single trial; None without a spread."""
@@ -143,11 +149,6 @@ def amounts(values: Iterable[float], quantity: str) -> str:
     """Values of a quantity, worded as in tables, with the unit."""
     unit = unit_of(quantity)
     return f"{in_words(digits(value, unit) for value in values)} {unit}".removesuffix(" 1")
-
-
-def times(ratio: float) -> str:
-    """A ratio in words: "3.2 times". Callers give ratios of at least 1."""
-    return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
 
 
 def per_cent(part: float) -> str:

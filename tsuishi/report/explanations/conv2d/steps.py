@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tsuishi.base.language import prose, t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, times, towers
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
+from tsuishi.report.parts.compared_times import how_sure, times
 
 # From n to m towers, division of the work saves a factor of m / n. A step saves at least so many times that factor.
 # Where nothing but the number of towers changes, single runs of a quiet machine differ by up to a third.
@@ -15,13 +16,17 @@ LEAST_STEP_S = 0.005
 
 @dataclass(frozen=True)
 class Step:
-    """A step: a run takes `slow` s with `below` towers, and `fast` s with the next larger number `above`."""
+    """A step: a run takes `slow` s with `below` towers, and `fast` s with the next larger number `above`.
+
+    `sure`: what the trials show of the ratio, in words; empty for too few trials.
+    """
 
     quantity: str
     below: int
     above: int
     slow: float
     fast: float
+    sure: str = ""
 
     @property
     def excess(self) -> float:
@@ -34,7 +39,7 @@ class Step:
             below=self.below,
             above=self.above,
             seconds=amounts([self.slow, self.fast], self.quantity),
-            ratio=times(self.slow / self.fast),
+            ratio=f"{times(self.slow / self.fast)} {self.sure}".rstrip(),
         )
 
 
@@ -46,7 +51,8 @@ def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None
     """
     taken, steps = measured.by_towers(quantity, **axes), []
     for (below, slow), (above, fast) in pairwise(taken.items()):
-        step = Step(quantity, below, above, slow, fast)
+        sides = (measured.timed(quantity, **{**axes, "devices": count}) for count in (below, above))
+        step = Step(quantity, below, above, slow, fast, how_sure(*sides))
         slow_side, fast_side = (measured.spread(quantity, **{**axes, "devices": count}) for count in (below, above))
         apart = slow_side is None or fast_side is None or slow_side[0] > fast_side[1]
         slowest = max(seconds for count, seconds in taken.items() if count >= above)

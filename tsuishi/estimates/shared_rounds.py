@@ -19,6 +19,8 @@ _LEVEL = 0.001
 # The fewest degrees of freedom of the rest.
 _FEWEST_FREEDOM = 8
 _PASSES = 20
+# Rounds that explain everything but rounding are those of made-up values: intervals would have no length.
+_LEAST_REST = 1e-9
 
 
 class Rest(NamedTuple, Generic[_Cell]):
@@ -47,7 +49,7 @@ def residuals(
         return None
     of_cell = np.repeat(np.arange(len(cells)), counts)
     given = np.array([value for cell in cells for value in values[cell]], dtype=float)
-    weights = 1 / np.array([variances[cell] for cell in cells])
+    first = weights = 1 / np.array([variances[cell] for cell in cells])
     for _ in range(2):
         shared, rest = _fitted(given, of_cell, of_round, counts, weights)
         squares = np.bincount(of_cell, rest**2)
@@ -57,7 +59,7 @@ def residuals(
         weights = 1 / np.maximum(own, float(np.median(own)) or own.max() or 1.0)
     rest_square = float((weights[of_cell] * rest**2).sum()) / freedom
     between = float((weights[of_cell] * shared[of_round] ** 2).sum()) / (len(places) - 1)
-    if not rest_square or special.fdtrc(len(places) - 1, freedom, between / rest_square) > _LEVEL:
+    if float((first[of_cell] * rest**2).mean()) < _LEAST_REST or special.fdtrc(len(places) - 1, freedom, between / rest_square) > _LEVEL:
         return None
     raised = rest / np.sqrt(1 - share)[of_cell]
     return Rest(

@@ -1,0 +1,75 @@
+"""Comparisons of times in the sentences of explanations, with what the trials show of them."""
+
+import math
+from typing import NamedTuple
+
+from tsuishi.base.language import t
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term, contrast, ratio
+
+# Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
+SAME = 1.2
+
+# No family of a report has these comparisons, so each has an interval of its own, at a level for a dozen of them.
+CONFIDENCE = 0.999
+
+
+class Timed(NamedTuple):
+    """The estimate of a time, and its term; None where a trial is 0."""
+
+    value: float
+    term: Term | None
+
+    def over(self, other: "Timed") -> Contrast:
+        """The logarithm of this time over another; without an error where either has too few trials for words."""
+        if self.term and other.term and min(self.term.trials, other.term.trials) >= FEWEST_TRIALS:
+            return ratio(self.term, other.term)
+        return Contrast(math.log(self.value / other.value), None, math.inf)
+
+
+def times(ratio: float) -> str:
+    """A ratio in words: "3.2 times". Callers give ratios of at least 1."""
+    return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
+
+
+def ratio_of_ratios(above: tuple[Timed, Timed], below: tuple[Timed, Timed]) -> Contrast:
+    """The logarithm of a ratio of two times over another such ratio; without an error for too few trials."""
+    first, second = (one.over(other) for one, other in (above, below))
+    if first.error is None or second.error is None:
+        return Contrast(first.value - second.value, None, math.inf)
+    weights = zip((1.0, -1.0, -1.0, 1.0), (*above, *below), strict=True)
+    return contrast([(weight, timed.term) for weight, timed in weights if timed.term])
+
+
+def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
+    """Which of the two takes longer, and how many times as long, with what the trials show of it. Both are above 0."""
+    logarithm = ours.over(theirs)
+    slower, faster = (us, them) if logarithm.value > 0 else (them, us)
+    value = math.exp(abs(logarithm.value))
+    interval = logarithm.interval(CONFIDENCE)
+    words = {"slower": slower, "faster": faster, "times": times(value)}
+    if interval is None and value <= SAME:
+        return t("{one} and {other} are about as fast (seen, not tested)", one=us, other=them)
+    if interval is None:
+        return t("{slower} takes {times} as long as {faster} (seen, not tested)", **words)
+    if interval.low >= -math.log(SAME) and interval.high <= math.log(SAME):
+        return t("{one} and {other} are about as fast", one=us, other=them)
+    if 0.0 in interval:
+        low, high = (f"{math.exp(end):.2g}" for end in interval)
+        return t("{one} takes {low} to {high} times as long as {other}: open", one=us, other=them, low=low, high=high)
+    return t("{slower} takes {times} as long as {faster} (at least {least})", **words, least=times(near_end(interval)))
+
+
+def how_sure(slow: Timed | None, fast: Timed | None) -> str:
+    """What the trials show of the ratio of two times, in words; empty for too few trials."""
+    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
+    if interval is None:
+        return ""
+    if 0.0 in interval:
+        low, high = (f"{math.exp(end):.2g}" for end in interval)
+        return t("({low} to {high}: open)", low=low, high=high)
+    return t("(at least {least})", least=times(near_end(interval)))
+
+
+def near_end(interval: Region) -> float:
+    """The ratio, at least 1, at the end of an interval of logarithms that is nearer to 0; the interval excludes 0."""
+    return math.exp(min(abs(interval.low), abs(interval.high)))
