@@ -1,4 +1,4 @@
-"""The A/A test on a real machine: `python -m benchmarks.built_again`, with .venv active; about half an hour.
+"""The A/A test on a real machine: `python -m benchmarks.built_again`, with .venv active; about a quarter of an hour.
 
 One environment is built twice, and measured as two: TRIALS trials of each of CASES in each of SESSIONS sessions, by the
 real runner in virtual environments, in turns. Nothing differs but the build, so each word and mark is false. Then the
@@ -47,7 +47,7 @@ layout = "native"
 strategy = "none"
 devices = 1
 nodes = 1
-batch_size = [4, 8, 16]
+batch_size = [8, 16]
 precision = "fp32"
 execution = "native"
 [[groups]]

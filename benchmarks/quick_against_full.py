@@ -14,6 +14,7 @@ A row is a pair of trials. Totals are sums of epochs, in s; predictions are firs
 - share: duration of the early trial over the duration of the full trial, both with start-up
 """
 
+import argparse
 import csv
 import statistics
 import tempfile
@@ -30,7 +31,6 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.suite import Profile
 
-ROUNDS = 1
 # Start-up and so many epochs must stay within a tenth of a full trial, on any machine.
 MOST_EARLY_EPOCHS = 5
 # The epochs of a whole training in the sources.
@@ -101,11 +101,14 @@ class Row(NamedTuple):
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=10, help="pairs of trials for each case; a round takes 6 minutes")
+    rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         checkout = make_checkout(Path(folder))
         rows = [
             compared(subject, run(checkout, subject, "quick"), run(checkout, subject, "full"))
-            for _ in range(ROUNDS)
+            for _ in range(rounds)
             for subject in SUBJECTS
         ]
     screen = Screen()
@@ -114,7 +117,9 @@ def main() -> None:
         ("error", [abs(row.error_percent) for row in rows]),
         ("own tenth", [abs(row.own_tenth_percent) for row in rows]),
     ):
-        screen.say(f"{what}: median {statistics.median(errors):.2f} %, worst {max(errors):.2f} %")
+        square = statistics.fmean(error**2 for error in errors) ** 0.5
+        median = statistics.median(errors)
+        screen.say(f"{what}: median {median:.2f} %, root mean square {square:.2f} %, worst {max(errors):.2f} %")
 
 
 def make_checkout(root: Path) -> Checkout:

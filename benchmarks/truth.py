@@ -17,6 +17,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks import known_truths as truths
+from benchmarks import round_truths
 
 # Of a planted fault as many draws show enough.
 _FAULT_DRAWS = 400
@@ -56,6 +57,7 @@ def rows() -> Iterator[Row]:
     for environments in (2, 4):
         name = f"A/A main questions, {environments} environments, looked at after 3, 6, 12, 24 trials: a false word"
         yield Row(name, 0.025, truths.false_word_over_looks(environments))
+    yield from _of_rounds()
     yield Row("every batch is faster, and the slow batches failed: reproduced", 0.0, truths.failed_batches_forgotten())
     for trials in (3, 10):
         name = f"nothing shrinks, scatter falls from 10 to 1 %, n = {trials}: shrinks, at 5 %"
@@ -63,6 +65,23 @@ def rows() -> Iterator[Row]:
     yield Row("t_cost is equal and near 0: more or less, at 5 %", 0.05, truths.cost_of_nothing())
     yield Row("a kink: v0's interval misses the speed of the large batches", 0.05, truths.kink_missed())
     yield Row("a tenth of the blocks takes twice as long: the step's interval misses", 0.05, truths.stalls_missed())
+
+
+def _of_rounds() -> Iterator[Row]:
+    for of_round in (0.0, 0.03):
+        name = f"rounds scatter by {100 * of_round:g} %, trials by 1 %, n = 3: the interval of a ratio misses"
+        yield Row(name, 0.05, round_truths.slow_rounds_missed(3, of_round))
+    yield Row(f"{name}, at 0.4 %", 0.004, round_truths.slow_rounds_missed(3, 0.03, 0.004))
+    for of_session in (0.0, 0.005, 0.01, 0.03):
+        name = f"an environment is slower in some of 3 shared sessions, by {100 * of_session:g} %: the interval misses"
+        yield Row(name, 0.05, round_truths.slow_sessions_missed(of_session, apart=False))
+    name = "each environment in 3 sessions of its own, which scatter by 3 %: the interval misses"
+    yield Row(name, 0.05, round_truths.slow_sessions_missed(0.03, apart=True))
+    name = "each environment in a session of its own: they differ"
+    yield Row(name, 0.0, round_truths.one_session_apart_decided())
+    for trials in (3, 12):
+        name = f"12 cases reach the limit of a device, n = {trials}: its interval misses"
+        yield Row(name, 0.05, round_truths.limit_missed(trials))
 
 
 def faults() -> Iterator[Fault]:

@@ -59,7 +59,8 @@ def residuals(
         weights = 1 / np.maximum(own, float(np.median(own)) or own.max() or 1.0)
     rest_square = float((weights[of_cell] * rest**2).sum()) / freedom
     between = float((weights[of_cell] * shared[of_round] ** 2).sum()) / (len(places) - 1)
-    if float((first[of_cell] * rest**2).mean()) < _LEAST_REST or special.fdtrc(len(places) - 1, freedom, between / rest_square) > _LEVEL:
+    made_up = float((first[of_cell] * rest**2).mean()) < _LEAST_REST
+    if made_up or special.fdtrc(len(places) - 1, freedom, between / rest_square) > _LEVEL:
         return None
     raised = rest / np.sqrt(1 - share)[of_cell]
     return Rest(
