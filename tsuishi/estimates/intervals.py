@@ -41,7 +41,8 @@ class Term(NamedTuple):
 
     `sessions`: the mean over the trials of each session; empty where sessions are not known, as for published numbers.
     `rounds`: those of the trials. `in_rounds`: the variance between the trials without what the trials of a round have
-    in common; None where rounds show nothing of the kind.
+    in common; None where rounds show nothing of the kind. `prediction`: the variance of the errors of predictions,
+    where the trials are too short to have measured their values; more trials do not make it less.
     """
 
     mean: float
@@ -50,6 +51,7 @@ class Term(NamedTuple):
     sessions: Mapping[str, float] = {}
     rounds: frozenset[Hashable] = frozenset()
     in_rounds: Pool | None = None
+    prediction: Pool | None = None
 
 
 class Contrast(NamedTuple):
@@ -154,6 +156,9 @@ def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contra
         assert scatter
         value += math.fsum(sums) / len(sums)
         variances.append((scatter.variance / len(sums), scatter.freedom))
+        for weight, term in group:
+            if term.prediction:
+                variances.append((weight**2 * term.prediction.variance, term.prediction.freedom))
     total, freedom = _summed(variances)
     return Contrast(value, math.sqrt(total), freedom) if groups else None
 
@@ -171,6 +176,8 @@ def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
         if scatter is None:
             return Contrast(value, None, math.inf)
         shares[scatter] = shares.get(scatter, 0.0) + weight**2 / term.trials
+        if term.prediction:
+            shares[term.prediction] = shares.get(term.prediction, 0.0) + weight**2
     families: dict[Hashable, list[tuple[Pool, float]]] = {}
     for known, share in shares.items():
         families.setdefault(known if known.family is None else known.family, []).append((known, share))

@@ -9,6 +9,7 @@ import pandas as pd
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
+from tsuishi.estimates.variances import Pool
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
@@ -108,7 +109,20 @@ class Evidence:
     @cached_property
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
-        return case_terms(self.trial_values, rounds=self.trial_rounds)
+        return self._with_predictions(case_terms(self.trial_values, rounds=self.trial_rounds))
+
+    def _with_predictions(self, terms: Terms) -> Terms:
+        """The terms, with the error of predictions where trials were too short to measure their values."""
+        errors = {
+            quantity.name: Pool(quantity.prediction_error**2, quantity.predictions)
+            for quantity in self.words.quantities.values()
+            if quantity.predictions
+        }
+        rows = self.estimates[self.estimates["quantity"].isin(errors.keys()) & self.estimates["derived"].eq(True)]
+        predicted = {*zip(*(rows[name].tolist() for name in ("case_id", "column", "quantity")), strict=True)}
+        return {
+            key: term._replace(prediction=errors[key[2]]) if key in predicted else term for key, term in terms.items()
+        }
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""
@@ -121,7 +135,7 @@ class Evidence:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
             values = self.values_of_first(trials)
-            self._terms_of_first[trials] = case_terms(values, rounds=self.trial_rounds)
+            self._terms_of_first[trials] = self._with_predictions(case_terms(values, rounds=self.trial_rounds))
         return self._terms_of_first[trials]
 
     @cached_property

@@ -1,7 +1,7 @@
 """Measurements: every quantity of every case by environment, and the published numbers in the last columns."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import mark, t
@@ -9,7 +9,17 @@ from tsuishi.estimates.roofline import Device, DeviceLimits
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
-from tsuishi.report.parts.wording import NOT_PUBLISHED, Table, digits, header, number_cell, status_cell, text_cell
+from tsuishi.report.parts.wording import (
+    NOT_PUBLISHED,
+    Table,
+    digits,
+    header,
+    label,
+    number_cell,
+    status_cell,
+    text_cell,
+    words,
+)
 from tsuishi.specs.source import Epochs
 
 _EPOCHS = mark("Epochs")
@@ -90,14 +100,28 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
     if "fraction_of_limit" in quantities:
         notes += limit_notes(comparison.fractions, comparison.evidence.limits)
     if any(row.n > 1 for row in estimates):
-        notes.append(t("n: trials. Their median, and below it the smallest and the largest."))
+        notes.append(t("n: trials. Their geometric mean, and below it the smallest and the largest."))
     if any(row.spread_kind == "blocks" for row in estimates):
         notes.append(
             t("n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.")
         )
     if any(row.derived and row.unit == "s" for row in estimates):
         notes.append(_derived(comparison.epochs))
-    return notes
+    return [*notes, *_predicted({row.quantity for row in estimates if row.derived})]
+
+
+def _predicted(derived: Iterable[str]) -> Iterator[str]:
+    """How far predictions of these quantities were off, where that was measured."""
+    for quantity in sorted(derived):
+        known = words().quantity(quantity)
+        if known.predictions:
+            yield t(
+                "{quantity}: predictions from trials that end early missed full trials by {percent} % (root mean square "
+                "of {count} pairs); the intervals of ratios hold that.",
+                quantity=label(quantity),
+                percent=f"{100 * known.prediction_error:.2g}",
+                count=known.predictions,
+            )
 
 
 def _title(comparison: Comparison, title: str) -> str:
