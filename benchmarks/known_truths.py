@@ -12,8 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from tsuishi.estimates import ratios, throughput, timed_blocks
+from tsuishi.estimates import ratios, timed_blocks
 from tsuishi.estimates.intervals import Term, contrast, ratio
+from tsuishi.estimates.least_squares import Interval
+from tsuishi.estimates.line_fit import Point, fit, measured
 from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import Block
 from tsuishi.estimates.variances import Pool, pool
@@ -38,6 +40,7 @@ PLANTED = {
     "decide": ("tsuishi.verdicts.family.decide",),
     "share_of_look": ("tsuishi.verdicts.family.share_of_look",),
     "mean_step_s": ("tsuishi.estimates.timed_blocks.mean_step_s",),
+    "larger": ("tsuishi.estimates.line_fit.larger",),
 }
 
 
@@ -188,11 +191,46 @@ def kink_missed() -> Draw:
         return (batch_size / 1000 + 0.01) * (0.7 if batch_size >= 128 else 1.0)
 
     def draw(random: Random) -> bool:
-        times = [(b, line(b) * math.exp(random.normal(0, 0.01))) for b in BATCHES]
-        fit = throughput.fit(times)
-        return fit is None or fit.v0_interval is None or not fit.v0_interval.low <= 1000 / 0.7 <= fit.v0_interval.high
+        found = fit(Point(b, line(b) * math.exp(random.normal(0, 0.01))) for b in BATCHES)
+        return not (found and found.v0_interval and _has(found.v0_interval, 1000 / 0.7))
 
     return draw
+
+
+def line_missed(parameter: str, trials: int, batches: Sequence[int] = BATCHES, off: float = 0.0) -> Draw:
+    """The interval of a parameter of a line does not have its true value.
+
+    off: by how much the batch sizes lie off the line, each by an amount of its own, which all of its trials share.
+    Trials then scatter by 0.5 % only.
+    """
+    line = np.log([batch / 1000 + 0.01 for batch in batches])
+    true = {"v0": 1000, "t_cost": 0.01, "b_half": 10}[parameter]
+    scatter = np.full(len(batches), 0.005 if off else SCATTER)
+
+    def draw(random: Random) -> bool:
+        terms = _terms({"a": _cases(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
+        pairs = zip(batches, terms.values(), strict=True)
+        found = fit(measured(batch, math.exp(term.mean), term) for batch, term in pairs)
+        interval = getattr(found, f"{parameter}_interval")
+        return interval is None or not _has(interval, true)
+
+    return draw
+
+
+def lack_of_fit_seen(trials: int) -> Draw:
+    """The F test at 5 % says that a line which holds does not."""
+    line = np.log([batch / 1000 + 0.01 for batch in BATCHES])
+
+    def draw(random: Random) -> bool:
+        terms = _terms({"a": _cases(random, EVEN, trials, line)})["a"]
+        found = fit(measured(b, math.exp(term.mean), term) for b, term in zip(BATCHES, terms.values(), strict=True))
+        return found is None or found.lack_of_fit is None or found.lack_of_fit[1] <= 0.05
+
+    return draw
+
+
+def _has(interval: Interval, value: float) -> bool:
+    return interval.low <= value <= interval.high
 
 
 def stalls_missed() -> Draw:
@@ -238,6 +276,11 @@ def each_alone(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]
 def free_looks(trials: int | None) -> float:
     """A fault: each look at a main question has 5 %."""
     return 2.0
+
+
+def trials_alone(pure_error: Pool | None, about_line: Pool | None) -> Pool | None:
+    """A fault: a line's intervals are from the scatter of trials, however far the batch sizes lie off the line."""
+    return pure_error
 
 
 def median_step_s(blocks: Sequence[Block]) -> float:

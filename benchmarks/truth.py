@@ -65,6 +65,14 @@ def rows() -> Iterator[Row]:
     yield Row("t_cost is equal and near 0: more or less, at 5 %", 0.05, truths.cost_of_nothing())
     yield Row("a kink: v0's interval misses the speed of the large batches", 0.05, truths.kink_missed())
     yield Row("a tenth of the blocks takes twice as long: the step's interval misses", 0.05, truths.stalls_missed())
+    for parameter in ("v0", "t_cost"):
+        name = f"a line holds, 5 batches, n = 3: {parameter}'s interval misses"
+        yield Row(name, 0.05, truths.line_missed(parameter, 3))
+    yield Row("a line holds, 2 batches, n = 3: v0's interval misses", 0.05, truths.line_missed("v0", 3, (16, 256)))
+    yield Row("a line holds, 5 batches, n = 3: lack of fit, at 5 %", 0.05, truths.lack_of_fit_seen(3))
+    for parameter in ("v0", "t_cost"):
+        name = f"batches lie 2 % off a line, trials scatter by 0.5 %, n = 3: {parameter}'s interval misses"
+        yield Row(name, 0.05, truths.line_missed(parameter, 3, off=0.02))
 
 
 def _of_rounds() -> Iterator[Row]:
@@ -93,7 +101,9 @@ def faults() -> Iterator[Fault]:
     yield Fault("one variance for all cases", noisy, (("moderated", truths.pooled),))
     yield Fault("each claim at 5 %", word, (("decide", truths.each_alone),))
     yield Fault("all looks at 5 %", looks, (("share_of_look", truths.free_looks),))
+    off = Row("batches off a line", 0.05, truths.line_missed("v0", 3, off=0.02))
     yield Fault("the median of the blocks", stalls, (("mean_step_s", truths.median_step_s),))
+    yield Fault("a line's error from trials alone", off, (("larger", truths.trials_alone),))
 
 
 def share(row: Row, draws: int, seed: int) -> tuple[int, float]:

@@ -18,8 +18,7 @@ from tests.synthetic_run import (
     training_case,
 )
 from tests.words import WORDS
-from tsuishi.estimates import throughput
-from tsuishi.estimates.throughput import Fit, fit
+from tsuishi.estimates.line_fit import KINK_PERCENT, Fit, Point, fit
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import Table
 from tsuishi.report.sections.fits import fitted_lines, published_section
@@ -30,7 +29,7 @@ PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
 
 def fitted(points: list[tuple[int, float]]) -> Fit:
-    found = fit(points)
+    found = fit(Point(*point) for point in points)
     assert found is not None
     return found
 
@@ -54,12 +53,12 @@ def test_two_points_make_a_line_without_intervals_and_one_makes_none() -> None:
     found = fitted([(16, 0.026), (64, 0.074)])
     assert (found.v0, found.t_cost) == (pytest.approx(1000), pytest.approx(0.01))
     assert (found.v0_interval, found.t_cost_interval, found.b_half_interval) == (None, None, None)
-    assert fit([(16, 0.026)]) is None
+    assert fit([Point(16, 0.026)]) is None
 
 
 def test_time_that_does_not_grow_with_the_batch_has_no_line() -> None:
-    assert fit([(16, 0.1), (32, 0.1), (64, 0.1)]) is None
-    assert fit([(16, 0.2), (32, 0.1), (64, 0.05)]) is None
+    for times in ((0.1, 0.1, 0.1), (0.2, 0.1, 0.05)):
+        assert fit(map(Point, (16, 32, 64), times)) is None
 
 
 def test_intervals_are_those_of_weighted_linear_regression() -> None:
@@ -104,7 +103,7 @@ def test_a_slope_that_may_be_nothing_bounds_v0_on_one_side_only() -> None:
 def test_a_step_far_off_the_line_is_a_kink() -> None:
     points = [(b, b / 1000 + 0.01) for b in (16, 32, 64, 128, 256, 512)]
     points[3] = (128, 1.3 * points[3][1])
-    assert [one.batch_size for one in fitted(points).residuals if one.percent > throughput.KINK_PERCENT] == [128]
+    assert [one.batch_size for one in fitted(points).residuals if one.percent > KINK_PERCENT] == [128]
     assert next(one for one in fitted(points).residuals if one.batch_size == 128).kink
 
 

@@ -23,8 +23,10 @@ def check(kind: str, **fields: Any) -> Check:
 def known(values: Sequence[float], shared: Pool | None = None) -> tuple[Term, Term]:
     """The terms of a case's trials: of logarithms, and of the values; a pool of the case's own where none is given."""
     logs = [math.log(value) for value in values]
-    own = shared or pool([logs]), shared or pool([values])
-    return tuple(Term(sum(one) / len(one), len(one), of) for one, of in zip((logs, values), own, strict=True))  # type: ignore[return-value]
+    own = pool([logs]), pool([values])
+    return tuple(
+        Term(sum(one) / len(one), len(one), shared or of, own=of) for one, of in zip((logs, values), own, strict=True)
+    )  # type: ignore[return-value]
 
 
 def finding(

@@ -41,8 +41,9 @@ class Term(NamedTuple):
 
     `sessions`: the mean over the trials of each session; empty where sessions are not known, as for published numbers.
     `rounds`: those of the trials. `in_rounds`: the variance between the trials without what the trials of a round have
-    in common; None where rounds show nothing of the kind. `prediction`: the variance of the errors of predictions,
-    where the trials are too short to have measured their values; more trials do not make it less.
+    in common; None where rounds show nothing of the kind. `own`: the variance between these trials alone; None for a
+    single trial. `prediction`: the variance of the errors of predictions, where the trials are too short to have
+    measured their values; more trials do not make it less.
     """
 
     mean: float
@@ -51,6 +52,7 @@ class Term(NamedTuple):
     sessions: Mapping[str, float] = {}
     rounds: frozenset[Hashable] = frozenset()
     in_rounds: Pool | None = None
+    own: Pool | None = None
     prediction: Pool | None = None
 
 

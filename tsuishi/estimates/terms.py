@@ -9,7 +9,7 @@ import pandas as pd
 
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.shared_rounds import residuals
-from tsuishi.estimates.variances import Pool, moderated
+from tsuishi.estimates.variances import Pool, moderated, pool
 
 _Cell = TypeVar("_Cell")
 
@@ -77,6 +77,7 @@ def case_terms(
             _session_means(of_case, known.get((key, case_id), ())),
             frozenset(known.get((key, case_id), ())),
             within.get((key, case_id)),
+            pool([of_case]),
         )
         for (key, case_id), of_case in groups.items()
     }
@@ -90,9 +91,9 @@ def _moderated(
     for (key, case_id), of_case in groups.items():
         by_key[key][case_id] = of_case
     return {
-        (key, case_id): pool
+        (key, case_id): variance
         for key, of_key in by_key.items()
-        for case_id, pool in moderated(of_key, family_of(key), most_freedom).items()
+        for case_id, variance in moderated(of_key, family_of(key), most_freedom).items()
     }
 
 
@@ -107,7 +108,7 @@ def _scatter_in_rounds(
     Rounds are those of a suite, protocol and quantity, in all environments.
     """
     every: dict[tuple[str, str, str], dict[_Place, list[float]]] = defaultdict(dict)
-    variances = {place: pool.variance for place, pool in scatter.items() if pool}
+    variances = {place: known.variance for place, known in scatter.items() if known}
     for place, of_case in groups.items():
         suite, protocol, _, quantity = place[0]
         # Two trials of a case in a round, as in runs that are not of the same plan, do not tell what it shares.

@@ -9,11 +9,12 @@ from typing import Any
 
 from tsuishi.estimates import throughput
 from tsuishi.estimates.intervals import Term, student
+from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check, Selection
 from tsuishi.verdicts.findings import Finding
-from tsuishi.verdicts.hypotheses import FEWEST_POINTS, Element, Missing, Side, pairs
+from tsuishi.verdicts.hypotheses import Element, Missing, Side, pairs
 
 # The batch size of a point, and its term: the logarithm of the seconds of a step.
 Point = tuple[int, Term]
@@ -41,12 +42,12 @@ def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
     """
     elements = []
     for line, points in _points(check, findings, check.of, check.quantity):
-        fit = _fit(points)
-        if fit and len(points) >= FEWEST_POINTS:
+        fitted = _fit(points)
+        if fitted and len(points) >= FEWEST_POINTS:
             for batch_size, term in points:
                 axes = {**line.axes, BATCH_SIZE: batch_size}
                 key = line.series, frozenset(axes.items()), "residual"
-                elements.append(Element(axes, {key: (1.0, term)}, math.log(fit.step_s(batch_size))))
+                elements.append(Element(axes, {key: (1.0, term)}, math.log(fitted.step_s(batch_size))))
     if len(elements) < check.fewest:
         return Missing("of", {**check.case, **check.of})
     return elements
@@ -99,29 +100,30 @@ def _printed(parameter: str, line: Finding) -> Term | None:
     return line.logs.get(throughput.PRINTED[parameter])
 
 
-def _fit(points: Sequence[Point]) -> throughput.Fit | None:
-    return throughput.fit((batch_size, math.exp(term.mean)) for batch_size, term in points)
+def _fit(points: Sequence[Point]) -> Fit | None:
+    return fit(measured(batch_size, math.exp(term.mean), term) for batch_size, term in points)
 
 
 def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
-    """The logarithm of a line's parameter, with the error of the fit: from the scatter of points about the line.
+    """The logarithm of a line's parameter, with the error of the fit on trials: see estimates/line_fit.py.
 
     A parameter of 0 or less has the logarithm of 0, and an interval without bounds: a line that is left out would leave
-    those that chance put on the other side.
+    those that chance put on the other side. So has a line through two batch sizes whose trials show no scatter.
     """
-    fit = _fit(points)
-    if fit is None:
+    fitted = _fit(points)
+    if fitted is None:
         return None
-    value, trials = getattr(fit, parameter), min(term.trials for _, term in points)
-    if value <= 0:
-        return Term(-math.inf, trials, Pool(math.inf, 1) if trials else None)
-    interval = getattr(fit, f"{parameter}_interval")
-    if interval is None or not trials:
-        return Term(math.log(value), trials, None)
-    freedom = len(points) - 2
-    if not (interval.low > 0 and interval.high < math.inf):
-        return Term(math.log(value), trials, Pool(math.inf, freedom))
-    reach = math.log(interval.high / interval.low) / 2
-    error = reach / student(freedom)
+    value, trials = getattr(fitted, parameter), min(term.trials for _, term in points)
+    # Two lines that were measured apart have no comparison with an interval.
+    logarithm = math.log(value) if value > 0 else -math.inf
+    known = Term(logarithm, trials, None, frozenset().union(*(term.sessions for _, term in points)))
+    if not trials:
+        return known
+    interval, variance = getattr(fitted, f"{parameter}_interval"), fitted.variance
+    if variance is None and trials == 1 and value > 0:
+        return known
+    if variance is None or interval is None or not (interval.low > 0 and interval.high < math.inf):
+        return known._replace(pool=Pool(math.inf, 1))
+    error = math.log(interval.high / interval.low) / 2 / student(variance.freedom)
     # The variance of a mean is that of its pool over `trials`.
-    return Term(math.log(value), trials, Pool(error**2 * trials, freedom))
+    return known._replace(pool=Pool(error**2 * trials, variance.freedom))

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Contrast, Term, contrast
+from tsuishi.estimates.line_fit import FEWEST_POINTS
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.findings import Finding
 
-# The fewest points of a slope or a fit: a line through two points has no residuals.
-FEWEST_POINTS = 3
 _IMBALANCE = "gpu_imbalance"
 
 # The series, axes and quantity of a term.

@@ -10,7 +10,7 @@ import pytest
 from tests.report.compared import PUBLISHED, compared
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
-from tsuishi.estimates import throughput
+from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.report.charts.course import telemetry_chart
 from tsuishi.report.charts.curves import MOST_CHARTS, curves
 from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart
@@ -36,7 +36,7 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
-    charts = sweep_charts(named_rows(evidence.cases), evidence.axes, evidence.numbers, titles, sweep)
+    charts = sweep_charts(named_rows(evidence.cases), evidence.axes, evidence.numbers, titles, sweep, evidence.terms)
     return [(shared, pd.DataFrame(points)) for shared, points in (sweep_points(chart, sweep) for chart in charts)]
 
 
@@ -108,7 +108,7 @@ def test_points_off_the_line_are_drawn_below_it(tmp_path: Path) -> None:
         samples = steady_samples(batch_size, [factor * batch_size / 1000] * 4)
         run.add(training_case(batch_size), TF, samples)
     ((_, points),) = drawn(run, STEP)
-    fitted = throughput.fit([(16, 0.016), (32, 0.0352), (64, 0.064)])
+    fitted = fit([Point(16, 0.016), Point(32, 0.0352), Point(64, 0.064)])
     assert fitted is not None
     off = points[points["mark"] == "point"].sort_values("x")["residual"].tolist()
     assert off == pytest.approx([one.percent for one in fitted.residuals])

@@ -35,8 +35,9 @@ def curves(comparison: Comparison) -> View:
 def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
     """Every chart: its sweep, its number among the sweep's charts, and its lines."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
+    evidence, numbers = comparison.evidence, comparison.numbers
     for sweep in every:
-        charts = sweeps.sweep_charts(comparison.estimates, comparison.evidence.axes, comparison.numbers, titles, sweep)
+        charts = sweeps.sweep_charts(comparison.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
         if sweep.published_first:
             charts = [variants for variants in charts if any(map(_has_published, variants))] or charts
         for count, variants in enumerate(charts, start=1):
@@ -58,12 +59,14 @@ def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, lef
     """The axes that all lines share, and the meanings of the marks in the chart."""
     which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
     sentences = [t("{cases}.", cases=which)]
-    if any(point["low"] is not None for point in points):
+    if any(point["low"] is not None and point["mark"] != "fit" for point in points):
         sentences.append(t("Bars: from smallest to largest trial, or the quartiles of the only one."))
     if any(point["mark"] == "fit" for point in points):
         sentences.append(
             t("Lines through points: the throughput model; below them, how far the points are off it (see its table).")
         )
+    if any(point["low"] is not None and point["mark"] == "fit" for point in points):
+        sentences.append(t("Shaded: the 95 % interval of the line at each batch size, if the model holds."))
     if any(point["published"] for point in points):
         sentences.append(t("Grey and dashed: published, on other hardware."))
     if left_out:

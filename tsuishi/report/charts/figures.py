@@ -58,9 +58,12 @@ def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[
     panels = list(map(label, sweep.quantities))
     present = [panel for panel in panels if panel in {point["panel"] for point in points}]
     width = {1: 2 * PANEL_WIDTH, 2: PANEL_WIDTH}.get(len(present), PANEL_WIDTH * 2 // 3)
+    y = _sweep_y(sweep)
+    banded = any(point["mark"] == "fit" and point["low"] is not None for point in points)
+    layers = [*([_band(x, y, styles)] if banded else ()), *_curves(x, y, styles)]
     curves = {
         "facet": {"field": "panel", "type": "nominal", "sort": present, "header": HEAD},
-        "spec": {"layer": _curves(x, _sweep_y(sweep), styles), "width": width, "height": PANEL_HEIGHT},
+        "spec": {"layer": layers, "width": width, "height": PANEL_HEIGHT},
     }
     # The x of a chart are whole numbers only if every point has a whole number.
     whole = all(isinstance(point["x"], int) for point in points)
@@ -113,11 +116,18 @@ def _curves(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> lis
         layer(
             {"type": "rule", "opacity": 0.6},
             {"x": x, "y": low, "y2": {"field": "high"}, **colour},
-            "!datum.rule && isValid(datum.low)",
+            "!datum.rule && datum.mark != 'fit' && isValid(datum.low)",
         ),
         layer(_POINT, {"x": x, "y": y, **colour, **shape}, "!datum.rule && datum.mark != 'fit'"),
         layer({"type": "rule", "strokeWidth": 2}, {"y": y, **colour, **dash}, "datum.rule"),
     ]
+
+
+def _band(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:
+    """The layer of the intervals of fitted lines, which lies behind the others."""
+    colour = {**styles["color"], "legend": None}
+    encoding = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    return layer({"type": "area", "opacity": 0.25}, encoding, "datum.mark == 'fit' && isValid(datum.low)")
 
 
 def _residuals(x: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:

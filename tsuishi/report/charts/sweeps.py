@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
+from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
+from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import published_name
 from tsuishi.report.parts.wording import case_text, label, words
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, PROTOCOL, SUITE
@@ -64,15 +66,21 @@ class Variant(NamedTuple):
 
 
 def sweep_charts(
-    cases: Iterable[Any], axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
+    cases: Iterable[Any],
+    axes: dict[str, Axes],
+    numbers: list[Number],
+    titles: dict[str, str],
+    sweep: Sweep,
+    terms: Terms,
 ) -> list[list[Variant]]:
     """The variants of a sweep, chart by chart, without variants whose measured lines have a single point.
 
     cases: of a suite and protocol, as rows of samples.case_estimates. axes: by case id. titles: the titles of published
-    hardware by Number.key. Where lines are fitted, published times of epochs become times of steps.
+    hardware by Number.key. terms: of logarithms, for fits on trials. Where lines are fitted, published times of epochs
+    become times of steps.
     """
     charts: dict[str, list[Variant]] = {}
-    for variant in _variants(cases, axes, numbers, titles, sweep):
+    for variant in _variants(cases, axes, numbers, titles, sweep, terms):
         shared = {axis: value for axis, value in variant.axes.items() if axis not in words().line_axes}
         charts.setdefault(str(shared), []).append(variant)
     return [part for _, variants in sorted(charts.items()) for part in _readable(variants)]
@@ -84,9 +92,9 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
     Keys: series (the name of a line), owner (environment or hardware), whose (the owner, with the name of the level
     for a level), variant (in words; empty where the chart has a single variant), published, rule, mark, panel, x, y,
     low, high, residual. A rule is a level: it has no x, since the number of devices does not change it, and every
-    variant with the level's axes shows it. mark: `fit` for a point of the model's line, `point` for a point that the
-    model was fitted to (`residual`: its distance from the line in %), empty for a point with a line through it. A point
-    that several variants share is there once.
+    variant with the level's axes shows it. mark: `fit` for a point of the model's line (low, high: the ends of its 95 %
+    interval, of measured lines), `point` for a point that the model was fitted to (`residual`: its distance from the
+    line in %), empty for a point with a line through it. A point that several variants share is there once.
     """
     first = variants[0].axes
     shared = {
@@ -100,13 +108,22 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
             text = "" if point["rule"] else case_text(point["axes"], telling) if "axes" in point else of_variant
             named = {**point, "variant": text, "series": ", ".join(filter(None, [point["whose"], text])), "mark": ""}
             named.pop("axes", None)
-            points[tuple(named.items())] = {**named, "residual": None}
+            term = named.pop("term", None)
+            points[tuple(named.items())] = {**named, "residual": None, "term": term}
     drawn = list(points.values())
-    return shared, [*drawn, *_fitted(drawn)] if sweep.fitted else drawn
+    drawn += _fitted(drawn) if sweep.fitted else ()
+    for point in drawn:
+        point.pop("term")
+    return shared, drawn
 
 
 def _variants(
-    cases: Iterable[Any], axes: dict[str, Axes], numbers: list[Number], titles: dict[str, str], sweep: Sweep
+    cases: Iterable[Any],
+    axes: dict[str, Axes],
+    numbers: list[Number],
+    titles: dict[str, str],
+    sweep: Sweep,
+    terms: Terms,
 ) -> list[Variant]:
     variants: dict[tuple[tuple[str, Any], ...], Points] = {}
     rules: list[tuple[Axes, dict[str, Any]]] = []
@@ -120,7 +137,9 @@ def _variants(
             rules.append((variant, {**_point(case, None), "whose": f"{case.column}, {level}", "rule": True}))
         elif sweep.axis in case_axes:
             shared = {name: case_axes[name] for name in _COMMON}
-            variants.setdefault(tuple(variant.items()), []).append(_point(case, case_axes[sweep.axis]))
+            point = _point(case, case_axes[sweep.axis])
+            point["term"] = terms.get((case.case_id, case.column, case.quantity))
+            variants.setdefault(tuple(variant.items()), []).append(point)
     published = [_published_points(number, titles, sweep) for number in numbers] if variants else []
     drawn = []
     # Fewer devices first: the baseline is the solid line.
@@ -180,20 +199,31 @@ def _readable(variants: list[Variant]) -> Iterator[list[Variant]]:
         yield from _readable([variant for variant in variants if str(variant.axes.get(differing[0])) == value])
 
 
-def _fitted(points: Points) -> Iterator[dict[str, Any]]:
-    """Points of the model's line for every series of three points or more; marks the series' own points in `frame`."""
+def _fitted(points: Points) -> Points:
+    """Points of the model's line for every series of three points or more; marks the series' own points in `points`."""
     several: dict[str, Points] = {}
     for point in points:
         if not point["rule"]:
             several.setdefault(point["series"], []).append(point)
+    drawn: Points = []
     for _, of_series in sorted(several.items()):
-        fit = throughput.fit((point["x"], point["y"]) for point in of_series) if len(of_series) > 2 else None
-        if fit:
-            off = {residual.batch_size: residual.percent for residual in fit.residuals}
+        enough = len(of_series) >= FEWEST_POINTS
+        found = fit(measured(point["x"], point["y"], point["term"]) for point in of_series) if enough else None
+        if found:
+            off = {residual.batch_size: residual.percent for residual in found.residuals}
             for point in of_series:
                 point |= {"mark": "point", "residual": off[point["x"]]}
-            least, most = min(off), max(off)
-            ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
-            line = {**of_series[0], "mark": "fit", "low": None, "high": None, "residual": None}
-            for x in (least * ratio**step for step in range(_FITTED_POINTS)):
-                yield {**line, "x": x, "y": fit.step_s(x)}
+            drawn += _line(of_series[0], found, min(off), max(off))
+    return drawn
+
+
+def _line(point: dict[str, Any], found: Fit, least: int, most: int) -> Iterator[dict[str, Any]]:
+    """Points of a line between two batch sizes. point: of the line's series.
+
+    A band that reaches 0 has no place on a log scale, and says that next to nothing is known: it is left out.
+    """
+    ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
+    for x in (least * ratio**step for step in range(_FITTED_POINTS)):
+        band = None if point["published"] else found.band(x)
+        low, high = band if band and band.low > 0 else (None, None)
+        yield {**point, "mark": "fit", "residual": None, "x": x, "y": found.step_s(x), "low": low, "high": high}

@@ -184,6 +184,12 @@ TABLES: dict[str, Declared] = {
         *_LINE,
         _SIMULATED,
         Column("points", "integer", "batch sizes it is fitted to; 0: parameters as printed"),
+        Column("trials", "integer", "of all batch sizes; empty where their scatter is unknown"),
+        Column("pure_error_percent", "number", "standard deviation between trials of a batch size"),
+        Column(
+            "lack_of_fit_p", "number", "of the F test: small where batch sizes are off the line by more than scatter"
+        ),
+        Column("decided_by", "integer", "batch size without which the line is another"),
         Column("largest_residual_percent", "number", "of the point farthest off the line"),
         *_interval("v0_images_per_s", "ideal speed"),
         *_interval("t_cost_s", "cost time of a step"),

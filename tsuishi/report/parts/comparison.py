@@ -6,7 +6,8 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import mark, t
-from tsuishi.estimates.throughput import step_time
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.throughput import step_time, timed_by
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
     NOT_PLANNED,
@@ -28,7 +29,10 @@ _BOUND_TEXT = {"arithmetic": mark("of arithmetic"), "memory": mark("of memory")}
 
 
 class Known(NamedTuple):
-    """The values of a case by quantity, in an environment (`series`) or on published hardware."""
+    """The values of a case by quantity, in an environment (`series`) or on published hardware.
+
+    logs: the terms of their logarithms; empty for published numbers, which have no trials.
+    """
 
     series: str
     case_id: str | None
@@ -37,6 +41,12 @@ class Known(NamedTuple):
     simulated: bool
     # The whole training of a source that has this case.
     epochs: Epochs | None = None
+    logs: Mapping[str, Term] = {}
+
+    @property
+    def step_term(self) -> Term | None:
+        """The term of the number behind `step_s`."""
+        return self.logs.get(timed_by(self.values, self.axes, self.epochs) or "")
 
     @property
     def step_s(self) -> float | None:
@@ -171,12 +181,15 @@ class Comparison:
 
     def ours(self) -> Iterator[Known]:
         """Every case that has estimates, environment by environment."""
+        terms = self.evidence.terms
         for environment, case_id in itertools.product(self.environments, self.case_ids):
             part = self._parts.get((case_id, environment))
             if part is not None:
                 values = {row.quantity: row.estimate for row in part}
                 simulated, epochs = self.simulated(case_id, environment), self.evidence.epochs.get(case_id)
-                yield Known(environment, case_id, self.axes[case_id], values, simulated, epochs)
+                known = ((name, terms.get((case_id, environment, name))) for name in values)
+                logs = {name: term for name, term in known if term}
+                yield Known(environment, case_id, self.axes[case_id], values, simulated, epochs, logs)
 
     def theirs(self) -> list[Known]:
         """Every case of this suite with published numbers."""

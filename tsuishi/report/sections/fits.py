@@ -6,7 +6,10 @@ from typing import Any
 
 from tsuishi.base.language import in_words, t
 from tsuishi.estimates import throughput
-from tsuishi.estimates.throughput import Fit, Interval, Line, Residual
+from tsuishi.estimates.least_squares import Interval
+from tsuishi.estimates.line_fit import FEWEST_POINTS, KINK_PERCENT, Fit, Residual, deciding, fit
+from tsuishi.estimates.throughput import Line
+from tsuishi.estimates.variances import Pool
 from tsuishi.report.parts.blocks import Block, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison, Known, differing, published_cases
 from tsuishi.report.parts.wording import (
@@ -70,8 +73,9 @@ class Fits:
     def __init__(self, cases: Sequence[Known], where: Mapping[str, str], published: bool = False) -> None:
         self._where, self._published = where, published
         self._simulated = {throughput.line(case.series, case.axes) for case in cases if case.simulated}
-        self.points = throughput.lines((case.series, case.axes, case.step_s) for case in cases)
-        self._fits = {line: throughput.fit(of_line) for line, of_line in self.points.items()}
+        self.points = throughput.lines((case.series, case.axes, case.step_s, case.step_term) for case in cases)
+        self._fits = {line: fit(of_line) for line, of_line in self.points.items()}
+        self._decided = {line: deciding(self.points[line], found) for line, found in self._fits.items() if found}
         # v0 and t_cost from sources that print no step times.
         self._printed = {
             throughput.line(case.series, case.axes): (case.values[_PRINTED[0]], case.values[_PRINTED[1]])
@@ -87,9 +91,9 @@ class Fits:
     def rows(self) -> list[dict[str, Any]]:
         """The rows of throughput_model.csv; infinite and unknown ends of intervals are left out."""
         fitted = [
-            {**self._identity(line), "simulated": line in self._simulated, **_parameters(fit)}
-            for line, fit in self._fits.items()
-            if fit
+            {**self._identity(line), "simulated": line in self._simulated, **self._fitted(line, found)}
+            for line, found in self._fits.items()
+            if found
         ]
         printed = [
             {**self._identity(line), "simulated": False, "points": 0}
@@ -102,23 +106,23 @@ class Fits:
         """The rows of residuals.csv; a line through two points has none."""
         return [
             {**self._identity(line), **point._asdict(), "residual_percent": point.percent, "kink": point.kink}
-            for line, fit in self._fits.items()
-            for point in _residuals(fit)
+            for line, found in self._fits.items()
+            for point in _residuals(found)
         ]
 
     def lines(self, axes: Iterable[str]) -> Iterator[list[Cell]]:
         """A row of cells for every line. axes: those that distinguish the lines."""
-        for line, fit in self._fits.items():
-            yield [*_name(line, axes), *self._summary(line, fit)]
+        for line, found in self._fits.items():
+            yield [*_name(line, axes), *self._summary(line, found)]
         for line, (v0, t_cost) in self._printed.items():
             values = [Cell(digits(value), value, (t("as printed"),), "number") for value in (v0, t_cost)]
             b_half = Cell(digits(v0 * t_cost), v0 * t_cost, (t("from these"),), "number")
-            yield [*_name(line, axes), status_cell(NOTHING), *values, b_half, status_cell(NOTHING)]
+            yield [*_name(line, axes), status_cell(NOTHING), *values, b_half, *[status_cell(NOTHING)] * 2]
 
     def points_off(self, axes: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
         """A row of cells for every point, or every kink, of the lines through three points or more."""
-        for line, fit in self._fits.items():
-            for point in (point for point in _residuals(fit) if point.kink or not kinks_only):
+        for line, found in self._fits.items():
+            for point in (point for point in _residuals(found) if point.kink or not kinks_only):
                 numbers = map(number_cell, (point.step_s, point.fitted_s, point.percent))
                 kink = status_cell(t("kink")) if point.kink else text_cell("")
                 yield [*_name(line, axes), text_cell(point.batch_size), *numbers, kink]
@@ -126,27 +130,45 @@ class Fits:
     def _identity(self, line: Line) -> dict[str, Any]:
         return {**self._where, "series": line.series, "published": self._published, **dict(line.axes)}
 
-    def _summary(self, line: Line, fit: Fit | None) -> list[Cell]:
+    def _fitted(self, line: Line, found: Fit) -> dict[str, Any]:
+        """The cells of a fitted line in throughput_model.csv."""
+        scatter, tested = found.pure_error, found.lack_of_fit
+        row: dict[str, Any] = {
+            "points": len(found.residuals),
+            "trials": sum(point.trials for point in self.points[line]) if scatter else None,
+            "pure_error_percent": _percent(scatter) if scatter else None,
+            "lack_of_fit_p": tested[1] if tested else None,
+            "decided_by": self._decided[line],
+            "largest_residual_percent": _largest(found),
+        }
+        for name, (value, interval) in zip(_PARAMETERS, _values(found), strict=True):
+            low, high = [end if math.isfinite(end) else None for end in interval or (math.inf, math.inf)]
+            row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        return row
+
+    def _summary(self, line: Line, found: Fit | None) -> list[Cell]:
         points = len(self.points[line])
         count = t("{points}, simulated", points=points) if line in self._simulated else str(points)
-        if fit is None:
+        if found is None:
             no_line = status_cell(t("no line: a step does not take longer with the batch"))
-            return [text_cell(count), no_line, *[status_cell(NOTHING)] * 3]
-        cells = []
-        for value, interval in _values(fit):
+            return [text_cell(count), no_line, *[status_cell(NOTHING)] * 4]
+        decided = self._decided[line]
+        notes = () if decided is None else (t("batch {batch} decides", batch=decided),)
+        cells = [Cell(count, notes=notes)]
+        for value, interval in _values(found):
             note = " – ".join(map(_end, interval)) if interval else t("2 points: no interval")
-            if any(point.kink for point in fit.residuals):
+            if found.kinked:
                 note = t("a kink: no interval")
             cells.append(Cell(digits(value), value, (note,), "number"))
-        largest = _largest(fit)
-        return [text_cell(count), *cells, status_cell(NOTHING) if largest is None else number_cell(largest)]
+        largest = _largest(found)
+        return [*cells, status_cell(NOTHING) if largest is None else number_cell(largest), _lack_of_fit(found)]
 
 
 def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     """A table with a row per line, and a folded table with a row per point."""
     axes = differing(dict(line.axes) for fits in several for line in fits.every_line)
     counts, largest = t("batch sizes"), t("largest residual, %")
-    columns = ["", "", counts, "v0, images/s", "t_cost, s", t("b_half, images"), largest]
+    columns = ["", "", counts, "v0, images/s", "t_cost, s", t("b_half, images"), largest, t("lack of fit, p")]
     lines = [row for fits in several for row in fits.lines(axes)]
     if lines:
         yield Table(columns, lines, title, notes=_notes())
@@ -168,37 +190,55 @@ def _notes() -> list[str]:
     return [
         t(
             "t(b) = b / v0 + t_cost, by least squares with relative weights; below each number its 95 % interval, if "
-            "the model holds: from the scatter of the points about the line, and of no use beyond the batch sizes "
-            "measured."
+            "the model holds, and of no use beyond the batch sizes measured. Its error is the scatter of trials or the "
+            "distance of the batch sizes from the line, whichever is larger."
+        ),
+        t(
+            "Lack of fit: the F test of whether the batch sizes are farther off the line than trials scatter (small p: "
+            "they are). Without several trials, and of two batch sizes, it cannot be seen."
+        ),
+        t(
+            "A batch decides: without it, v0 or t_cost is outside of its interval, or v0 differs by more than "
+            "{percent:g} %.",
+            percent=KINK_PERCENT,
         ),
         t(
             "Kink: more than {percent:g} % off the line, as where another algorithm is chosen from some batch size on.",
-            percent=throughput.KINK_PERCENT,
+            percent=KINK_PERCENT,
         ),
     ]
 
 
-def _values(fit: Fit) -> list[tuple[float, Interval | None]]:
+def _lack_of_fit(found: Fit) -> Cell:
+    """The p value of the F test, with F and the scatter of trials; for two batch sizes the scatter alone."""
+    if found.pure_error is None:
+        return status_cell(NOTHING)
+    scatter = t("trials scatter by {percent} %", percent=digits(_percent(found.pure_error)))
+    if found.lack_of_fit is None or found.about_line is None:
+        return Cell(t("not to be seen"), notes=(scatter,), kind="status")
+    f, p = found.lack_of_fit
+    freedom = f"F({found.about_line.freedom:g}, {found.pure_error.freedom:g}) = {digits(f)}"
+    return Cell(digits(p), p, (freedom, scatter), "number")
+
+
+def _percent(scatter: Pool) -> float:
+    """The standard deviation between trials, in % of their value."""
+    return 100 * math.sqrt(scatter.variance)
+
+
+def _values(found: Fit) -> list[tuple[float, Interval | None]]:
     """The parameters with their intervals, in the order of _PARAMETERS."""
-    return [(fit.v0, fit.v0_interval), (fit.t_cost, fit.t_cost_interval), (fit.b_half, fit.b_half_interval)]
+    return [(found.v0, found.v0_interval), (found.t_cost, found.t_cost_interval), (found.b_half, found.b_half_interval)]
 
 
-def _residuals(fit: Fit | None) -> tuple[Residual, ...]:
+def _residuals(found: Fit | None) -> tuple[Residual, ...]:
     """The residuals of a line; empty for a line with two points, as it goes through both."""
-    return fit.residuals if fit and fit.v0_interval else ()
+    return found.residuals if found and len(found.residuals) >= FEWEST_POINTS else ()
 
 
 def _end(value: float) -> str:
     return digits(value) if math.isfinite(value) else "∞"
 
 
-def _largest(fit: Fit) -> float | None:
-    return max((point.percent for point in _residuals(fit)), key=abs, default=None)
-
-
-def _parameters(fit: Fit) -> dict[str, Any]:
-    row: dict[str, Any] = {"points": len(fit.residuals), "largest_residual_percent": _largest(fit)}
-    for name, (value, interval) in zip(_PARAMETERS, _values(fit), strict=True):
-        low, high = [end if math.isfinite(end) else None for end in interval or (math.inf, math.inf)]
-        row |= {name: value, f"{name}_low": low, f"{name}_high": high}
-    return row
+def _largest(found: Fit) -> float | None:
+    return max((point.percent for point in _residuals(found)), key=abs, default=None)

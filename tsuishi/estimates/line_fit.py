@@ -1,0 +1,219 @@
+"""The fit of the throughput model on trials, and how certain it is (docs/method.md, "Throughput model").
+
+Trials scatter about the mean of their batch size (pure error), and the means of the batch sizes lie about the line
+(lack of fit). The larger of both variances makes the intervals.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from scipy import special
+
+from tsuishi.estimates.intervals import Term, student
+from tsuishi.estimates.least_squares import UNBOUNDED, Interval, Sums, ratio_interval, sums
+from tsuishi.estimates.variances import Pool
+
+# A step time so far off the line is no scatter: it shows another algorithm, or another kind of memory.
+KINK_PERCENT = 5.0
+# A line through fewer batch sizes has no residuals.
+FEWEST_POINTS = 3
+
+
+class Point(NamedTuple):
+    """A batch size, and the seconds of its step: the geometric mean over `trials`.
+
+    scatter: the variance of the logarithm between these trials alone; None for a single trial, and where it is unknown.
+    sessions: those in which the trials were measured; empty where they are not known.
+    """
+
+    batch_size: int
+    seconds: float
+    trials: int = 1
+    scatter: Pool | None = None
+    sessions: frozenset[str] = frozenset()
+
+
+class Residual(NamedTuple):
+    """A point, and the value of its line there, both in seconds."""
+
+    batch_size: int
+    step_s: float
+    fitted_s: float
+
+    @property
+    def percent(self) -> float:
+        """The difference of the step to the line, in % of the line."""
+        return 100 * (self.step_s / self.fitted_s - 1)
+
+    @property
+    def kink(self) -> bool:
+        return abs(self.percent) > KINK_PERCENT
+
+
+class Covariance(NamedTuple):
+    """The variances of 1 / v0 and of t_cost, and their covariance; `t`: Student's t of 95 %."""
+
+    slope: float
+    t_cost: float
+    both: float
+    t: float
+
+
+class Fit(NamedTuple):
+    """v0 in images/s, t_cost in s, b_half in images; their 95 % intervals (None where no scatter is known).
+
+    The intervals hold if the model does and trials scatter independently: with a kink they are without bounds, as there
+    is no one line. They say nothing about batch sizes outside those measured.
+
+    pure_error: the variance of the logarithm between trials of a batch size, over all batch sizes; None where it is
+    unknown. about_line: the mean square of lack of fit, as a variance between trials; None for two batch sizes.
+    """
+
+    v0: float
+    t_cost: float
+    v0_interval: Interval | None
+    t_cost_interval: Interval | None
+    b_half_interval: Interval | None
+    residuals: tuple[Residual, ...]
+    pure_error: Pool | None
+    about_line: Pool | None
+    covariance: Covariance | None
+
+    @property
+    def b_half(self) -> float:
+        """The batch size at which half of v0 is reached: b / (b / v0 + t_cost) = v0 / 2 at b = v0 t_cost."""
+        return self.v0 * self.t_cost
+
+    @property
+    def kinked(self) -> bool:
+        return any(residual.kink for residual in self.residuals)
+
+    @property
+    def variance(self) -> Pool | None:
+        """That of the intervals: the larger of pure error and lack of fit, with its own degrees of freedom."""
+        return larger(self.pure_error, self.about_line)
+
+    @property
+    def lack_of_fit(self) -> tuple[float, float] | None:
+        """F and p of the F test of lack of fit; None for two batch sizes, and where pure error is unknown.
+
+        A small p: the means of the batch sizes are farther off the line than trials scatter.
+        """
+        if not (self.pure_error and self.about_line):
+            return None
+        f = self.about_line.variance / self.pure_error.variance
+        return f, float(special.fdtrc(self.about_line.freedom, self.pure_error.freedom, f))
+
+    def step_s(self, batch_size: float) -> float:
+        """The time of a step in seconds, by the model."""
+        return batch_size / self.v0 + self.t_cost
+
+    def band(self, batch_size: float) -> Interval | None:
+        """The 95 % interval of `step_s`; None where the parameters have no interval."""
+        if self.covariance is None:
+            return None
+        slope, t_cost, both, t = self.covariance
+        reach = t * math.sqrt(max(0.0, batch_size**2 * slope + 2 * batch_size * both + t_cost))
+        middle = self.step_s(batch_size)
+        return Interval(middle - reach, middle + reach)
+
+
+def measured(batch_size: int, seconds: float, term: Term | None) -> Point:
+    """A batch size as a point. term: of the logarithm of its time; None for a number without trials."""
+    if term is None:
+        return Point(batch_size, seconds)
+    return Point(batch_size, seconds, max(1, term.trials), term.own, frozenset(term.sessions))
+
+
+def fit(points: Iterable[Point]) -> Fit | None:
+    """The weighted least squares fit of trials, given as points, at most one for a batch size.
+
+    Weights are relative: the scatter is taken to be proportional to the time (a constant coefficient of variation), so
+    the sum over trials of ((t - slope b - t_cost) / t)^2 is minimal, where the divisor is the batch size's mean.
+    Intervals are those of linear regression: Student's t with the degrees of freedom of Fit.variance. That of
+    v0 = 1 / slope has the inverse ends of the slope's; that of b_half = t_cost / slope is Fieller's (J. R. Stat. Soc. B
+    16, 1954, 175-185).
+
+    None for fewer than two points, and where the time does not grow with the batch: then there is no v0.
+    """
+    ordered = sorted(points, key=lambda point: point.batch_size)
+    if len(ordered) < 2:
+        return None
+    summed = _sums(ordered)
+    slope, t_cost = summed.line
+    if slope <= 0:
+        return None
+    residuals = tuple(Residual(point.batch_size, point.seconds, slope * point.batch_size + t_cost) for point in ordered)
+    pure_error, about_line = _pure_error(ordered), _about_line(ordered, residuals)
+    variance = larger(pure_error, about_line)
+    known = Fit(1 / slope, t_cost, None, None, None, residuals, pure_error, about_line, None)
+    if variance is None:
+        return known
+    if known.kinked:
+        return known._replace(v0_interval=Interval(0.0, math.inf), t_cost_interval=UNBOUNDED, b_half_interval=UNBOUNDED)
+    t = student(variance.freedom)
+    slope_variance, cost_variance, both = (variance.variance * each for each in summed.inverse)
+    slope_reach, cost_reach = t * math.sqrt(slope_variance), t * math.sqrt(cost_variance)
+    return known._replace(
+        v0_interval=Interval(1 / (slope + slope_reach), 1 / (slope - slope_reach) if slope > slope_reach else math.inf),
+        t_cost_interval=Interval(t_cost - cost_reach, t_cost + cost_reach),
+        b_half_interval=ratio_interval((t_cost, cost_variance), (slope, slope_variance), both, t),
+        covariance=Covariance(slope_variance, cost_variance, both, t),
+    )
+
+
+def deciding(points: Sequence[Point], found: Fit) -> int | None:
+    """The batch size without which the line is another; None where no batch size decides it, or there are only two.
+
+    Another line: v0 or t_cost is outside of its interval, or v0 moves by more than KINK_PERCENT. Of several such batch
+    sizes the result is that without which a parameter moves by the most standard errors. found: the fit of the points.
+    """
+    if len(points) < FEWEST_POINTS:
+        return None
+    slope_variance, cost_variance, _ = _sums(points).inverse
+    moved: dict[int, float] = {}
+    for point in points:
+        slope, t_cost = _sums([other for other in points if other is not point]).line
+        v0 = 1 / slope if slope > 0 else math.inf
+        values = (v0, found.v0_interval), (t_cost, found.t_cost_interval)
+        outside = any(interval and not interval.low <= value <= interval.high for value, interval in values)
+        if outside or abs(v0 / found.v0 - 1) > KINK_PERCENT / 100:
+            of_slope, of_cost = (
+                (slope - 1 / found.v0) ** 2 / slope_variance,
+                (t_cost - found.t_cost) ** 2 / cost_variance,
+            )
+            moved[point.batch_size] = max(of_slope, of_cost)
+    return max(moved, key=moved.__getitem__, default=None)
+
+
+def _sums(points: Iterable[Point]) -> Sums:
+    """A point counts as often as it has trials."""
+    return sums((point.trials, point.batch_size, point.seconds) for point in points)
+
+
+def _pure_error(points: Sequence[Point]) -> Pool | None:
+    """The pooled variance between trials; None where it is unknown or 0, or where no session measured all batch sizes.
+
+    Of batch sizes from different days, trials of a day do not show by how much the days differ.
+    """
+    sessions = [point.sessions for point in points if point.sessions]
+    if sessions and not frozenset.intersection(*sessions):
+        return None
+    known = [point.scatter for point in points if point.scatter]
+    freedom = math.fsum(scatter.freedom for scatter in known)
+    squares = math.fsum(scatter.variance * scatter.freedom for scatter in known)
+    return Pool(squares / freedom, freedom) if squares > 0 else None
+
+
+def _about_line(points: Sequence[Point], residuals: Sequence[Residual]) -> Pool | None:
+    freedom = len(points) - 2
+    if not freedom:
+        return None
+    pairs = zip(points, residuals, strict=True)
+    return Pool(sum(point.trials * (1 - each.fitted_s / each.step_s) ** 2 for point, each in pairs) / freedom, freedom)
+
+
+def larger(pure_error: Pool | None, about_line: Pool | None) -> Pool | None:
+    """The larger of the known variances; None where none is known."""
+    return max(filter(None, (pure_error, about_line)), key=lambda each: each.variance, default=None)
