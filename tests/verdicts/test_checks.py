@@ -1,6 +1,8 @@
 """What checks of every kind come to, by hand."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -204,6 +206,61 @@ def test_a_cost_at_or_below_nothing_counts_and_decides_nothing() -> None:
     assert (found.p_hold, found.p_against) == (1.0, 1.0)
     assert found.summary.interval() == (-math.inf, math.inf)
     assert found.shown(found.summary.value) == 0.0
+
+
+def scattered(factor: float, batches: Sequence[int] = (16, 32, 64, 128), **axes: Any) -> list[Finding]:
+    """A line whose trials scatter by 1 %; the middle batch sizes lie off it by `factor`."""
+    return [
+        steps(
+            *((batch / 1000 + 0.01) * (factor if batch in (32, 64) else 1.0) * each for each in (0.99, 1.0, 1.01)),
+            batch_size=batch,
+            **axes,
+        )
+        for batch in batches
+    ]
+
+
+def test_the_error_of_a_parameter_is_that_of_trials_or_of_the_distance_from_the_line() -> None:
+    asked = check("fit", parameter="v0", **TWO_TO_ONE, hold={"above": 0.9, "below": 1.1})
+    errors = {}
+    for factor in (1.0, 1.03):
+        found = outcome(asked, [*scattered(factor, devices=2), *scattered(factor, devices=1)])
+        assert found.summary is not None
+        assert found.summary.error is not None
+        errors[factor] = found.summary.error, found.summary.freedom
+    # The scatter of 4 x 3 trials, or the distance of 4 points; equal variances of two lines count as one.
+    assert errors[1.0][1] == pytest.approx(8)
+    assert errors[1.03][1] == pytest.approx(2)
+    assert errors[1.03][0] > 2 * errors[1.0][0]
+
+
+def test_a_line_through_two_batch_sizes_has_the_error_of_its_trials() -> None:
+    """Without an error, the value alone decided."""
+    asked = check("fit", parameter="t_cost", **TWO_TO_ONE, hold={"above": 1.0})
+    few = [each for devices in (1, 2) for each in scattered(1.0, (16, 128), devices=devices)]
+    found = outcome(asked, few)
+    assert found.summary is not None
+    interval = found.summary.interval()
+    assert interval is not None
+    assert 0.0 in interval
+    assert (found.p_hold > 0.5, found.p_against > 0.5) == (True, True)
+    equal = [*line(0.01, 1000, devices=1), *line(0.03, 1000, devices=2)]
+    same = outcome(asked, [each for each in equal if each.axes["batch_size"] in (16, 128)])
+    assert (same.p_hold, same.p_against) == (1.0, 1.0)
+
+
+def test_lines_of_different_days_are_not_compared() -> None:
+    asked = check("fit", parameter="v0", **TWO_TO_ONE, hold={"above": 0.9, "below": 1.1})
+
+    def on(day: str, findings: list[Finding]) -> list[Finding]:
+        return [
+            replace(each, logs={name: term._replace(sessions=frozenset({day})) for name, term in each.logs.items()})
+            for each in findings
+        ]
+
+    one, two = scattered(1.0, devices=1), scattered(1.0, devices=2)
+    assert outcome(asked, [*on("monday", one), *on("monday", two)]).p_hold < 0.05
+    assert outcome(asked, [*on("monday", one), *on("tuesday", two)]).p_hold == 1.0
 
 
 def test_a_printed_parameter_counts_where_nothing_is_left_to_fit() -> None:

@@ -163,27 +163,26 @@ def fit(points: Iterable[Point]) -> Fit | None:
     )
 
 
-def deciding(points: Sequence[Point], found: Fit) -> int | None:
-    """The batch size without which the line is another; None where no batch size decides it, or there are only two.
+def deciding(points: Sequence[Point], whole: Fit) -> int | None:
+    """The batch size that decides the line; None where there is none, and for two batch sizes, of which each does.
 
-    Another line: v0 or t_cost is outside of its interval, or v0 moves by more than KINK_PERCENT. Of several such batch
-    sizes the result is that without which a parameter moves by the most standard errors. found: the fit of the points.
+    It decides where v0 or t_cost of the whole line is outside of its interval by the other batch sizes, or where v0 is
+    more than KINK_PERCENT off theirs. The interval of the whole line would not show it: a bad point makes it wide. Of
+    several such batch sizes, the result is that which moves a parameter by the most standard errors.
     """
     if len(points) < FEWEST_POINTS:
         return None
     slope_variance, cost_variance, _ = _sums(points).inverse
     moved: dict[int, float] = {}
     for point in points:
-        slope, t_cost = _sums([other for other in points if other is not point]).line
-        v0 = 1 / slope if slope > 0 else math.inf
-        values = (v0, found.v0_interval), (t_cost, found.t_cost_interval)
+        others = fit(other for other in points if other is not point)
+        if others is None:
+            return point.batch_size
+        values = (whole.v0, others.v0_interval), (whole.t_cost, others.t_cost_interval)
         outside = any(interval and not interval.low <= value <= interval.high for value, interval in values)
-        if outside or abs(v0 / found.v0 - 1) > KINK_PERCENT / 100:
-            of_slope, of_cost = (
-                (slope - 1 / found.v0) ** 2 / slope_variance,
-                (t_cost - found.t_cost) ** 2 / cost_variance,
-            )
-            moved[point.batch_size] = max(of_slope, of_cost)
+        if outside or abs(others.v0 / whole.v0 - 1) > KINK_PERCENT / 100:
+            of_slope = (1 / others.v0 - 1 / whole.v0) ** 2 / slope_variance
+            moved[point.batch_size] = max(of_slope, (others.t_cost - whole.t_cost) ** 2 / cost_variance)
     return max(moved, key=moved.__getitem__, default=None)
 
 

@@ -102,6 +102,39 @@ def test_the_line_of_a_step_is_the_models_and_its_points_lie_about_it(tmp_path: 
     assert line["y"].tolist() == pytest.approx((line["x"] / 1000 + 0.01).tolist())
 
 
+def test_measured_lines_have_a_band_and_published_lines_have_none(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size in (16, 32, 64):
+        for repetition, factor in enumerate((0.99, 1.0, 1.01), start=1):
+            samples = steady_samples(batch_size, [factor * (batch_size / 1000 + 0.01)] * 4)
+            run.add(training_case(batch_size), TORCH, samples, repetition=repetition)
+    ((_, points),) = drawn(run, STEP, published=True)
+    line = points[points["mark"] == "fit"]
+    ours, theirs = line[~line["published"]], line[line["published"]]
+    assert ((ours["low"] < ours["y"]) & (ours["y"] < ours["high"])).all()
+    # Trials scatter by 1 %: the line is known better than that in the middle, and nowhere twice as badly.
+    assert 0.005 < (ours["high"] / ours["y"] - 1).min() < (ours["high"] / ours["y"] - 1).max() < 0.02
+    assert len(theirs)
+    assert theirs["low"].isna().all()
+    curves, _ = sweep_chart(rows(points), STEP, [TORCH], ["RTX 2080 Ti"])["vconcat"]
+    band, *others = curves["spec"]["layer"]
+    assert (band["mark"]["type"], band["encoding"]["y2"]["field"]) == ("area", "high")
+    assert all(layer["mark"]["type"] != "area" for layer in others)
+
+
+def test_a_band_that_reaches_nothing_is_not_drawn(tmp_path: Path) -> None:
+    """A log scale has no place for it. Single trials 4 % off their line by three points leave one degree of freedom."""
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size, factor in ((16, 1.0), (32, 1.13), (64, 1.0)):
+        run.add(training_case(batch_size), TF, steady_samples(batch_size, [factor * (batch_size / 1000 + 0.01)] * 4))
+    ((_, points),) = drawn(run, STEP)
+    assert (points["mark"] == "fit").any()
+    low = points.loc[points["mark"] == "fit", "low"].dropna()
+    assert (low > 0).all()
+    specification = sweep_chart(rows(points), STEP, [TF], [])
+    assert "NaN" not in to_svg(specification, "x")
+
+
 def test_points_off_the_line_are_drawn_below_it(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for batch_size, factor in ((16, 1.0), (32, 1.1), (64, 1.0)):

@@ -125,8 +125,7 @@ def _curves(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> lis
 
 def _band(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:
     """The layer of the intervals of fitted lines, which lies behind the others."""
-    colour = {**styles["color"], "legend": None}
-    encoding = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": colour}
+    encoding = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}, "color": styles["color"]}
     return layer({"type": "area", "opacity": 0.25}, encoding, "datum.mark == 'fit' && isValid(datum.low)")
 
 

@@ -198,8 +198,8 @@ def _notes() -> list[str]:
             "they are). Without several trials, and of two batch sizes, it cannot be seen."
         ),
         t(
-            "A batch decides: without it, v0 or t_cost is outside of its interval, or v0 differs by more than "
-            "{percent:g} %.",
+            "A batch decides: v0 or t_cost is outside of the interval that all other batch sizes give, or v0 is more "
+            "than {percent:g} % off theirs.",
             percent=KINK_PERCENT,
         ),
         t(
