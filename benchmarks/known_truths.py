@@ -208,7 +208,7 @@ def line_missed(parameter: str, trials: int, batches: Sequence[int] = BATCHES, o
     scatter = np.full(len(batches), 0.005 if off else SCATTER)
 
     def draw(random: Random) -> bool:
-        terms = _terms({"a": _cases(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
+        terms = terms_of({"a": _cases(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
         pairs = zip(batches, terms.values(), strict=True)
         found = fit(measured(batch, math.exp(term.mean), term) for batch, term in pairs)
         interval = getattr(found, f"{parameter}_interval")
@@ -222,7 +222,7 @@ def lack_of_fit_seen(trials: int) -> Draw:
     line = np.log([batch / 1000 + 0.01 for batch in BATCHES])
 
     def draw(random: Random) -> bool:
-        terms = _terms({"a": _cases(random, EVEN, trials, line)})["a"]
+        terms = terms_of({"a": _cases(random, EVEN, trials, line)})["a"]
         found = fit(measured(b, math.exp(term.mean), term) for b, term in zip(BATCHES, terms.values(), strict=True))
         return found is None or found.lack_of_fit is None or found.lack_of_fit[1] <= 0.05
 

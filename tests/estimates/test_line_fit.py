@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tsuishi.estimates.intervals import case_terms
 from tsuishi.estimates.line_fit import Fit, Point, deciding, fit, measured
+from tsuishi.estimates.terms import Round, case_terms
 from tsuishi.estimates.variances import Pool
 
 SIZES = (16, 32, 64, 128, 256)
@@ -25,8 +25,17 @@ def points(trials: dict[int, tuple[float, ...]], sessions: dict[int, str] | None
     """Points as reports make them."""
     values = {str(batch): list(times) for batch, times in trials.items()}
     key = "s", "steady", "torch", "step_s"
-    named = {key: {case: [sessions[int(case)]] * len(times) for case, times in values.items()}} if sessions else None
-    terms = case_terms({key: values}, sessions=named)
+    rounds = (
+        {
+            key: {
+                case: [Round(sessions[int(case)], number) for number in range(len(of_case))]
+                for case, of_case in values.items()
+            }
+        }
+        if sessions
+        else None
+    )
+    terms = case_terms({key: values}, rounds=rounds)
     return [measured(int(case), math.exp(term.mean), term) for (case, _, _), term in terms.items()]
 
 

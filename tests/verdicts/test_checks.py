@@ -254,13 +254,31 @@ def test_lines_of_different_days_are_not_compared() -> None:
 
     def on(day: str, findings: list[Finding]) -> list[Finding]:
         return [
-            replace(each, logs={name: term._replace(sessions=frozenset({day})) for name, term in each.logs.items()})
+            replace(each, logs={name: term._replace(sessions={day: term.mean}) for name, term in each.logs.items()})
             for each in findings
         ]
 
     one, two = scattered(1.0, devices=1), scattered(1.0, devices=2)
     assert outcome(asked, [*on("monday", one), *on("monday", two)]).p_hold < 0.05
     assert outcome(asked, [*on("monday", one), *on("tuesday", two)]).p_hold == 1.0
+    # Nor is a line whose batch sizes were measured on different days.
+    apart = [*on("monday", one), *on("monday", two[:2]), *on("tuesday", two[2:])]
+    assert outcome(asked, apart).p_hold == 1.0
+
+
+def test_of_three_days_each_day_counts_as_a_trial_of_a_line() -> None:
+    """Environments that were measured on days of their own: the lines of the days are what scatters."""
+    asked = check("fit", parameter="v0", **TWO_TO_ONE, hold={"above": 0.5, "below": 2.0})
+    findings = []
+    for devices, days in ((1, (0.98, 1.0, 1.02)), (2, (0.97, 1.0, 1.03))):
+        for each in scattered(1.0, devices=devices):
+            term = each.logs["step_s"]
+            sessions = {f"{devices} {day}": term.mean + math.log(day) for day in days}
+            findings.append(replace(each, logs={"step_s": term._replace(sessions=sessions)}))
+    found = outcome(asked, findings)
+    assert found.summary is not None
+    squares = [sum(math.log(day) ** 2 for day in days) / 2 / 3 for days in ((0.98, 1.0, 1.02), (0.97, 1.0, 1.03))]
+    assert found.summary.error == pytest.approx(math.sqrt(sum(squares)), rel=1e-3)
 
 
 def test_a_printed_parameter_counts_where_nothing_is_left_to_fit() -> None:

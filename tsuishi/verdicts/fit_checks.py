@@ -88,7 +88,9 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
     for name, term in finding.logs.items():
         seconds = throughput.step_time({name: math.exp(term.mean)}, finding.axes, finding.epochs)
         if seconds:
-            return term._replace(mean=math.log(seconds))
+            of_steps = math.log(seconds) - term.mean
+            sessions = {session: mean + of_steps for session, mean in term.sessions.items()}
+            return term._replace(mean=math.log(seconds), sessions=sessions)
     return None
 
 
@@ -108,22 +110,41 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
     """The logarithm of a line's parameter, with the error of the fit on trials: see estimates/line_fit.py.
 
     A parameter of 0 or less has the logarithm of 0, and an interval without bounds: a line that is left out would leave
-    those that chance put on the other side. So has a line through two batch sizes whose trials show no scatter.
+    those that chance put on the other side. So has a line through two batch sizes whose trials show no scatter, and a
+    line whose batch sizes were measured apart, or that a session does not give.
     """
     fitted = _fit(points)
     if fitted is None:
         return None
     value, trials = getattr(fitted, parameter), min(term.trials for _, term in points)
-    # Two lines that were measured apart have no comparison with an interval.
-    logarithm = math.log(value) if value > 0 else -math.inf
-    known = Term(logarithm, trials, None, frozenset().union(*(term.sessions for _, term in points)))
+    known = Term(math.log(value) if value > 0 else -math.inf, trials, None)
     if not trials:
         return known
-    interval, variance = getattr(fitted, f"{parameter}_interval"), fitted.variance
+    interval, variance, sessions = (
+        getattr(fitted, f"{parameter}_interval"),
+        fitted.variance,
+        _sessions(parameter, points),
+    )
     if variance is None and trials == 1 and value > 0:
         return known
-    if variance is None or interval is None or not (interval.low > 0 and interval.high < math.inf):
+    if sessions is None or not (variance and interval and interval.low > 0 and interval.high < math.inf):
         return known._replace(pool=Pool(math.inf, 1))
     error = math.log(interval.high / interval.low) / 2 / student(variance.freedom)
     # The variance of a mean is that of its pool over `trials`.
-    return known._replace(pool=Pool(error**2 * trials, variance.freedom))
+    return known._replace(pool=Pool(error**2 * trials, variance.freedom), sessions=sessions)
+
+
+def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, float] | None:
+    """The logarithm of a parameter by the line of each session that measured all batch sizes; empty for no sessions.
+
+    None where no session measured them all, and where a session has no line, or a parameter of 0 or less.
+    """
+    known = [(batch_size, term.sessions) for batch_size, term in points if term.sessions]
+    found: dict[str, float] = {}
+    for session in set.intersection(*({*means} for _, means in known)) if known else ():
+        line = fit(measured(batch_size, math.exp(means[session]), None) for batch_size, means in known)
+        value = getattr(line, parameter) if line else 0.0
+        if value <= 0:
+            return None
+        found[session] = math.log(value)
+    return found if found or not known else None
