@@ -116,8 +116,8 @@ def _predicted(derived: Iterable[str]) -> Iterator[str]:
         known = words().quantity(quantity)
         if known.predictions:
             yield t(
-                "{quantity}: predictions from trials that end early missed full trials by {percent} % (root mean square "
-                "of {count} pairs); the intervals of ratios hold that.",
+                "{quantity}: predictions from trials that end early missed full trials by {percent} % (root mean "
+                "square of {count} pairs); the intervals of ratios hold that.",
                 quantity=label(quantity),
                 percent=f"{100 * known.prediction_error:.2g}",
                 count=known.predictions,
