@@ -1,12 +1,14 @@
 """Truths about rounds, sessions and device limits for benchmarks/truth.py: as benchmarks/known_truths.py has them."""
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.known_truths import Draw, Random
 from tsuishi.estimates import roofline
 from tsuishi.estimates.intervals import ratio
+from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Round, Terms, case_terms
 from tsuishi.verdicts import family
 
@@ -63,6 +65,62 @@ def one_session_apart_decided() -> Draw:
         terms = drawn(random, 10, 0.0, 0.03, sessions=1, apart=True)
         interval = ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"]).interval()
         return interval is not None and 0.0 not in interval
+
+    return draw
+
+
+class Warming(NamedTuple):
+    """A session of three rounds over CASES cases in two environments, six seconds a trial in a shuffled order."""
+
+    terms: Terms
+    changes: list[SessionChange]
+
+
+def warming(random: Random, warms: float) -> Warming:
+    """warms: by so much steps become slower over the first five minutes."""
+    values: dict[str, dict[str, list[float]]] = {side: {str(case): [] for case in range(CASES)} for side in "ab"}
+    times, now_s = [], 0.0
+    for _ in range(3):
+        for place in random.permutation(2 * CASES):
+            side, case = "ab"[place % 2], str(place // 2)
+            step_s = math.exp(warms * min(1.0, now_s / 300) + random.normal(0, SCATTER))
+            values[side][case].append(step_s)
+            times.append(TrialTime("1", side, case, now_s, step_s))
+            now_s += 6.0
+    keys = {side: ("s", "steady", side, "step_s") for side in values}
+    rounds = {
+        key: {str(case): [Round("1", number) for number in range(3)] for case in range(CASES)} for key in keys.values()
+    }
+    terms = case_terms({keys[side]: of_side for side, of_side in values.items()}, rounds=rounds)
+    return Warming(terms, session_changes(times))
+
+
+def warming_unsaid() -> Draw:
+    """Of a machine that becomes 5 % slower over five minutes, nothing is said in some environment."""
+
+    def draw(random: Random) -> bool:
+        changes = warming(random, 0.05).changes
+        return len(changes) < 2 or not all(change.matters for change in changes)
+
+    return draw
+
+
+def steady_called_warming() -> Draw:
+    """Of a machine that is steady it is said, in one of two environments, that it is not."""
+
+    def draw(random: Random) -> bool:
+        return any(change.matters for change in warming(random, 0.0).changes)
+
+    return draw
+
+
+def ratio_missed_while_warming() -> Draw:
+    """The interval of an A/A ratio does not have 1, on a machine that becomes 5 % slower."""
+
+    def draw(random: Random) -> bool:
+        terms = warming(random, 0.05).terms
+        interval = ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"]).interval()
+        return interval is None or 0.0 not in interval
 
     return draw
 

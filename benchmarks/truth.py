@@ -87,6 +87,11 @@ def _of_rounds() -> Iterator[Row]:
     yield Row(name, 0.05, round_truths.slow_sessions_missed(0.03, apart=True))
     name = "each environment in a session of its own: they differ"
     yield Row(name, 0.0, round_truths.one_session_apart_decided())
+    name = "a machine becomes 5 % slower over 5 minutes, trials scatter by 1 %"
+    yield Row(f"{name}: not said", 0.05, round_truths.warming_unsaid())
+    yield Row(f"{name}: the interval of a ratio misses", 0.05, round_truths.ratio_missed_while_warming())
+    name = "a machine is steady: said of 2 environments that one is not"
+    yield Row(name, 0.02, round_truths.steady_called_warming())
     for trials in (3, 12):
         name = f"12 cases reach the limit of a device, n = {trials}: its interval misses"
         yield Row(name, 0.05, round_truths.limit_missed(trials))

@@ -1,5 +1,6 @@
 """Evidence: all data behind a report, read once. All other parts of a report are views of it."""
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
@@ -8,6 +9,7 @@ import pandas as pd
 
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import case_estimates, trial_estimates
+from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.estimates.variances import Pool
 from tsuishi.results.directory import RunDirectory
@@ -105,6 +107,22 @@ class Evidence:
     def trial_rounds(self) -> Rounds:
         """The rounds of `trial_values`."""
         return trial_rounds(*self._in_order)
+
+    @cached_property
+    def session_changes(self) -> list[SessionChange]:
+        """How step times changed over the sessions, by environment."""
+        ordered, rounds = self._in_order
+        trials = self.results.trials
+        keys = zip(trials["run_id"].tolist(), trials["trial_id"].tolist(), strict=True)
+        seconds = pd.to_datetime(trials["started_at"], utc=True, format="ISO8601", errors="coerce")
+        began_s = dict(zip(keys, (seconds - seconds.min()).dt.total_seconds().tolist(), strict=True))
+        names = ("run_id", "trial_id", "column", "case_id", "quantity", "value")
+        rows = zip(*(ordered[name].tolist() for name in names), rounds, strict=True)
+        return session_changes(
+            TrialTime(each.session, column, case_id, began_s[run_id, trial_id], value)
+            for run_id, trial_id, column, case_id, quantity, value, each in rows
+            if quantity in STEP_TIMES and not math.isnan(began_s[run_id, trial_id])
+        )
 
     @cached_property
     def terms(self) -> Terms:

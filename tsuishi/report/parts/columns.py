@@ -252,6 +252,15 @@ TABLES: dict[str, Declared] = {
         *_FAMILY,
         Column("trials", "integer", "of the case with the fewest"),
     ),
+    "steadiness": (
+        Column("session", "string", "the run, and the number of the call that measured"),
+        _ENVIRONMENT,
+        Column("trials", "integer", "of cases with two trials or more in the session"),
+        Column("change_percent", "number", "of step times, from the session's first trial to its last"),
+        Column("low_percent", "number", "lower end of its 95 % interval"),
+        Column("high_percent", "number", "upper end of it"),
+        Column("p", "number", "how often so much is seen where nothing changes"),
+    ),
     "limits": (
         Column("machine_record", "string", "records/machine-<id>.json of the run"),
         Column("device", "string", "what computed: cpu, or the GPU's name"),

@@ -71,15 +71,42 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
         )
     if len(steps):
         yield t(
-            "In {count} of {all} trials steps took more than {limit} % longer or less long in the last third of the "
-            "measurement than in the first: {slower} became slower, {faster} faster, by {most} % at most.",
+            "In {count} of {all} trials the time of a step still changed during the measurement: {slower} became "
+            "slower, {faster} faster, by {most} % at most.",
             count=len(steps),
-            limit=_percent(drift.DRIFT),
             slower=int((steps > 0).sum()),
             faster=int((steps < 0).sum()),
             most=_percent(steps.abs().max()),
             **of_all,
         )
+    yield from _session_warnings(evidence)
+
+
+def _session_warnings(evidence: Evidence) -> Iterator[str]:
+    """A warning for each session and environment in which step times changed."""
+    for change in (change for change in evidence.session_changes if change.matters):
+        values = {
+            "environment": change.column,
+            "session": change.session,
+            "percent": f"{100 * abs(change.change):.2g}",
+            "low": f"{100 * change.low:+.1f}",
+            "high": f"{100 * change.high:+.1f}",
+            "trials": change.trials,
+        }
+        rest = t("Absolute times are of a machine that was not steady; ratios compare trials of the same rounds.")
+        if change.change > 0:
+            text = t(
+                "{environment}, session {session}: steps became {percent} % slower ({low} to {high} %) from the first "
+                "to the last of {trials} trials.",
+                **values,
+            )
+        else:
+            text = t(
+                "{environment}, session {session}: steps became {percent} % faster ({low} to {high} %) from the first "
+                "to the last of {trials} trials.",
+                **values,
+            )
+        yield prose([text, rest])
 
 
 def _percent(share: float) -> str:

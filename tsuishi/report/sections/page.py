@@ -70,8 +70,17 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, Values
         for name, more in view.rows.items():
             rows[name] += more
     rows["limits"] += roofline.rows(evidence.limits)
+    rows["steadiness"] += _steadiness(evidence)
     rows["published"] += _published(evidence)
     return {name: columns.filled(declared[name], some) for name, some in rows.items()} | whole
+
+
+def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """The rows of steadiness.csv."""
+    for change in evidence.session_changes:
+        row = change._asdict()
+        percent = {f"{name}_percent": 100 * row.pop(name) for name in ("change", "low", "high")}
+        yield {"environment": row.pop("column"), **row, **percent}
 
 
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
