@@ -34,14 +34,6 @@ Trials = Mapping[str, Sequence[float]]
 SCATTER = 0.03
 BATCHES = (16, 32, 64, 128, 256)
 EVEN = np.full(len(BATCHES), SCATTER)
-# Where faults are planted: the names as the code of a report calls them.
-PLANTED = {
-    "moderated": ("tsuishi.estimates.intervals.moderated",),
-    "decide": ("tsuishi.verdicts.family.decide",),
-    "share_of_look": ("tsuishi.verdicts.family.share_of_look",),
-    "mean_step_s": ("tsuishi.estimates.timed_blocks.mean_step_s",),
-    "larger": ("tsuishi.estimates.line_fit.larger",),
-}
 
 
 def noisy_case_missed(cases: int, trials: int) -> Draw:
@@ -263,7 +255,7 @@ def found(true_ratio: float, scatter: float, trials: int) -> Callable[[Random], 
     return draw
 
 
-def pooled(groups: Mapping[str, Sequence[float]], family: object) -> dict[str, Pool | None]:
+def pooled(groups: Mapping[str, Sequence[float]], family: object, most_freedom: float) -> dict[str, Pool | None]:
     """A fault: one variance for all cases."""
     return dict.fromkeys(groups, pool(groups.values()))
 

@@ -1,42 +1,24 @@
 """How often tsuishi is wrong where the truth is known: `python -m benchmarks.truth [--draws N]` from the root.
 
 Each row draws trials with a known truth, lets the code of a report judge them, and counts what is false. The bound is
-what docs/certainty.md claims. The exit code is 1 where the lower 99.9 % limit of the counted share (Clopper and Pearson
-1934) is above the bound, or where a planted fault stays below it: a bound that no fault breaks says nothing.
+what docs/certainty.md claims. With `--runs N` the same from end to end: see truth_of_runs.py. The exit code is 1 where
+a bound is broken, or where a planted fault breaks none: see bounds.py.
 """
 
 import argparse
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from typing import Any, NamedTuple
-from unittest import mock
+from collections.abc import Iterator
 
 import numpy as np
-from scipy import stats
 
 from benchmarks import known_truths as truths
-from benchmarks import round_truths
+from benchmarks import round_truths, truth_of_runs
+from benchmarks.bounds import Fault, Row, broken
 
 # Of a planted fault as many draws show enough.
 _FAULT_DRAWS = 400
-
-
-class Row(NamedTuple):
-    """A truth that is drawn. `draw`: whether the result is wrong. `bound`: the largest share of wrong results."""
-
-    name: str
-    bound: float
-    draw: Callable[[np.random.Generator], bool]
-
-
-class Fault(NamedTuple):
-    """A fault planted into the code of a report, and the row whose bound it breaks. `patches`: names and values."""
-
-    name: str
-    row: Row
-    patches: tuple[tuple[str, Any], ...]
+_FAULT_RUNS = 60
+_PROCESSES = 2
 
 
 def rows() -> Iterator[Row]:
@@ -103,19 +85,14 @@ def faults() -> Iterator[Fault]:
     word = Row("A/A, 4 environments: a false word", 0.0375, truths.false_word(4, 1.0))
     noisy = Row("1 of 40 cases scatters 10 times as much", 0.05, truths.noisy_case_missed(40, 10))
     stalls = Row("stalls", 0.05, truths.stalls_missed())
-    yield Fault("one variance for all cases", noisy, (("moderated", truths.pooled),))
-    yield Fault("each claim at 5 %", word, (("decide", truths.each_alone),))
-    yield Fault("all looks at 5 %", looks, (("share_of_look", truths.free_looks),))
+    yield Fault("one variance for all cases", noisy, (("tsuishi.estimates.terms.moderated", truths.pooled),))
+    yield Fault("each claim at 5 %", word, (("tsuishi.verdicts.family.decide", truths.each_alone),))
+    yield Fault("all looks at 5 %", looks, (("tsuishi.verdicts.family.share_of_look", truths.free_looks),))
     off = Row("batches off a line", 0.05, truths.line_missed("v0", 3, off=0.02))
-    yield Fault("the median of the blocks", stalls, (("mean_step_s", truths.median_step_s),))
-    yield Fault("a line's error from trials alone", off, (("larger", truths.trials_alone),))
-
-
-def share(row: Row, draws: int, seed: int) -> tuple[int, float]:
-    """The number of wrong results of a row, and the lower 99.9 % limit of their share."""
-    random = np.random.default_rng([seed, draws])
-    wrong = sum(row.draw(random) for _ in range(draws))
-    return wrong, float(stats.beta.ppf(0.001, wrong, draws - wrong + 1)) if wrong else 0.0
+    yield Fault(
+        "the median of the blocks", stalls, (("tsuishi.estimates.timed_blocks.mean_step_s", truths.median_step_s),)
+    )
+    yield Fault("a line's error from trials alone", off, (("tsuishi.estimates.line_fit.larger", truths.trials_alone),))
 
 
 def power(draws: int) -> None:
@@ -134,34 +111,23 @@ def power(draws: int) -> None:
 
 def main(draws: int) -> int:
     """Print claimed against found. Returns the number of bounds that are broken, and of faults that break none."""
-    broken = 0
-    print(f"{'wrong at most':>14}  {'wrong':>8}  {'s':>5}  truth ({draws:,} draws each)")
-    for seed, row in enumerate(rows()):
-        begun = time.monotonic()
-        wrong, limit = share(row, draws, seed)
-        verdict = "" if limit <= row.bound else "  BROKEN"
-        broken += bool(verdict)
-        print(
-            f"{row.bound:14.2%}  {wrong / draws:8.2%}  {time.monotonic() - begun:5.0f}  {row.name}{verdict}", flush=True
-        )
-    for fault in faults():
-        with ExitStack() as planted:
-            for name, value in fault.patches:
-                for target in truths.PLANTED[name]:
-                    planted.enter_context(mock.patch(target, value))
-            wrong, limit = share(fault.row, _FAULT_DRAWS, 0)
-        verdict = "" if limit > fault.row.bound else "  NOT SHOWN"
-        broken += bool(verdict)
-        print(f"{fault.row.bound:14.2%}  {wrong / _FAULT_DRAWS:8.2%}         planted: {fault.name}{verdict}")
-    return broken
+    return broken(rows(), faults(), draws, _FAULT_DRAWS)
+
+
+def main_of_runs(runs: int, fault_runs: int) -> int:
+    """As main, from run folders to the tables of reports."""
+    return broken(truth_of_runs.rows(), truth_of_runs.faults(), runs, fault_runs, _PROCESSES)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="How often tsuishi is wrong where the truth is known.")
     parser.add_argument("--draws", type=int, default=10_000, help="of each row; 300 take a minute or two")
+    parser.add_argument("--runs", type=int, help="run folders of each row, instead of draws; 200 take half an hour")
     parser.add_argument("--power", action="store_true", help="what is found instead of what is wrong")
     given = parser.parse_args()
     if given.power:
         power(given.draws)
+    elif given.runs:
+        sys.exit(min(1, main_of_runs(given.runs, min(given.runs, _FAULT_RUNS))))
     else:
         sys.exit(min(1, main(given.draws)))

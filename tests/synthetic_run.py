@@ -68,13 +68,21 @@ def add_record(directory: RunDirectory, kind: str, content: Mapping[str, Any]) -
 class SyntheticRun:
     """A run directory that is filled a trial at a time; `finish` writes the plan and gathers.
 
-    `workloads`: of suites that are not of this checkout. `started_at`: of its trials.
+    `workloads`: of suites that are not of this checkout. `frameworks`: with their versions, by environment.
+    `started_at`: of its trials.
     """
 
     started_at = "2026-11-21T08:00:01Z"
 
-    def __init__(self, path: Path, workloads: Mapping[str, str] | None = None, **run: Any) -> None:
+    def __init__(
+        self,
+        path: Path,
+        workloads: Mapping[str, str] | None = None,
+        frameworks: Mapping[str, str] = FRAMEWORKS,
+        **run: Any,
+    ) -> None:
         self.plan: list[dict[str, Any]] = []
+        self._frameworks = frameworks
         self._workloads = {**WORKLOADS, **(workloads or {})}
         self.run = {
             "run_id": path.name,
@@ -91,7 +99,10 @@ class SyntheticRun:
         }
         self.directory = RunDirectory.create(path, RunRecord.model_validate_json(json.dumps(self.run)))
         self.machine = add_record(self.directory, "machine", machine())
-        self.environments = {name: add_record(self.directory, "environment", environment(name)) for name in FRAMEWORKS}
+        self.environments = {
+            name: add_record(self.directory, "environment", environment(name, framework))
+            for name, framework in frameworks.items()
+        }
 
     def workload_record(self, suite: str) -> str:
         """The id of the record of a suite's workload; of a suite that nobody knows, it names none."""
@@ -130,7 +141,7 @@ class SyntheticRun:
             "case_record": self.directory.add(CaseRecord(case.axes)),
             "environment": environment, "environment_record": self.environments[environment],
             "machine_record": self.machine, "workload_record": self.workload_record(case.suite),
-            "framework": FRAMEWORKS[environment],
+            "framework": self._frameworks[environment],
             "device": "cpu", "repetition": repetition, "attempt": attempt, "status": "ok", "reason": "",
             "simulated": False, "synthetic": False, "started_at": self.started_at, "duration_s": 9.5,
             "startup_s": 2.5, "exit_code": 0, "peak_process_memory_mib": 800.5,
@@ -225,8 +236,9 @@ def steady_samples(
     return first + [("measure", index, 10, 10 * batch_size, 10 * step_s) for index, step_s in enumerate(steps_s)]
 
 
-def environment(name: str) -> dict[str, Any]:
-    package, version = FRAMEWORKS[name].split()
+def environment(name: str, framework: str = "") -> dict[str, Any]:
+    """An environment's record. framework: with its version, of an environment that FRAMEWORKS has not."""
+    package, version = (framework or FRAMEWORKS[name]).split()
     base = "docker.io/library/ubuntu:18.04"
     return {
         "name": name, "title": f"{package} {version} on CPU", "spec_id": "a" * 16, "realised_id": "b" * 16,

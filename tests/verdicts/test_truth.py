@@ -2,7 +2,8 @@
 
 import pytest
 
-from benchmarks import truth
+from benchmarks import truth, truth_of_runs
+from benchmarks.bounds import Fault, Row, broken, counted, planted
 
 
 @pytest.mark.long
@@ -10,11 +11,24 @@ def test_reports_are_wrong_no_more_often_than_claimed(capsys: pytest.CaptureFixt
     assert truth.main(300) == 0, capsys.readouterr().out
 
 
+@pytest.mark.long
+def test_reports_on_run_folders_are_wrong_no_more_often_than_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bound of 0 breaks at the first wrong report; the faults of the other bounds take more reports to show."""
+    faults = [fault for fault in truth_of_runs.faults() if not fault.row.bound]
+    assert broken(truth_of_runs.rows(), faults, 3, 3, processes=2) == 0, capsys.readouterr().out
+
+
+def test_a_report_on_copies_would_be_wrong_if_they_counted() -> None:
+    (fault,) = (fault for fault in truth_of_runs.faults() if fault.name == "copies are runs of their own")
+    assert counted(fault.row, 0, 2).wrong == 0
+    assert planted(fault, 2).wrong == 2
+
+
 def test_a_broken_bound_is_counted(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """A row that is wrong half of the time breaks its bound of 5 %; a fault that breaks nothing is counted too."""
-    row = truth.Row("half", 0.05, lambda random: bool(random.uniform() < 0.5))
-    right = truth.Row("never", 0.05, lambda random: False)
+    row = Row("half", 0.05, lambda random: bool(random.uniform() < 0.5))
+    right = Row("never", 0.05, lambda random: False)
     monkeypatch.setattr(truth, "rows", lambda: iter([row, right]))
-    monkeypatch.setattr(truth, "faults", lambda: iter([truth.Fault("nothing", right, ())]))
+    monkeypatch.setattr(truth, "faults", lambda: iter([Fault("nothing", right, ())]))
     assert truth.main(100) == 2
     assert "BROKEN" in capsys.readouterr().out
