@@ -252,6 +252,16 @@ TABLES: dict[str, Declared] = {
         *_FAMILY,
         Column("trials", "integer", "of the case with the fewest"),
     ),
+    "scatter": (
+        WHERE,
+        _ENVIRONMENT,
+        _QUANTITY,
+        Column("scatter_percent", "number", "standard deviation between the trials of a case, over all cases"),
+        Column("largest_percent", "number", "that of the case with the most"),
+        Column("cases", "integer", "with two trials or more"),
+        Column("trials", "integer", "of these cases"),
+        Column("p", "number", "of Bartlett's test that all cases scatter alike; it chooses nothing"),
+    ),
     "steadiness": (
         Column("session", "string", "the run, and the number of the call that measured"),
         _ENVIRONMENT,

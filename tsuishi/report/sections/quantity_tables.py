@@ -1,11 +1,14 @@
 """Measurements: every quantity of every case by environment, and the published numbers in the last columns."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tsuishi.base.language import mark, t
+from tsuishi.base.language import in_words, mark, t
 from tsuishi.estimates.roofline import Device, DeviceLimits
+from tsuishi.estimates.steadiness import STEP_TIMES
+from tsuishi.estimates.variances import Scatter, scatter_of
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
@@ -63,7 +66,40 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
         )
         for number, (title, quantities) in enumerate(shown.items())
     ]
-    return View(tuple(tables), {"cases": list(comparison.rows())})
+    return View(tuple(tables), {"cases": list(comparison.rows()), "scatter": list(_scatter_rows(comparison))})
+
+
+def _scatter(comparison: Comparison) -> Iterator[tuple[str, str, Scatter]]:
+    """Environment, quantity and scatter between trials of the quantities of a step's time."""
+    for (suite, protocol, column, quantity), of_cases in comparison.evidence.trial_values.items():
+        if (suite, protocol) == (comparison.suite, comparison.protocol) and quantity in STEP_TIMES:
+            logs = ([*map(math.log, values)] for values in of_cases.values() if min(values) > 0)
+            if known := scatter_of(logs):
+                yield column, quantity, known
+
+
+def _scatter_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
+    """The rows of scatter.csv."""
+    for column, quantity, known in _scatter(comparison):
+        shares = {"scatter_percent": 100 * known.overall, "largest_percent": 100 * known.largest}
+        rest = {"cases": known.cases, "trials": known.trials, "p": known.equal_p}
+        yield {**comparison.where, "environment": column, "quantity": quantity, **shares, **rest}
+
+
+def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterator[str]:
+    texts = [
+        t(
+            "{environment} {percent} % (the case with the most: {most} %; equal in all cases: p = {p})",
+            environment=column,
+            percent=f"{100 * known.overall:.2g}",
+            most=f"{100 * known.largest:.2g}",
+            p=f"{known.equal_p:.2g}",
+        )
+        for column, quantity, known in _scatter(comparison)
+        if quantity in quantities and known.equal_p is not None
+    ]
+    if texts:
+        yield t("Scatter between trials: {texts}. The test chooses nothing.", texts=in_words(texts))
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
@@ -107,6 +143,7 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
         )
     if any(row.derived and row.unit == "s" for row in estimates):
         notes.append(_derived(comparison.epochs))
+    notes += _scatter_notes(comparison, quantities)
     return [*notes, *_predicted({row.quantity for row in estimates if row.derived})]
 
 
