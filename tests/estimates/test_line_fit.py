@@ -124,8 +124,8 @@ def test_trials_make_intervals_shorter_than_the_distance_of_few_points_does() ->
 def test_the_band_is_the_interval_of_the_line() -> None:
     found = fitted(points(TRIALS))
     assert found.covariance is not None
-    slope, t_cost, both, t = found.covariance
-    covariance = np.array([[slope, both], [both, t_cost]])
+    slope, t_cost, both, freedom, _ = found.covariance
+    covariance, t = np.array([[slope, both], [both, t_cost]]), stats.t.ppf(0.975, freedom)
     for batch in (16, 100, 256):
         band = found.band(batch)
         assert band is not None

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from scipy import special
 
-from tsuishi.estimates.intervals import Term, student
+from tsuishi.estimates.intervals import Contrast, Term, contrast, student
 from tsuishi.estimates.least_squares import UNBOUNDED, Interval, Sums, ratio_interval, sums
 from tsuishi.estimates.variances import Pool
 
@@ -24,7 +24,8 @@ class Point(NamedTuple):
     """A batch size, and the seconds of its step: the geometric mean over `trials`.
 
     scatter: the variance of the logarithm between these trials alone; None for a single trial, and where it is unknown.
-    sessions: those in which the trials were measured; empty where they are not known.
+    sessions: those in which the trials were measured; empty where they are not known. in_rounds: the variance without
+    what the trials of a round have in common; None where rounds show nothing of the kind.
     """
 
     batch_size: int
@@ -32,6 +33,7 @@ class Point(NamedTuple):
     trials: int = 1
     scatter: Pool | None = None
     sessions: frozenset[str] = frozenset()
+    in_rounds: Pool | None = None
 
 
 class Residual(NamedTuple):
@@ -52,12 +54,22 @@ class Residual(NamedTuple):
 
 
 class Covariance(NamedTuple):
-    """The variances of 1 / v0 and of t_cost, and their covariance; `t`: Student's t of 95 %."""
+    """The variances of 1 / v0 and of t_cost, and their covariance, with their degrees of freedom.
+
+    of_rounds: the relative variance that all batch sizes share, as rounds make all of their steps longer or shorter.
+    """
 
     slope: float
     t_cost: float
     both: float
-    t: float
+    freedom: float
+    of_rounds: Pool | None
+
+    def error(self, batch_size: float, offset: float, value: float) -> Contrast:
+        """The error of a sum: of the slope times `batch_size`, and of t_cost times `offset`. value: that of the sum."""
+        variance = batch_size**2 * self.slope + 2 * batch_size * offset * self.both + offset**2 * self.t_cost
+        parts = [(1.0, Term(0.0, 1, Pool(max(0.0, variance), self.freedom)))]
+        return contrast([*parts, (value, Term(0.0, 1, self.of_rounds))] if self.of_rounds else parts)
 
 
 class Fit(NamedTuple):
@@ -113,17 +125,16 @@ class Fit(NamedTuple):
         """The 95 % interval of `step_s`; None where the parameters have no interval."""
         if self.covariance is None:
             return None
-        slope, t_cost, both, t = self.covariance
-        reach = t * math.sqrt(max(0.0, batch_size**2 * slope + 2 * batch_size * both + t_cost))
         middle = self.step_s(batch_size)
-        return Interval(middle - reach, middle + reach)
+        low, high = self.covariance.error(batch_size, 1, middle).interval() or UNBOUNDED
+        return Interval(middle + low, middle + high)
 
 
 def measured(batch_size: int, seconds: float, term: Term | None) -> Point:
     """A batch size as a point. term: of the logarithm of its time; None for a number without trials."""
     if term is None:
         return Point(batch_size, seconds)
-    return Point(batch_size, seconds, max(1, term.trials), term.own, frozenset(term.sessions))
+    return Point(batch_size, seconds, max(1, term.trials), term.own, frozenset(term.sessions), term.in_rounds)
 
 
 def fit(points: Iterable[Point]) -> Fit | None:
@@ -145,21 +156,24 @@ def fit(points: Iterable[Point]) -> Fit | None:
     if slope <= 0:
         return None
     residuals = tuple(Residual(point.batch_size, point.seconds, slope * point.batch_size + t_cost) for point in ordered)
-    pure_error, about_line = _pure_error(ordered), _about_line(ordered, residuals)
+    (pure_error, of_rounds), about_line = _pure_error(ordered), _about_line(ordered, residuals)
     variance = larger(pure_error, about_line)
     known = Fit(1 / slope, t_cost, None, None, None, residuals, pure_error, about_line, None)
     if variance is None:
         return known
     if known.kinked:
         return known._replace(v0_interval=Interval(0.0, math.inf), t_cost_interval=UNBOUNDED, b_half_interval=UNBOUNDED)
-    t = student(variance.freedom)
     slope_variance, cost_variance, both = (variance.variance * each for each in summed.inverse)
-    slope_reach, cost_reach = t * math.sqrt(slope_variance), t * math.sqrt(cost_variance)
+    covariance = Covariance(slope_variance, cost_variance, both, variance.freedom, of_rounds)
+    low, high = covariance.error(1, 0, slope).interval() or UNBOUNDED
+    ends = covariance.error(0, 1, t_cost).interval() or UNBOUNDED
+    # What all batch sizes share cancels in b_half, as it is a ratio.
+    above, below = (t_cost, cost_variance), (slope, slope_variance)
     return known._replace(
-        v0_interval=Interval(1 / (slope + slope_reach), 1 / (slope - slope_reach) if slope > slope_reach else math.inf),
-        t_cost_interval=Interval(t_cost - cost_reach, t_cost + cost_reach),
-        b_half_interval=ratio_interval((t_cost, cost_variance), (slope, slope_variance), both, t),
-        covariance=Covariance(slope_variance, cost_variance, both, t),
+        v0_interval=Interval(1 / (slope + high), 1 / (slope + low) if slope + low > 0 else math.inf),
+        t_cost_interval=Interval(*(t_cost + end for end in ends)),
+        b_half_interval=ratio_interval(above, below, both, student(variance.freedom)),
+        covariance=covariance,
     )
 
 
@@ -191,18 +205,27 @@ def _sums(points: Iterable[Point]) -> Sums:
     return sums((point.trials, point.batch_size, point.seconds) for point in points)
 
 
-def _pure_error(points: Sequence[Point]) -> Pool | None:
-    """The pooled variance between trials; None where it is unknown or 0, or where no session measured all batch sizes.
+def _pure_error(points: Sequence[Point]) -> tuple[Pool | None, Pool | None]:
+    """The pooled variance between trials, and the variance that all batch sizes share, of the mean over their rounds.
 
-    Of batch sizes from different days, trials of a day do not show by how much the days differ.
+    None where it is unknown or 0, or where no session measured all batch sizes: trials of a day do not show by how much
+    days differ. Where rounds have something in common, the first is without it.
     """
     sessions = [point.sessions for point in points if point.sessions]
     if sessions and not frozenset.intersection(*sessions):
-        return None
+        return None, None
     known = [point.scatter for point in points if point.scatter]
     freedom = math.fsum(scatter.freedom for scatter in known)
     squares = math.fsum(scatter.variance * scatter.freedom for scatter in known)
-    return Pool(squares / freedom, freedom) if squares > 0 else None
+    if squares <= 0:
+        return None, None
+    within = [point.in_rounds for point in points if point.in_rounds]
+    if len(within) < len(points):
+        return Pool(squares / freedom, freedom), None
+    rest = math.fsum(each.variance for each in within) / len(within)
+    rounds = min(point.trials for point in points)
+    of_rounds = Pool(max(0.0, squares / freedom - rest) / rounds, rounds - 1)
+    return Pool(rest, min(freedom, *(each.family_freedom for each in within))), of_rounds
 
 
 def _about_line(points: Sequence[Point], residuals: Sequence[Residual]) -> Pool | None:

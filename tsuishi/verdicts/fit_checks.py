@@ -120,18 +120,26 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
     known = Term(math.log(value) if value > 0 else -math.inf, trials, None)
     if not trials:
         return known
-    interval, variance, sessions = (
+    interval, covariance, sessions = (
         getattr(fitted, f"{parameter}_interval"),
-        fitted.variance,
+        fitted.covariance,
         _sessions(parameter, points),
     )
-    if variance is None and trials == 1 and value > 0:
+    if fitted.variance is None and trials == 1 and value > 0:
         return known
-    if sessions is None or not (variance and interval and interval.low > 0 and interval.high < math.inf):
+    if sessions is None or not (covariance and interval.low > 0 and interval.high < math.inf):
         return known._replace(pool=Pool(math.inf, 1))
-    error = math.log(interval.high / interval.low) / 2 / student(variance.freedom)
+    of_rounds, freedom = covariance.of_rounds, covariance.freedom
+    if parameter != "b_half":
+        freedom = covariance.error(*((1, 0, 1 / value) if parameter == "v0" else (0, 1, value))).freedom
     # The variance of a mean is that of its pool over `trials`.
-    return known._replace(pool=Pool(error**2 * trials, variance.freedom), sessions=sessions)
+    variance = trials * (math.log(interval.high / interval.low) / 2 / student(freedom)) ** 2
+    known = known._replace(pool=Pool(variance, freedom), sessions=sessions)
+    rounds = {term.rounds for _, term in points}
+    if of_rounds is None or len(rounds) > 1:
+        return known
+    apart = variance if parameter == "b_half" else max(0.0, variance - trials * of_rounds.variance)
+    return known._replace(rounds=rounds.pop(), in_rounds=Pool(apart, covariance.freedom))
 
 
 def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, float] | None:
