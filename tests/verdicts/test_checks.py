@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
-from tests.verdicts.claim_checks import check, finding, steps
+from tests.verdicts.claim_checks import CASE, check, finding, steps
+from tsuishi.estimates.terms import Round, case_terms
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.claims import Bounds, Claim, Selection
@@ -264,6 +266,31 @@ def test_lines_of_different_days_are_not_compared() -> None:
     # Nor is a line whose batch sizes were measured on different days.
     apart = [*on("monday", one), *on("monday", two[:2]), *on("tuesday", two[2:])]
     assert outcome(asked, apart).p_hold == 1.0
+
+
+def test_what_rounds_have_in_common_cancels_in_a_ratio_of_lines() -> None:
+    """Rounds of 3 %, trials of 1 %: the error of v0's ratio is that of trials of 1 %."""
+    random, batches, trials = np.random.default_rng(1), (16, 32, 64, 128, 256), 6
+    slow = random.normal(0, 0.03, trials)
+    values = {
+        ("multi_gpu_scaling", "steady", str(devices), "step_s"): {
+            str(b): ((b / 1000 + 0.01) * np.exp(slow + random.normal(0, 0.01, trials))).tolist() for b in batches
+        }
+        for devices in (1, 2)
+    }
+    rounds = {key: {case: [Round("x", n) for n in range(trials)] for case in cases} for key, cases in values.items()}
+    asked = check("fit", parameter="v0", **TWO_TO_ONE, hold={"above": 0.9, "below": 1.1})
+    errors = []
+    for known in (rounds, None):
+        findings = [
+            Finding("torch", {**CASE, "batch_size": int(case), "devices": int(side)}, "torch", {"step_s": term}, {})
+            for (case, side, _), term in case_terms(values, rounds=known).items()
+        ]
+        found = outcome(asked, findings)
+        assert found.summary is not None
+        errors.append(found.summary.error or math.inf)
+    assert errors[0] < 0.006
+    assert errors[1] > 2 * errors[0]
 
 
 def test_of_three_days_each_day_counts_as_a_trial_of_a_line() -> None:
