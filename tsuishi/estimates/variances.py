@@ -67,7 +67,7 @@ def moderated(
 
 
 class Scatter(NamedTuple):
-    """The standard deviation between the trials of a case, of logarithms: over all cases, and of the case with the most.
+    """The standard deviation between the trials of a case (of logarithms): over all cases, and the largest of a case.
 
     cases, trials: of cases with several trials. equal_p: of Bartlett's test that all cases scatter alike (Proc. R. Soc.
     A 160, 1937, 268-282); None for a single case, and where some case does not scatter at all. It chooses nothing.

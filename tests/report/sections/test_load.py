@@ -171,9 +171,7 @@ def test_drifting_steps_are_warned_of(tmp_path: Path) -> None:
     for batch_size, last_s in ((16, 0.12), (32, 0.0899), (64, 0.1)):
         run.add(training_case(batch_size), TORCH, steady_samples(batch_size, [0.1, 0.1, 0.1, 0.1, last_s, last_s]))
     (warning,) = telemetry_warnings(Evidence([run.finish()], (), WORDS))
-    assert warning.startswith(
-        "In 2 of 3 trials the time of a step still changed during the measurement: 1 became slower"
-    )
+    assert warning.startswith("In 2 of 3 trials the time of a step still changed during the measurement:")
     assert warning.endswith("1 became slower, 1 faster, by 20 % at most.")
 
 
