@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tests.verdicts.claim_checks import CASE, check, finding, steps
+from tsuishi.estimates.intervals import InSession
 from tsuishi.estimates.terms import Round, case_terms
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.sections.claim_words import sentence
@@ -256,7 +257,13 @@ def test_lines_of_different_days_are_not_compared() -> None:
 
     def on(day: str, findings: list[Finding]) -> list[Finding]:
         return [
-            replace(each, logs={name: term._replace(sessions={day: term.mean}) for name, term in each.logs.items()})
+            replace(
+                each,
+                logs={
+                    name: term._replace(sessions={day: InSession(term.mean, term.trials)})
+                    for name, term in each.logs.items()
+                },
+            )
             for each in findings
         ]
 
@@ -300,7 +307,7 @@ def test_of_three_days_each_day_counts_as_a_trial_of_a_line() -> None:
     for devices, days in ((1, (0.98, 1.0, 1.02)), (2, (0.97, 1.0, 1.03))):
         for each in scattered(1.0, devices=devices):
             term = each.logs["step_s"]
-            sessions = {f"{devices} {day}": term.mean + math.log(day) for day in days}
+            sessions = {f"{devices} {day}": InSession(term.mean + math.log(day), 1) for day in days}
             findings.append(replace(each, logs={"step_s": term._replace(sessions=sessions)}))
     found = outcome(asked, findings)
     assert found.summary is not None

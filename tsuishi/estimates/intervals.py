@@ -36,6 +36,13 @@ class Region(NamedTuple):
 NO_DIFFERENCE = Region(0.0, 0.0)
 
 
+class InSession(NamedTuple):
+    """The mean over the trials of a session."""
+
+    mean: float
+    trials: int
+
+
 class Term(NamedTuple):
     """A mean over `trials`, with the variance between them; None where it is unknown.
 
@@ -49,7 +56,7 @@ class Term(NamedTuple):
     mean: float
     trials: int
     pool: Pool | None
-    sessions: Mapping[str, float] = {}
+    sessions: Mapping[str, InSession] = {}
     rounds: frozenset[Hashable] = frozenset()
     in_rounds: Pool | None = None
     own: Pool | None = None
@@ -120,11 +127,16 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     trials would make them, or more.
     """
     terms = list(weighted)
-    of_trials = _sum(terms)
     groups = _in_sessions(terms)
     of_sessions = _sum_over_sessions(groups)
-    if sum(abs(sum(weight for weight, _ in group)) > _NO_WEIGHT for group in groups) > 1:
-        return of_sessions or of_trials._replace(error=math.inf, freedom=1.0)
+    if sum(_is_left(weight for weight, _ in group) for group in groups) > 1:
+        return of_sessions or _sum(terms)._replace(error=math.inf, freedom=1.0)
+    compared = [_in_shared_sessions(group) for group in groups]
+    if None in compared:
+        return of_sessions or _sum(terms)._replace(error=math.inf, freedom=1.0)
+    of_trials = _sum(
+        [pair for group in compared for pair in group or ()] + [pair for pair in terms if not pair[1].sessions]
+    )
     if of_sessions and of_trials.error is not None and (of_sessions.error or 0.0) > _SUSPECT * of_trials.error:
         return of_sessions
     return of_trials
@@ -142,6 +154,46 @@ def _in_sessions(terms: Iterable[tuple[float, Term]]) -> list[list[tuple[float, 
     return [members for _, members in groups]
 
 
+def _is_left(weights: Iterable[float]) -> bool:
+    return abs(math.fsum(weights)) > _NO_WEIGHT
+
+
+def _in_shared_sessions(group: Sequence[tuple[float, Term]]) -> Sequence[tuple[float, Term]] | None:
+    """The terms of a comparison by those sessions alone that all of them share; None where they share none.
+
+    A day on which only some sides were measured cancels in no difference. Where each day has the same part in all
+    sides, or where nothing is compared, the terms are as they were.
+    """
+    every = {session for _, term in group for session in term.sessions}
+    left = (
+        [
+            weight * in_session.trials / term.trials
+            for weight, term in group
+            for in_session in [term.sessions.get(session)]
+            if in_session
+        ]
+        for session in every
+    )
+    if _is_left(weight for weight, _ in group) or not any(map(_is_left, left)):
+        return group
+    shared = sorted(session for session in every if all(session in term.sessions for _, term in group))
+    if not shared:
+        return None
+    counts = [min(term.sessions[session].trials for _, term in group) for session in shared]
+    return [(weight, _limited(term, shared, counts)) for weight, term in group]
+
+
+def _limited(term: Term, sessions: Sequence[str], counts: Sequence[int]) -> Term:
+    """The term as a mean over sessions, each of which has the weight of its count."""
+    parts = [term.sessions[session] for session in sessions]
+    total = sum(counts)
+    mean = math.fsum(count * part.mean for count, part in zip(counts, parts, strict=True)) / total
+    # The variance of this mean, times the trials: it is a mean over fewer of them, with unequal weights.
+    more = term.trials * math.fsum(count**2 / part.trials for count, part in zip(counts, parts, strict=True)) / total**2
+    scatter = term.pool._replace(variance=term.pool.variance * more) if term.pool else None
+    return term._replace(mean=mean, pool=scatter, sessions=dict(zip(sessions, parts, strict=True)), in_rounds=None)
+
+
 def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast | None:
     """The sum of means over sessions, each of which counts as a trial of the sum.
 
@@ -153,7 +205,7 @@ def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contra
         sessions = sorted(set.intersection(*({*term.sessions} for _, term in group)))
         if len(sessions) < FEWEST_TRIALS:
             return None
-        sums = [math.fsum(weight * term.sessions[session] for weight, term in group) for session in sessions]
+        sums = [math.fsum(weight * term.sessions[session].mean for weight, term in group) for session in sessions]
         scatter = pool([sums])
         assert scatter
         value += math.fsum(sums) / len(sums)

@@ -7,7 +7,7 @@ from typing import NamedTuple, TypeVar
 
 import pandas as pd
 
-from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.intervals import InSession, Term
 from tsuishi.estimates.shared_rounds import residuals
 from tsuishi.estimates.variances import Pool, moderated, pool
 
@@ -122,12 +122,15 @@ def _scatter_in_rounds(
     return pools
 
 
-def _session_means(values: Sequence[float], rounds: Sequence[Round]) -> dict[str, float]:
+def _session_means(values: Sequence[float], rounds: Sequence[Round]) -> dict[str, InSession]:
     """The mean of the values of each session."""
     by_session: dict[str, list[float]] = {}
     for value, each in zip(values, rounds, strict=False):
         by_session.setdefault(each.session, []).append(value)
-    return {session: math.fsum(of_session) / len(of_session) for session, of_session in by_session.items()}
+    return {
+        session: InSession(math.fsum(of_session) / len(of_session), len(of_session))
+        for session, of_session in by_session.items()
+    }
 
 
 def _logarithms(groups: dict[str, list[float]]) -> dict[str, list[float]]:

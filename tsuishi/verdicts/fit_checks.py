@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tsuishi.estimates import throughput
-from tsuishi.estimates.intervals import Term, student
+from tsuishi.estimates.intervals import InSession, Term, student
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
@@ -89,7 +89,7 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
         seconds = throughput.step_time({name: math.exp(term.mean)}, finding.axes, finding.epochs)
         if seconds:
             of_steps = math.log(seconds) - term.mean
-            sessions = {session: mean + of_steps for session, mean in term.sessions.items()}
+            sessions = {session: each._replace(mean=each.mean + of_steps) for session, each in term.sessions.items()}
             return term._replace(mean=math.log(seconds), sessions=sessions)
     return None
 
@@ -142,17 +142,17 @@ def _fitted(parameter: str, points: Sequence[Point]) -> Term | None:
     return known._replace(rounds=rounds.pop(), in_rounds=Pool(apart, covariance.freedom))
 
 
-def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, float] | None:
+def _sessions(parameter: str, points: Sequence[Point]) -> dict[str, InSession] | None:
     """The logarithm of a parameter by the line of each session that measured all batch sizes; empty for no sessions.
 
     None where no session measured them all, and where a session has no line, or a parameter of 0 or less.
     """
     known = [(batch_size, term.sessions) for batch_size, term in points if term.sessions]
-    found: dict[str, float] = {}
+    found: dict[str, InSession] = {}
     for session in set.intersection(*({*means} for _, means in known)) if known else ():
-        line = fit(measured(batch_size, math.exp(means[session]), None) for batch_size, means in known)
+        line = fit(measured(batch_size, math.exp(means[session].mean), None) for batch_size, means in known)
         value = getattr(line, parameter) if line else 0.0
         if value <= 0:
             return None
-        found[session] = math.log(value)
+        found[session] = InSession(math.log(value), min(means[session].trials for _, means in known))
     return found if found or not known else None

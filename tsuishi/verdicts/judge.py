@@ -134,7 +134,7 @@ def _at_last_look(source: str, claim: Claim, subject: Subject, suites: Collectio
     if trials is not None and trials < FEWEST_TRIALS:
         return replace(judgement, hindrance="too few", trials=trials)
     look = look_at(trials) if trials else 0
-    if not look or look == trials:
+    if not look:
         return judgement
     return _tested(source, claim, subject, looks.on(subject, suites, look))
 
