@@ -24,6 +24,8 @@ def rows() -> Iterator[Row]:
     yield Row(name, 0.05, truths.common_round_missed)
     name = "environments measured on different days: an interval, a word or a mark"
     yield Row(name, 0.0, amiss_runs.sessions_compared)
+    name = "one of two environments was measured on a day more, alone: its interval misses, or a false word"
+    yield Row(name, 0.0875, truths.one_day_more_missed)
     for environments in (2, 4):
         name = f"{environments} environments, one batch 10 times noisier"
         yield Row(f"A/A, 40 rows, {name}: a mark", 0.0125, partial(truths.marked, 40, environments))
