@@ -8,6 +8,7 @@ import pytest
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
 from tests.words import WORDS
+from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
@@ -95,6 +96,16 @@ def test_accuracy_on_made_up_data_supports_nothing(tmp_path: Path) -> None:
     assert (found.verdict, found.hindrance) == ("not tested", "synthetic")
     (found,) = judged(run, claim(same, about=()))
     assert found.verdict == "reproduced"
+
+
+def test_what_was_measured_on_different_days_is_inconclusive_and_says_so(tmp_path: Path) -> None:
+    """One device in a run and two in another; both together in one run would decide."""
+    runs = [two_gpus(SyntheticRun(tmp_path / name)) for name in ("monday", "tuesday")]
+    add_steps(runs[0], TORCH, 0.1)
+    add_steps(runs[1], TORCH, 0.05, devices=2, strategy="data_parallel")
+    (found,) = conclude(Evidence([run.finish() for run in runs], (source(claim(FASTER_ON_TWO)),), WORDS)).judgements
+    assert found.verdict == "inconclusive"
+    assert sentence(found).endswith("0.5000, measured on different days: no verdict before 3 sessions on each side.")
 
 
 def test_two_trials_are_too_few_for_a_verdict(tmp_path: Path) -> None:

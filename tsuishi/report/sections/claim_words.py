@@ -132,6 +132,12 @@ def _explained(outcome: CheckResult, level: float) -> str:
         if outcome.p_hold <= level and outcome.check.every != "some":
             return t("{what}: so in {count} of {count} trials.", count=outcome.counted, **fields)
         return t("{what}: found {found}.", **fields)
+    if outcome.summary.error == math.inf and check.kind != "fit":
+        found = digits(outcome.shown(outcome.summary.value))
+        return t(
+            "{what}: {found}, measured on different days: no verdict before {count} sessions on each side.",
+            what=fields["what"], found=found, count=FEWEST_TRIALS,
+        )  # fmt: skip
     fields |= {"hold": bounds_text(check.hold), "direction": bounds_text(check.direction or check.hold)}
     if outcome.absent and outcome.p_hold > level and outcome.p_against > level:
         absent = "; ".join(dict.fromkeys(map(_absent_text, outcome.absent)))
