@@ -60,9 +60,9 @@ def checkout(tmp_path: Path) -> Checkout:
     return made
 
 
-def session(checkout: Checkout, within_s: float | None) -> Session:
+def session(checkout: Checkout, within_s: float | None, **more: Any) -> Session:
     places: dict[str, Any] = {name: checkout.root / name for name in ("cache", "results")}
-    settings = Settings(host_python=sys.executable, **places)
+    settings = Settings(host_python=sys.executable, **places, **more)
     choice = Choice(environments=("host",))
     work = Session(settings, choice, Screen(), checkout, clock=Clock(within_s))
     work.history.learn("report", 1.0)
@@ -130,6 +130,19 @@ def test_a_run_is_deepened_by_more_time_and_finished_without(checkout: Checkout)
     counts = trials(deeper)
     assert all(counts[name] >= first[name] for name in first)
     assert [call.within_s for call in deeper.run().sessions] == [600.0, None, 60.0]
+
+
+def test_a_session_that_cannot_heat_its_device_says_so_and_measures(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The interpreter of the tests has no framework; without the setting a CPU is not heated at all."""
+    run = run_suite(session(checkout, 600.0, heat_s=1.0))
+    said = capsys.readouterr().out
+    assert "heating by host: 1 s of matrix products (tsuishi.heat_s)" in said
+    assert "not heated: " in said
+    assert [call.heated_s for call in run.run().sessions] == [0.0]
+    assert trials(run)
+    assert [call.heated_s for call in run_suite(session(checkout, 60.0)).run().sessions] == [None]
 
 
 def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(checkout: Checkout) -> None:

@@ -105,6 +105,8 @@ class Settings(toml.Spec):
     # What to do while other processes use the GPUs, and the most seconds to wait.
     busy_gpu: BusyGpu = "wait"
     gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
+    # Seconds that devices work before the first trial of a session; None: 60 for GPUs, none for a CPU or profile smoke.
+    heat_s: Annotated[float, Field(ge=0, le=3600)] | None = None
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     # The name of the machine, or of the part of it that a scheduler gives. Of all processes of tsuishi with the same
     # name, of any user, only one measures at a time.

@@ -59,11 +59,15 @@ class CheckoutState(Record):
 
 
 class SessionRecord(Record):
-    """A call that measured: when it began, the seconds that it was given, and those that it expected to take."""
+    """A call that measured: when it began, the seconds that it was given, and those that it expected to take.
+
+    `heated_s`: the seconds that devices were kept at work before its first trial.
+    """
 
     began_at: str | None = None
     within_s: Value = None
     expected_s: Value = None
+    heated_s: Value = None
 
 
 class RunRecord(Record):

@@ -32,6 +32,11 @@ class Ledger:
         session = SessionRecord(began_at=began, within_s=clock.within_s, expected_s=round(expected_s, 1))
         self._write(sessions=(*self._record.sessions, session))
 
+    def heated(self, seconds: float) -> None:
+        """Record how long devices were heated before the first trial of the session that began last."""
+        *before, last = self._record.sessions
+        self._write(sessions=(*before, last.model_copy(update={"heated_s": round(seconds, 1)})))
+
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
         new = [trial for trial in trials if str(trial.id) not in self._trials]

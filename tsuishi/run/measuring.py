@@ -9,6 +9,7 @@ from functools import cached_property
 from tsuishi.base import exclusion
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
+from tsuishi.environments.heating import heat
 from tsuishi.environments.self_check import self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
@@ -23,6 +24,9 @@ from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
+
+# A GPU takes about a minute to reach the clocks and temperatures of long work.
+_HEAT_GPU_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class Measuring:
         self.session.screen.say(
             f"run {self.run.id}: {len(left)} trials, about {duration(expected_s)}, in {self.run.path}"
         )
-        Ledger(self.run).begin(self.session.clock, self.expected_s)
+        ledger = Ledger(self.run)
+        ledger.begin(self.session.clock, self.expected_s)
+        self._heat(ledger, left)
         self._measure(planned, left, lambda progress: left)
 
     def deepen(
@@ -56,6 +62,7 @@ class Measuring:
         session, ledger = self.session, Ledger(self.run)
         tally = Tally(self.run, session.words, self._is_judged, self._sources)
         ledger.begin(session.clock, self.expected_s)
+        self._heat(ledger, [*matrix.first.values()])
         left_s = session.left_for_trials_s()
         session.screen.say(f"run {self.run.id}: {duration(max(0.0, left_s))} for trials, in {self.run.path}")
         seed, begun = self.run.run().seed, []
@@ -72,6 +79,20 @@ class Measuring:
         finally:
             if begun:
                 ledger.end(begun[0], max(0.0, session.left_for_trials_s()))
+
+    def _heat(self, ledger: Ledger, trials: Sequence[PlannedTrial]) -> None:
+        """Heat the devices of the trials, by the environment of the first trial on a GPU, or of the first trial."""
+        session = self.session
+        able = [trial for trial in trials if not trial.unsupported]
+        first = next((trial for trial in able if trial.accelerator == "cuda"), next(iter(able), None))
+        if first is None:
+            return
+        wanted = 0.0 if first.accelerator == "cpu" or session.choice.profile == "smoke" else _HEAT_GPU_S
+        heat_s = wanted if session.settings.heat_s is None else session.settings.heat_s
+        if heat_s:
+            gpus = list(dict.fromkeys(gpu for trial in able for gpu in gpus_for(trial, session.nvml.gpus)))
+            ready = self.ready[first.environment]
+            ledger.heated(heat(ready, session.checkout, first.accelerator, gpus, heat_s, session.screen.say))
 
     @cached_property
     def _sources(self) -> tuple[Source, ...]:

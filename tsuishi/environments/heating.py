@@ -1,0 +1,48 @@
+"""Heating: devices that were idle are kept at work for a while before the first trial of a session.
+
+A cold device is faster than a warm one, and its first trials would be those of another machine. The work is that of
+workload device_limits: products of matrices, whose result is thrown away.
+"""
+
+import time
+from collections.abc import Sequence
+
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.screen import Say
+from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.probe import ask
+from tsuishi.machine.gpus import Gpu
+from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.suite import TimingSettings
+
+# What the start of a framework may take beside the heating itself.
+_START_S = 300.0
+_SIZE: dict[str, int] = {"cpu": 1024, "cuda": 4096}
+
+
+def heat(
+    ready: Ready, checkout: Checkout, accelerator: Accelerator, gpus: Sequence[Gpu], heat_s: float, say: Say
+) -> float:
+    """Let each device multiply matrices for `heat_s` seconds, one after the other. Returns the seconds that it took.
+
+    What cannot be heated is said, and is no error: a report says whether the machine was steady.
+    """
+    name = ready.environment.name
+    say(f"heating by {name}: {heat_s:g} s of matrix products (tsuishi.heat_s)")
+    timing = TimingSettings(warm_up_steps=1, warm_up_s=0.0, measure_s=heat_s, max_s=heat_s, min_blocks=1)
+    case = {"protocol": "steady", "operation": "matmul", "devices": 1, "precision": "fp32"}
+    argument = {
+        "case": {**case, "matrix_size": _SIZE[accelerator]},
+        "framework": framework_of(ready.environment),
+        "accelerator": accelerator,
+        "settings": timing.model_dump(),
+        "budget_s": None,
+    }
+    begun = time.monotonic()
+    shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
+    for share in shares:
+        _, why_not = ask(ready.starter, ready.built, checkout, "device_limits", argument, heat_s + _START_S, share)
+        if why_not:
+            say(f"not heated: {why_not}")
+            return 0.0
+    return time.monotonic() - begun
