@@ -20,7 +20,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.estimates import ratios
-from tsuishi.estimates.intervals import ratio
+from tsuishi.estimates.contrasts import ratio
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory

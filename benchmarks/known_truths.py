@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tsuishi.estimates import ratios, timed_blocks
-from tsuishi.estimates.intervals import Term, contrast, ratio
+from tsuishi.estimates.contrasts import contrast, ratio
+from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.least_squares import Interval
 from tsuishi.estimates.line_fit import Point, fit, measured
 from tsuishi.estimates.terms import case_terms

@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.known_truths import Draw, Random
 from tsuishi.estimates import roofline
-from tsuishi.estimates.intervals import ratio
+from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Round, Terms, case_terms
 from tsuishi.verdicts import family

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tsuishi.estimates.intervals import Contrast, InSession, Region, Term, contrast, ratio
+from tsuishi.estimates.contrasts import contrast, ratio
+from tsuishi.estimates.intervals import Contrast, InSession, Region, Term
 from tsuishi.estimates.terms import Round, Terms, case_terms, trial_values
 from tsuishi.estimates.variances import Pool
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tsuishi.estimates.intervals import Term, ratio
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.variances import Pool, moderated, pool, scatter_of
 
 # 5 % of 3,000 has a standard error of 0.4 %.

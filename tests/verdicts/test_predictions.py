@@ -9,7 +9,8 @@ import pytest
 from tests.report.compared import evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, training_case
 from tests.words import WORDS
-from tsuishi.estimates.intervals import Term, ratio
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Term
 
 
 def terms(tmp_path: Path, epochs: int) -> tuple[Term, Term]:

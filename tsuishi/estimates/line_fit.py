@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from scipy import special
 
-from tsuishi.estimates.intervals import Contrast, Term, contrast, student
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import Contrast, Term, student
 from tsuishi.estimates.least_squares import UNBOUNDED, Interval, Sums, ratio_interval, sums
 from tsuishi.estimates.variances import Pool
 

@@ -7,16 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tsuishi.estimates.intervals import (
-    CONFIDENCE,
-    FEWEST_TRIALS,
-    NO_DIFFERENCE,
-    Contrast,
-    Region,
-    Term,
-    contrast,
-    ratio,
-)
+from tsuishi.estimates.contrasts import contrast, ratio
+from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term
 
 # The share of marks of rows that are wrong on the average. At such levels moderated variances are somewhat too small:
 # of reports about nothing 1.25 % at most have a mark (benchmarks/truth.py).

@@ -13,7 +13,8 @@ from typing import Any, Literal, NamedTuple
 
 import pandas as pd
 
-from tsuishi.estimates.intervals import CONFIDENCE, Region, Term, contrast
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import CONFIDENCE, Region, Term
 from tsuishi.estimates.variances import moderated
 from tsuishi.results.frames import dict_rows
 

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
-from tsuishi.estimates.intervals import Contrast, Term, ratio
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, STRATEGY
 
 # A case and its baseline may differ in these axes only.

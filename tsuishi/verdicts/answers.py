@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from tsuishi.estimates.intervals import FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term, contrast
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from tsuishi.estimates.intervals import Contrast, Term, contrast
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.line_fit import FEWEST_POINTS
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.findings import Finding

@@ -4,7 +4,8 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import t
-from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term, contrast, ratio
+from tsuishi.estimates.contrasts import contrast, ratio
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term
 
 # Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
 SAME = 1.2

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
-from tsuishi.estimates.intervals import Term, contrast
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.wording import Cell, Table, header, ratio_text, short, text_cell, words

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tsuishi.estimates.intervals import Contrast, Term, ratio
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.estimates.ratios import best, marked, mean_ratio
 from tsuishi.estimates.terms import Terms
 from tsuishi.report.parts.comparison import Comparison

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tsuishi.estimates.intervals import Contrast, Region, Term, contrast, ratio
+from tsuishi.estimates.contrasts import contrast, ratio
+from tsuishi.estimates.intervals import Contrast, Region, Term
 from tsuishi.estimates.variances import Pool, moderated, pool
 
 # 5 % of 4,000 has a standard error of 0.34 %: a rate that is 5 % is seen between 3.9 and 6.1 %.
