@@ -34,7 +34,7 @@ from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.run.runner import Runner, RunStopped
+from tsuishi.run.runner import Runner, RunStopped, seed_of
 from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
 from tsuishi.specs.statuses import is_finding
 
@@ -123,19 +123,50 @@ def test_each_repetition_has_a_recorded_seed_that_its_cases_share_and_the_plan_h
     ready = work.build(plan_builds_only(work).environments)
     first = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
     planned = [repeated(trial, repetition) for trial in first for repetition in (1, 2, 3)]
-    found = {}
-    for seed in (0, 5, (1 << 31) - 1):
-        run = RunDirectory.create(tmp_path / "results" / str(seed), run_record(str(seed), seed=seed))
-        Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
-        records = [record for _, record in run.finished()]
-        assert {record.settings["seed"] for record in records if record.settings} == {
-            int(json.loads((record.command or [])[-1])["settings"]["seed"]) for record in records
-        }
-        found[seed] = sorted((record.repetition, (record.settings or {})["seed"]) for record in records)
-    assert found[0] == [(1, 1), (1, 1), (2, 2), (2, 2), (3, 3), (3, 3)]
-    assert found[5] == [(1, 6), (1, 6), (2, 7), (2, 7), (3, 8), (3, 8)]
-    assert found[(1 << 31) - 1] == [(1, 0), (1, 0), (2, 1), (2, 1), (3, 2), (3, 2)]
+    run = RunDirectory.create(tmp_path / "results" / "1", run_record("1", drawn="0123456789abcdef"))
+    Runner(run, ready, work.settings, work.checkout, work.nvml, Nobody(), None).run(planned)
+    records = [record for _, record in run.finished()]
+    assert [int(json.loads((record.command or [])[-1])["settings"]["seed"]) for record in records] == [
+        (record.settings or {})["seed"] for record in records
+    ]
+    seeds = {(record.repetition, (record.settings or {})["seed"]) for record in records}
+    assert (len(records), sorted(repetition for repetition, _ in seeds)) == (6, [1, 2, 3])
+    assert len({seed for _, seed in seeds}) == 3
     assert {trial.settings["seed"] for trial in planned} == {0}
+
+
+def test_runs_with_the_same_seed_share_no_seed_of_a_trial_and_a_resumed_run_keeps_its_own(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "raises")
+    work = replace(session(tmp_path), choice=Choice(environments=("host",), seed=7, repetitions=2))
+    before = [run_suite(work, name) for name in ("a", "b")]
+    found = [{trial["settings"]["seed"] for trial in trials(run).values()} for run in before]
+    assert not {*found[0]} & {*found[1]}
+    after = resume(session(tmp_path), before[0].id)
+    seeds = {(trial.repetition, (trial.settings or {})["seed"]) for _, trial in after.finished()}
+    assert {trial.attempt for _, trial in after.finished()} == {1, 2}
+    assert (len(seeds), {seed for _, seed in seeds} >= found[0]) == (2, True)
+
+
+def test_a_seed_is_a_stable_number_of_31_bits_of_what_its_run_drew_its_suite_says_and_its_repetition(
+    tmp_path: Path,
+) -> None:
+    make_checkout(tmp_path, "ok")
+    work = session(tmp_path)
+    ready = work.build(plan_builds_only(work).environments)
+    (first,) = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
+    drawn = "0123456789abcdef"
+    digest = hashlib.sha256(b'["0123456789abcdef",0,1]').hexdigest()
+    assert seed_of(first, drawn) == int(digest[:8], 16) >> 1
+    of_suite = replace(first, settings={**first.settings, "seed": 1})
+    others = (seed_of(of_suite, drawn), seed_of(repeated(first, 2), drawn), seed_of(first, drawn[::-1]))
+    assert len({seed_of(first, drawn), *others}) == 4
+    many = [seed_of(repeated(first, repetition), drawn) for repetition in range(1, 200)]
+    assert 0 <= min(many) < max(many) < 1 << 31
+
+
+def test_a_run_that_an_earlier_tsuishi_made_takes_its_id_for_the_number_it_did_not_draw() -> None:
+    assert run_record("20260101-000000-quick").seeds_from == "20260101-000000-quick"
+    assert run_record("r", drawn="0123456789abcdef").seeds_from == "0123456789abcdef"
 
 
 class Nobody:

@@ -71,7 +71,10 @@ class SessionRecord(Record):
 
 
 class RunRecord(Record):
-    """run.json: what was asked for, and what was planned. `mac` is the seal of the user who wrote it."""
+    """run.json: what was asked for, and what was planned. `mac` is the seal of the user who wrote it.
+
+    `seed` decides the order of trials; `drawn` are 64 random bits as hexadecimal digits, drawn when the run was made.
+    """
 
     schema_version: int = SCHEMA_VERSION
     run_id: Name
@@ -80,6 +83,7 @@ class RunRecord(Record):
     created_at: str | None = None
     profile: str
     seed: Annotated[int, Field(ge=-MOST, le=MOST)]
+    drawn: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")] | None = None
     engine: str
     arguments: dict[str, Value | tuple[Value, ...]]
     data: DataRecord | None = None
@@ -91,6 +95,11 @@ class RunRecord(Record):
     self_checks: dict[str, dict[str, Value]] = {}
     left_out: tuple[LeftOut, ...] = ()
     mac: str | None = None
+
+    @property
+    def seeds_from(self) -> str:
+        """What the seeds of its trials are made from: no two runs share it. An earlier tsuishi drew nothing."""
+        return self.drawn or self.run_id
 
     @field_serializer("questions", "more")
     def _without_defaults(self, questions: tuple[Asked, ...]) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """A new run: built, recorded with its questions and arguments, and measured."""
 
+import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -60,6 +61,7 @@ def _create(
             created_at=time.strftime("%Y-%m-%dT%H:%M:%SZ", now),
             profile=choice.profile,
             seed=choice.seed,
+            drawn=secrets.token_hex(8),
             engine=session.settings.engine,
             arguments=_arguments(session),
             data=DataRecord.model_validate(session.data_record) if session.data_record else None,

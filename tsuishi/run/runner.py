@@ -1,5 +1,6 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -73,7 +74,7 @@ class Runner:
         data: DataSetFile | None,
     ) -> None:
         self._run = run
-        self._seed = run.run().seed
+        self._drawn = run.run().seeds_from
         self._ready = ready
         self._settings = settings
         self._checkout = checkout
@@ -148,7 +149,7 @@ class Runner:
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
             workload=trial.workload,
-            settings={**trial.settings, "seed": seed_of(trial, self._seed)},
+            settings={**trial.settings, "seed": seed_of(trial, self._drawn)},
             timeout_s=trial.timeout_s,
             data=DataRecord.model_validate(self._data.record) if self._data else None,
             memory_bytes=self._memory,
@@ -188,13 +189,14 @@ class Runner:
             gathered.read(self._run)
 
 
-def seed_of(trial: PlannedTrial, seed: int) -> int:
-    """The seed of a trial in a run with that seed: the same for all environments and cases of a repetition.
+def seed_of(trial: PlannedTrial, drawn: str) -> int:
+    """The seed of a trial in a run that has drawn this text: the same for all environments and cases of a repetition.
 
-    With the same seed in every repetition, three trainings would be one. The plan's settings have none of this, so that
-    a case stays the same case. NumPy takes 32 bits without a sign.
+    It is a hash, cut to 31 bits as NumPy takes 32 without a sign. With equal seeds, in one run or in several, several
+    trainings would be one. The plan's settings have none of this, so that a case stays the same case.
     """
-    return int(seed + trial.settings.get("seed", 0) + trial.repetition) % (1 << 31)
+    text = toml.canonical_json([drawn, trial.settings.get("seed", 0), trial.repetition])
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
 def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
