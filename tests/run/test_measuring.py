@@ -1,5 +1,6 @@
 """Runs with a budget, of real trials in this interpreter: SciPy on one core and on all, as conv2d's source ran it."""
 
+import hashlib
 import json
 import os
 import signal
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.bench import make_checkout
+from tests.words import WORDS
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -20,6 +22,7 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.frames import read_runs
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
@@ -143,6 +146,20 @@ def test_a_session_that_cannot_heat_its_device_says_so_and_measures(
     assert [call.heated_s for call in run.run().sessions] == [0.0]
     assert trials(run)
     assert [call.heated_s for call in run_suite(session(checkout, 60.0)).run().sessions] == [None]
+
+
+def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(checkout: Checkout) -> None:
+    run = run_suite(session(checkout, 600.0))
+    folder, trial = next(run.finished())
+    table = folder / "samples.csv"
+    head, row, *rows = table.read_text().splitlines()
+    table.write_text("\n".join([head, ",".join([*row.split(",")[:-1], "-1"]), *rows, ""]))
+    record = json.loads((folder / "trial.json").read_text())
+    record["tables"]["samples"] = hashlib.sha256(table.read_bytes()).hexdigest()
+    (folder / "trial.json").write_text(json.dumps(record))
+    deeper = resume(session(checkout, 60.0))
+    assert (deeper.trials / str(trial.id.next_attempt) / "trial.json").exists()
+    assert [exclusion.trial_id for exclusion in read_runs([deeper], WORDS).excluded] == []
 
 
 def test_a_run_without_limit_measures_everything_and_names_questions_all_the_same(checkout: Checkout) -> None:

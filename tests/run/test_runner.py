@@ -32,6 +32,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial, plan_trials, repeated
 from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.frames import read_runs
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.run.runner import Runner, RunStopped, seed_of
@@ -399,6 +400,46 @@ def test_a_resumed_run_counts_on_from_what_is_done(tmp_path: Path, capsys: pytes
     printed = capsys.readouterr().out
     assert [line.partition("]")[0] for line in printed.splitlines() if line.startswith("[")] == ["[3/4", "[4/4"]
     assert ": 2 trials, about " in printed
+
+
+def test_a_trial_that_a_report_excludes_is_measured_again_and_then_counts_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make_checkout(tmp_path, "ok", "skipped")
+    workload = tmp_path / "suites" / "workloads" / "experiments" / "behave.py"
+    right = workload.read_text()
+    measures = 'emitter.metric("answer", 42, "1")\n'
+    workload.write_text(right.replace(measures, f'{measures}    emitter.metric("compile_s", 1958, "ms")\n'))
+    run = run_suite(session(tmp_path))
+    (excluded,) = read_runs([run], WORDS).excluded
+    assert trials(run)["ok"]["status"] == "ok"
+    workload.write_text(right)
+    capsys.readouterr()
+    resume(session(tmp_path))
+    assert (
+        f"measured again: {excluded.trial_id}, as trials/{excluded.trial_id}/metrics.csv cannot be right: row 2: "
+        "metric compile_s is in ms, and its quantity in s\n"
+    ) in capsys.readouterr().out
+    attempts = sorted((trial.status, trial.attempt) for _, trial in run.finished())
+    assert attempts == [("ok", 1), ("ok", 2), ("skipped", 1)]
+    results = read_runs([run], WORDS)
+    assert results.excluded == []
+    assert sorted(results.counting["status"]) == ["ok", "skipped"]
+    superseded = results.trials.set_index("trial_id").loc[excluded.trial_id]
+    assert (superseded["status"], superseded["reason"]) == (
+        "excluded",
+        "excluded, and measured again by a later attempt",
+    )
+    resume(session(tmp_path))
+    assert len(list(run.finished())) == len(attempts)
+
+
+def test_a_run_with_an_unreadable_table_is_resumed_all_the_same(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "raises")
+    run = run_suite(session(tmp_path))
+    (run.trials / trials(run)["ok"]["trial_id"] / "metrics.csv").write_text("altered")
+    resume(session(tmp_path))
+    assert {name: trial["attempt"] for name, trial in trials(run).items()} == {"ok": 1, "raises": 2}
 
 
 def metrics(run: RunDirectory, trial: dict[str, Any]) -> dict[str, float]:

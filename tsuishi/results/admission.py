@@ -11,11 +11,13 @@ import numpy as np
 import pandas as pd
 
 from tsuishi.base.language import mark
+from tsuishi.results.attempts import last_rows
 from tsuishi.results.tables import TRIAL
 from tsuishi.results.trial_tables import REMEDY
 from tsuishi.specs.statuses import EXCLUDED, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
+_SUPERSEDED = "excluded, and measured again by a later attempt"
 _ANOTHER_UNIT = mark("metric {metric} is in {unit}, and its quantity in {others}")
 _SEVERAL_UNITS = mark("metric {metric} is in {unit} here and in {others} elsewhere, and no quantity describes it")
 
@@ -49,8 +51,11 @@ def exclude(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], words: Voc
 
     It cannot where no workload can have sent it, or a metric has another unit than its quantity. Of a metric that no
     file describes, all trials of a suite have one unit, or none of these trials counts: nobody knows which is right.
-    Trials that did not end well are not looked at: they may have been killed while they wrote, and count nowhere.
+    Trials that did not end well are not looked at: they may have been killed while they wrote, and count nowhere. A
+    trial that ended well and was measured again all the same was excluded then; nothing more is said of it.
     """
+    superseded = trials["status"].eq(OK) & ~trials.index.isin(last_rows(trials).index)
+    trials.loc[superseded, ["status", "reason"]] = [EXCLUDED, _SUPERSEDED]
     ok = trials["status"].eq(OK).to_numpy(bool)
     found: dict[int, Exclusion] = {}
     used = {table: rows[ok[rows[TRIAL]]] for table, rows in tables.items()}

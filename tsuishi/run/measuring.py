@@ -24,6 +24,7 @@ from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
+from tsuishi.specs.trial_id import TrialId
 
 # A GPU takes about a minute to reach the clocks and temperatures of long work.
 _HEAT_GPU_S = 60.0
@@ -38,6 +39,8 @@ class Measuring:
     ready: Mapping[str, Ready]
     # Planned seconds of the whole call; 0 for a call without a plan.
     expected_s: float = 0.0
+    # The planned ids of trials that are measured again, as a report excludes them.
+    excluded: frozenset[TrialId] = frozenset()
 
     def finish(self, planned: Sequence[PlannedTrial], left: Sequence[PlannedTrial]) -> None:
         """Measure the trials of the plan that are `left`: they have no finding yet."""
@@ -60,7 +63,7 @@ class Measuring:
     ) -> None:
         """Measure rounds of trials as long as there is time. left: trials of the plan without a finding."""
         session, ledger = self.session, Ledger(self.run)
-        tally = Tally(self.run, session.words, self._is_judged, self._sources)
+        tally = Tally(self.run, session.words, self._is_judged, self._sources, self.excluded)
         ledger.begin(session.clock, self.expected_s)
         self._heat(ledger, [*matrix.first.values()])
         left_s = session.left_for_trials_s()

@@ -15,12 +15,14 @@ from tsuishi.plan.planning import measurable, questions
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import trial_folders
+from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
 from tsuishi.run.replan import arguments, planned_again
 from tsuishi.specs.environment import Environment, named_environments, read_environment
+from tsuishi.specs.trial_id import TrialId
 
 # The choice that trials on GPUs were planned with.
 _ON_GPUS = Choice(accelerator="cuda")
@@ -30,8 +32,9 @@ def resume(session: Session, name: str = "") -> RunDirectory:
     """Resume an earlier run (without a name, the latest) in the same environments.
 
     Without a time, the planned trials are finished; within a time, the run is deepened: more trials for open questions,
-    then more questions. Engine and GPUs are the run's own, unless given now. Raises UserError where the run is somebody
-    else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
+    then more questions. Trials that a report excludes are measured again, as failed trials are. Engine and GPUs are the
+    run's own, unless given now. Raises UserError where the run is somebody else's or is being measured, this machine's
+    suites do not make its trials, or an environment has changed.
     """
     run = open_run(session.settings.results, name)
     with run.alone():  # from the first look at what is left to measure
@@ -75,14 +78,15 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     environments = _environments(session, recorded)
     planned = planned_again(session, run.path, recorded, environments)
     trial_folders.settle(run.trials)
-    left = runner.unfinished(run, planned)  # before anything is built, as it may raise UserError
+    excluded = _excluded(session, run)
+    left = runner.unfinished(run, planned, excluded)  # before anything is built, as it may raise UserError
     ready = session.build(list(environments.values()))
     _refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
     with machine_alone(session):
         await_gpus(session, left or planned)
         check_forced(session, ready, left or planned)
-        measuring = Measuring(session, run, ready)
+        measuring = Measuring(session, run, ready, excluded=excluded)
         if session.clock.within_s is None:
             measuring.finish(planned, left)
         else:
@@ -101,6 +105,23 @@ def _own_run(run: RunDirectory) -> RunRecord:
             f"tsuishi; report it with `invoke report --run {run.id}`, or start a new run"
         )
     return recorded
+
+
+def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
+    """The planned ids of the trials that are in no report, as their rows cannot be right. Says which they are."""
+    from tsuishi.results.frames import read_runs
+
+    try:
+        found = read_runs([run], session.words).excluded
+    except UserError:  # a report says which file is unreadable; the trials that are left can be measured all the same
+        return frozenset()
+    for exclusion in found:
+        session.screen.say(
+            f"measured again: {exclusion.trial_id}, as {exclusion.file} cannot be right: row {exclusion.row}: "
+            f"{exclusion.in_english}"
+        )
+    names = {exclusion.trial_id for exclusion in found}
+    return frozenset(planned for planned, trial in last_attempts(run).items() if trial.trial_id in names)
 
 
 def _environments(session: Session, recorded: RunRecord) -> dict[str, Environment]:

@@ -1,7 +1,7 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -199,10 +199,12 @@ def seed_of(trial: PlannedTrial, drawn: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4], "big") >> 1
 
 
-def unfinished(run: RunDirectory, planned: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-    """The trials of the plan that have no finding yet."""
-    latest = last_attempts(run)
-    return [trial for trial in planned if trial.id not in latest or not is_finding(latest[trial.id].status)]
+def unfinished(
+    run: RunDirectory, planned: Sequence[PlannedTrial], excluded: Container[TrialId] = ()
+) -> list[PlannedTrial]:
+    """The trials of the plan that have no finding yet, and those in `excluded`, by their planned ids."""
+    done = {trial_id for trial_id, trial in last_attempts(run).items() if is_finding(trial.status)}
+    return [trial for trial in planned if trial.id not in done or trial.id in excluded]
 
 
 def _question(trial: PlannedTrial, ready: Ready) -> tuple[str, ...]:

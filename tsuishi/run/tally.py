@@ -1,6 +1,6 @@
 """The tally of a running run: the results of every cell's trials so far, and which questions are still open."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,7 @@ class Tally:
     """The results of every cell of a run so far, read from its trials when they are committed.
 
     judged: says whether the run so far has a verdict on a claim. sources: contain the length of a whole training.
-    Trials that an earlier session left unfinished do not count.
+    Trials that an earlier session left unfinished do not count, nor do those in `excluded`, by their planned ids.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class Tally:
         words: Vocabulary,
         judged: Callable[[Asked], bool] = lambda asked: True,
         sources: Sequence[Source] = (),
+        excluded: Container[TrialId] = (),
     ) -> None:
         self._run = run
         self._words = words
@@ -58,7 +59,7 @@ class Tally:
         self._verdicts: dict[tuple[str, int], bool] = {}
         self.of: dict[MatrixCell, CellTally] = {}
         for folder, trial in run.finished():
-            if is_finding(trial.status):
+            if is_finding(trial.status) and trial.id.planned not in excluded:
                 self._add(folder, trial)
 
     def read(self, planned: TrialId) -> TrialRecord | None:

@@ -113,7 +113,7 @@ def _exclusions(results: Results) -> Iterator[str]:
     for trial in results.excluded:
         yield t(
             "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the "
-            "file, or remove the trial's folder and measure it again with `invoke run-suite --resume {run}`.",
+            "file, or measure the trial again with `invoke run-suite --resume {run}`.",
             trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row,
             problem=t(trial.problem, **trial.named),
         )  # fmt: skip
