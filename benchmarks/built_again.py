@@ -25,6 +25,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
+from tsuishi.specs.questions import MAIN
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts import family
 from tsuishi.verdicts.evidence import Evidence
@@ -134,7 +135,7 @@ def split_errors(values: Mapping[str, Sequence[float]]) -> tuple[int, int]:
     for sides in splits(values, random.Random(0)):  # noqa: S311
         terms = truths.terms_of(sides)
         main = [truths.difference([terms["a"][case]], [terms["b"][case]], SPLIT // 2) for case in values]
-        words += any(each.against for each in family.decide(main, family.MAIN))
+        words += any(each.against for each in family.decide(main, MAIN))
         best = [ratios.best({side: terms[side][case] for side in terms}, largest=False) for case in values]
         marked += any(ratios.marked(best))
     return words, marked

@@ -21,7 +21,7 @@ from tsuishi.estimates.terms import case_terms
 from tsuishi.estimates.timed_blocks import Block
 from tsuishi.estimates.variances import Pool, pool
 from tsuishi.specs.claims import Check
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import MAIN, Asked, look_at
 from tsuishi.verdicts import answers, decision, family
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.family import Decision, Hypothesis
@@ -92,7 +92,7 @@ def false_word(environments: int, noisy: float) -> Draw:
             for a, b in pairs
             for check in (order, every, size)
         ]
-        found = [*family.decide(main, family.MAIN), *family.decide(claims, family.error_of_plan(1))]
+        found = [*family.decide(main, MAIN), *family.decide(claims, family.error_of_plan(1))]
         return any(each.against for each in found) or any(each.direction for each in found[len(main) :])
 
     return draw
@@ -101,7 +101,7 @@ def false_word(environments: int, noisy: float) -> Draw:
 def reproduced_at_the_edge(claims: int, trials: int) -> Draw:
     """Of claims whose direction is true and whose ratio is at the edge of what they say, one is reproduced."""
     check = _check("ratio", hold={"above": 0.8, "below": 0.9}, direction={"below": 1.0}, case={"batch_size": 16})
-    first, scatter = family.look_at(trials), np.full(1, 0.01)
+    first, scatter = look_at(trials), np.full(1, 0.01)
     means = {"torch": math.log(0.9), "tensorflow": 0.0}
 
     def draw(random: Random) -> bool:
@@ -128,7 +128,7 @@ def false_word_over_looks(environments: int) -> Draw:
                 difference([*terms[a].values()], [*terms[b].values()], trials)
                 for a, b in itertools.combinations(terms, 2)
             ]
-            if any(each.against for each in family.decide(main, family.MAIN)):
+            if any(each.against for each in family.decide(main, MAIN)):
                 return True
         return False
 
@@ -240,18 +240,22 @@ def stalls_missed() -> Draw:
     return draw
 
 
-def found(true_ratio: float, scatter: float, trials: int) -> Callable[[Random], float]:
-    """The share of six main questions, each on a case in two environments, that finds the true ratio.
+def found(
+    true_ratio: float, scatter: float, trials: int, questions: int = 6, cells: int = 1
+) -> Callable[[Random], float]:
+    """The share of main questions, each on so many cases in two environments, that finds the true ratio.
 
     The scatter of cases varies about `scatter`: its logarithm by 0.5.
     """
     means = {"a": math.log(true_ratio), "b": 0.0}
 
     def draw(random: Random) -> float:
-        scatters = scatter * np.exp(random.normal(0, 0.5, 6))
-        terms = terms_of({side: _cases(random, scatters, family.look_at(trials), mean) for side, mean in means.items()})
-        main = [difference([terms["a"][case]], [terms["b"][case]], trials) for case in terms["a"]]
-        return statistics.fmean(each.against for each in family.decide(main, family.MAIN))
+        scatters = scatter * np.exp(random.normal(0, 0.5, questions * cells))
+        terms = terms_of({side: _cases(random, scatters, look_at(trials), mean) for side, mean in means.items()})
+        of, to = ([*terms[side].values()] for side in "ab")
+        cuts = [slice(begin, begin + cells) for begin in range(0, len(of), cells)]
+        main = [difference(of[cut], to[cut], trials) for cut in cuts]
+        return statistics.fmean(each.against for each in family.decide(main, MAIN))
 
     return draw
 

@@ -10,7 +10,7 @@ from tsuishi.estimates import roofline
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.steadiness import SessionChange, TrialTime, session_changes
 from tsuishi.estimates.terms import Round, Terms, case_terms
-from tsuishi.verdicts import family
+from tsuishi.specs.questions import MAIN, share_of_look
 
 CASES = 8
 SCATTER = 0.01
@@ -152,7 +152,7 @@ def found_in_slow_rounds(true_ratio: float, trials: int) -> Draw:
         terms = drawn(random, trials, 0.03)
         logarithm = ratio(terms["0", "a", "step_s"], terms["0", "b", "step_s"])
         moved = logarithm._replace(value=logarithm.value + math.log(true_ratio))
-        interval = moved.interval(1 - family.MAIN / 6 * family.share_of_look(trials))
+        interval = moved.interval(1 - MAIN / 6 * share_of_look(trials))
         return interval is not None and 0.0 not in interval
 
     return draw

@@ -45,11 +45,51 @@ def test_it_is_kept_for_the_next_call_and_for_this_machine_alone(tmp_path: Path)
     assert not history(tmp_path, machine="other").measured("report")
 
 
-@pytest.mark.parametrize("damaged", ["", "[]", '{"durations": {"report": ["x"]}}', '{"durations": 1}', "\x00"])
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        "",
+        "[]",
+        '{"durations": {"report": ["x"]}}',
+        '{"durations": 1}',
+        "\x00",
+        '{"scatters": {"steps": 1}}',
+        '{"scatters": {"steps": {"run": [0.01]}}}',
+        '{"scatters": {"steps": {"run": [-0.01, 9]}}}',
+        '{"scatters": {"steps": {"run": [0.01, 0]}}}',
+        '{"scatters": {"steps": {"run": [1e999, 9]}}}',
+        '{"scatters": {"steps": {"run": [0.01, 1e999]}}}',
+        '{"scatters": {"steps": {"run": ["x", 9]}}}',
+    ],
+)
 def test_a_damaged_file_is_as_good_as_none(tmp_path: Path, damaged: str) -> None:
     (tmp_path / "history").mkdir()
     (tmp_path / "history" / "m.json").write_text(damaged)
     assert not history(tmp_path).measured("report")
+    assert history(tmp_path).scatter(["steps"]) is None
+
+
+def test_scatter_is_pooled_over_names_and_runs_by_degrees_of_freedom(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    here.learn_scatter("steps of tf", "a", 0.01, 3)
+    assert here.scatter(["steps of tf"]) is None, "three degrees of freedom say too little"
+    here.learn_scatter("steps of tf", "b", 0.04, 6)
+    here.learn_scatter("steps of torch", "a", 0.0, 3)
+    here.keep()
+    again = history(tmp_path)
+    assert again.scatter(["steps of tf"]) == pytest.approx(((0.01 * 3 + 0.04 * 6) / 9) ** 0.5)
+    assert again.scatter(["steps of tf", "steps of torch", "unknown"]) == pytest.approx((0.27 / 12) ** 0.5)
+    assert [again.has_scatter(name) for name in ("steps of tf", "unknown")] == [True, False]
+
+
+def test_a_resumed_run_replaces_its_scatter_and_only_the_latest_runs_are_kept(tmp_path: Path) -> None:
+    here = history(tmp_path)
+    here.learn_scatter("steps", "a", 1.0, 4)
+    here.learn_scatter("steps", "a", 0.04, 8)
+    assert here.scatter(["steps"]) == pytest.approx(0.2)
+    for number in range(7):
+        here.learn_scatter("steps", str(number), 0.01, 4)
+    assert here.scatter(["steps"]) == pytest.approx(0.1)
 
 
 def test_the_machine_is_timed_by_a_calculation_that_takes_some_time() -> None:

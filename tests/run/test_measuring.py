@@ -1,12 +1,16 @@
 """Runs with a budget, of real trials in this interpreter: SciPy on one core and on all, as conv2d's source ran it."""
 
+import csv
 import hashlib
 import json
+import math
 import os
 import signal
+import statistics
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +24,9 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
+from tsuishi.plan.planning import plan_run
 from tsuishi.plan.session import Session
+from tsuishi.plan.trials import scatter_name
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.frames import read_runs
 from tsuishi.results.run_record import RunRecord
@@ -118,6 +124,45 @@ def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None
     assert str(caught.value).startswith("4 s are too short: the shortest question (SciPy: one core against all of them")
     assert "give --within 2m" in str(caught.value)
     assert not list(checkout.root.glob("results/*"))
+
+
+def test_a_plan_says_what_it_can_find_at_the_scatter_that_earlier_runs_had_here(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plan_run(session(checkout, 600.0))
+    assert (
+        "At the usual scatter between trials (too few measured here yet: 3 % is assumed), 3 trials find a difference"
+    ) in capsys.readouterr().out
+    run = run_suite(session(checkout, 600.0))
+    squares, freedom = 0.0, 0
+    for implementation in trials(run):
+        logs = [
+            math.log(float(row["seconds"]))
+            for folder, trial in run.finished()
+            if run.case(trial.case_record)["implementation"] == implementation
+            for row in csv.DictReader((folder / "samples.csv").open())
+            if row["phase"] == "first_run"
+        ]
+        squares += statistics.variance(logs) * (len(logs) - 1)
+        freedom += len(logs) - 1
+    name = scatter_name("host", "cpu", "cores", "literal", "first_run_s")
+    scatter = math.sqrt(squares / freedom)
+    assert session(checkout, None).history.scatter([name]) == pytest.approx(scatter)
+    capsys.readouterr()
+    plan_run(session(checkout, 600.0))
+    assert f"At the scatter seen here ({100 * scatter:.1f} % between trials of host), " in capsys.readouterr().out
+
+
+def test_a_run_of_everything_keeps_its_scatter_and_a_plan_of_single_trials_has_no_power(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    work = session(checkout, None)
+    run_suite(replace(work, choice=replace(work.choice, repetitions=3)))
+    name = scatter_name("host", "cpu", "cores", "literal", "first_run_s")
+    assert session(checkout, None).history.scatter([name])
+    capsys.readouterr()
+    plan_run(session(checkout, None))
+    assert "trials find" not in capsys.readouterr().out
 
 
 def test_a_run_is_deepened_by_more_time_and_finished_without(checkout: Checkout) -> None:

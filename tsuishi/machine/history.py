@@ -1,10 +1,11 @@
-"""Durations of earlier work on this machine, and estimates of later work from them.
+"""Durations of earlier work on this machine, the scatter between its trials, and estimates of later work from them.
 
 Specs hold guesses: the seconds on another machine. An estimate is, in this order: the duration of the same trial, build
 or report here; the guess times the ratio of duration to guess for work of the same kind here; the guess times the ratio
 of a fixed calculation's durations on both machines.
 """
 
+import math
 import statistics
 import time
 from collections.abc import Iterable
@@ -23,6 +24,10 @@ _REPORT_S = 12.0
 DOWNLOAD, DOWNLOAD_BYTES = "download", 1e6
 # The latest durations that are kept for each name, and the latest ratios for each kind.
 _KEPT, _RATIOS = 7, 40
+# A scatter of fewer degrees of freedom says too little.
+_FEWEST_FREEDOM = 4
+# No variance of logarithms, and no degrees of freedom, are as large.
+_MOST = 1e9
 # A guess without any measurement here is raised by this factor.
 _CAUTION = 1.15
 # Ratios of a kind that are needed to scale a guess.
@@ -30,7 +35,7 @@ _FEWEST_RATIOS = 3
 
 
 class History:
-    """Durations in seconds by the name of the work, kept in a file of the cache.
+    """Durations in seconds by the name of the work, and scatters by the name of what was measured: a file of the cache.
 
     `machine` is the id of the machine's record: durations of other machines do not count.
     """
@@ -39,12 +44,15 @@ class History:
         self._path = cache / "history" / f"{machine}.json"
         self._durations: dict[str, list[float]] = {}
         self._ratios: dict[str, list[float]] = {}
+        # By name and run: the variance of the logarithms of a case's trials, and its degrees of freedom.
+        self._scatters: dict[str, dict[str, tuple[float, float]]] = {}
         try:
             kept = files.read_json(self._path) if self._path.exists() else {}
             self._durations = {str(name): _numbers(values) for name, values in kept.get("durations", {}).items()}
             self._ratios = {str(kind): _numbers(values) for kind, values in kept.get("ratios", {}).items()}
+            self._scatters = {str(name): _scatters(of_run) for name, of_run in kept.get("scatters", {}).items()}
         except (UserError, TypeError, ValueError, AttributeError):
-            self._durations, self._ratios = {}, {}  # a damaged file is no reason not to plan
+            self._durations, self._ratios, self._scatters = {}, {}, {}  # a damaged file is no reason not to plan
 
     def expected_s(self, name: str, guess_s: float, kinds: Iterable[str] = ()) -> float:
         """The estimated duration in seconds. `kinds` are the kinds that the work belongs to, the narrowest first."""
@@ -66,10 +74,31 @@ class History:
             for kind in kinds:
                 self._ratios[kind] = [*self._ratios.get(kind, ()), round(took_s / guess_s, 4)][-_RATIOS:]
 
+    def learn_scatter(self, name: str, run_id: str, variance: float, freedom: float) -> None:
+        """Remember the variance between the trials of a run, pooled over its cases: that of the logarithms of values.
+
+        It replaces what was known of the same run, which may have been resumed.
+        """
+        known = {run: found for run, found in self._scatters.get(name, {}).items() if run != run_id}
+        latest = [*known.items(), (run_id, (variance, freedom))][-_KEPT:]
+        self._scatters[name] = dict(latest)
+
+    def has_scatter(self, name: str) -> bool:
+        """Whether trials were seen to scatter under this name."""
+        return name in self._scatters
+
+    def scatter(self, names: Iterable[str]) -> float | None:
+        """The relative standard deviation between trials under these names, pooled; None where too few were seen."""
+        known = [found for name in names for found in self._scatters.get(name, {}).values()]
+        freedom = sum(each for _, each in known)
+        if freedom < _FEWEST_FREEDOM:
+            return None
+        return math.sqrt(math.fsum(variance * each for variance, each in known) / freedom)
+
     def keep(self) -> None:
         """Write the file, for the next command."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_json(self._path, {"durations": self._durations, "ratios": self._ratios})
+        files.write_json(self._path, {"durations": self._durations, "ratios": self._ratios, "scatters": self._scatters})
 
     @cached_property
     def slowness(self) -> float:
@@ -99,3 +128,10 @@ def calibration_s() -> float:
 
 def _numbers(values: Any) -> list[float]:
     return [float(value) for value in values]
+
+
+def _scatters(of_run: Any) -> dict[str, tuple[float, float]]:
+    found = {str(run_id): (float(variance), float(freedom)) for run_id, (variance, freedom) in of_run.items()}
+    if not all(0 <= variance < _MOST and 1 <= freedom < _MOST for variance, freedom in found.values()):
+        raise ValueError("no trials scatter so")
+    return found

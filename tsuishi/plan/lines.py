@@ -1,5 +1,6 @@
 """The printed plan: the main questions, what is left out, and what more time would bring."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -8,16 +9,21 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.units import duration, megabytes
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.outline import Outline
-from tsuishi.plan.trials import PlannedTrial, cell_of
+from tsuishi.plan.power import Comparing, detectable_ratio, share_found
+from tsuishi.plan.trials import PlannedTrial, cell_of, scatter_name
 from tsuishi.plan.worth import Extension
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import LOOKS, Asked, MatrixCell, look_at
 
 _MINUTE_S = 60
+# The scatter between trials, where none was seen here.
+_ASSUMED = 0.03
 
 
-def print_outline(screen: Screen, outlined: Outline, clock: Clock) -> None:
-    """Print the questions of a plan; then its trials, or, where time is limited, what does not fit."""
+def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: History) -> None:
+    """Print the questions of a plan, and what it can find; then its trials, or what does not fit a limited time."""
     print_questions(screen, outlined)
+    for line in power_lines(outlined, history):
+        screen.say(line)
     if clock.within_s is None:
         print_trials(screen, outlined.trials)
         return
@@ -45,6 +51,86 @@ def print_questions(screen: Screen, outlined: Outline) -> None:
         for question in outlined.asked
     ]
     screen.table("Main questions", ("question", "environments", "cases", "trials, at most", "time"), rows)
+
+
+def power_lines(outlined: Outline, history: History) -> list[str]:
+    """What the comparisons among the main questions can find; nothing where each of their cells has a single trial."""
+    comparisons = [question for question in outlined.asked if question.compares]
+    counts = Counter(cell_of(trial) for trial in outlined.trials)
+    planned = min((counts[cell] for question in comparisons for cell in question.cells), default=0)
+    if planned < 2:
+        return []
+    names = _scatter_names(outlined, comparisons)
+    scatter = history.scatter(names)
+    if scatter is None:
+        known = f"usual scatter between trials (too few measured here yet: {100 * _ASSUMED:.0f} % is assumed)"
+        scatter = _ASSUMED
+    else:
+        seen = sorted({environment for name, environment in names.items() if history.has_scatter(name)})
+        known = f"scatter seen here ({100 * scatter:.1f} % between trials of {', '.join(seen)})"
+    return power_sentences(_comparing(outlined, comparisons, scatter), known, planned)
+
+
+def _comparing(outlined: Outline, comparisons: Sequence[Asked], scatter: float) -> Comparing:
+    """How the main questions compare; of comparisons that differ in this, the least that one of them has."""
+
+    def place(cell: MatrixCell) -> tuple[str, str]:
+        return cell.environment, outlined.matrix.first[cell].case.suite
+
+    judged = sum(question.compares or bool(question.claim) for question in outlined.asked)
+    cells = min(len(side) for question in comparisons for side in (question.of, question.to))
+    measured = Counter(map(place, {cell_of(trial) for trial in outlined.trials}))
+    beside = min(measured[place(cell)] for question in comparisons for cell in question.cells)
+    return Comparing(scatter, judged, cells, moderated=beside > 2 * cells)
+
+
+def _scatter_names(outlined: Outline, comparisons: Sequence[Asked]) -> dict[str, str]:
+    """The names in the history of what comparisons compare, each with its environment."""
+    names = {}
+    for question in comparisons:
+        for cell in question.cells:
+            trial = outlined.matrix.first[cell]
+            place = (trial.environment, trial.accelerator, trial.case.suite, trial.case.protocol)
+            names[scatter_name(*place, question.quantity)] = trial.environment
+    return names
+
+
+def power_sentences(comparing: Comparing, known: str, planned: int) -> list[str]:
+    """The sentences on what comparisons find. known: the scatter in words. planned: trials of each cell."""
+    last = max(LOOKS[1], look_at(planned))
+    first = last // 2
+    large, small, later = (
+        _often(share_found(comparing, ratio, trials)) for ratio, trials in ((1.3, first), (1.1, first), (1.1, last))
+    )
+    of_first, of_last = (_times(detectable_ratio(comparing, trials)) for trials in (first, last))
+    sentences = [
+        f"At the {known}, {first} trials find a difference of 1.3 times {large}, of 1.1 times {small}; "
+        f"{last} trials find 1.1 times {later}.",
+        f"In 8 of 10 runs, {first} trials find a difference of {of_first}, and {last} trials of {of_last}.",
+    ]
+    if planned < LOOKS[0]:
+        sentences.append(f"{planned} trials are planned: they bring no verdict.")
+    return sentences
+
+
+def _often(share: float) -> str:
+    """A share in words.
+
+    >>> [_often(share) for share in (0.02, 0.33, 0.94, 0.96)]
+    ['hardly ever', 'in 3 of 10 runs', 'in 9 of 10 runs', 'nearly always']
+    """
+    if share < 0.05:
+        return "hardly ever"
+    return "nearly always" if share >= 0.95 else f"in {min(9, max(1, round(10 * share)))} of 10 runs"
+
+
+def _times(ratio: float) -> str:
+    """A ratio in words, rounded up.
+
+    >>> _times(1.001), _times(1.231), _times(2000.0)
+    ('1.01 times', '1.24 times', 'more than 100 times')
+    """
+    return f"{math.ceil(100 * ratio) / 100:.2f} times" if ratio <= 100 else "more than 100 times"
 
 
 def words(asked: Asked) -> str:

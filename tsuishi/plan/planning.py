@@ -59,7 +59,7 @@ def plan_run(session: Session) -> Plan:
     later = {build.environment.name: why for build in builds if build.environment not in needed}
     left_out = {**chosen.left_out, **later}
     print_builds(session.screen, wanted, left_out)
-    lines.print_outline(session.screen, outlined, session.clock)
+    lines.print_outline(session.screen, outlined, session.clock, session.history)
     for line in shared_with(session.nvml):
         session.screen.say(line)
     session.screen.say(_data_line(session))

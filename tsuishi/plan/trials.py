@@ -143,6 +143,11 @@ def history_kinds(trial: "PlannedTrial") -> tuple[str, ...]:
     )
 
 
+def scatter_name(environment: str, accelerator: str, suite: str, protocol: str, quantity: str) -> str:
+    """The name under which the history keeps how trials of a suite scatter in an environment."""
+    return f"{environment} {accelerator} {suite} {protocol} {quantity}"
+
+
 def trial_slug(case: Case, words: Vocabulary) -> str:
     """A readable, unique name of a case: values of some axes, and the beginning of its id."""
     parts = [

@@ -1,19 +1,24 @@
-"""The books of a running run: run.json gets additions to the plan, the history gets the durations of trials."""
+"""The books of a running run: run.json gets additions to the plan, the history gets durations and scatter of trials."""
 
+import math
+import statistics
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from tsuishi.base.budget import Clock
 from tsuishi.machine.history import History
-from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name
+from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
 from tsuishi.plan.worth import with_more_time
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_record import More, SessionRecord
 from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.runner import Audience
-from tsuishi.specs.questions import Asked
+from tsuishi.run.tally import Tally
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.questions import Asked, MatrixCell
 from tsuishi.specs.statuses import is_finding
 
 
@@ -62,6 +67,23 @@ class Ledger:
     def _write(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)
         self._run.write_run(self._record)
+
+
+def learn_scatter(history: History, run: RunDirectory, tally: Tally, quantities: AbstractSet[str]) -> None:
+    """Keep in the history how the trials of a run scatter, for each of these quantities, pooled over the cases."""
+    groups: dict[str, dict[MatrixCell, list[float]]] = {}
+    for entry in run.run().plan:
+        cell = MatrixCell(entry.case_id, entry.environment)
+        by_quantity = tally.of[cell].values if cell in tally.of else {}
+        for quantity in quantities & by_quantity.keys():
+            values = [*by_quantity[quantity].values()]
+            if len(values) > 1 and min(values) > 0:
+                place = (entry.environment, str(entry.accelerator), str(entry.case[SUITE]), str(entry.case[PROTOCOL]))
+                groups.setdefault(scatter_name(*place, quantity), {})[cell] = [math.log(value) for value in values]
+    for name, of_cells in groups.items():
+        squares = math.fsum((len(logs) - 1) * statistics.variance(logs) for logs in of_cells.values())
+        freedom = sum(len(logs) - 1 for logs in of_cells.values())
+        history.learn_scatter(name, run.id, squares / freedom, freedom)
 
 
 class Learning:

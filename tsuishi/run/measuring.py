@@ -2,11 +2,12 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from tsuishi.base import exclusion
+from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.heating import heat
@@ -17,13 +18,14 @@ from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
-from tsuishi.run.ledger import Learning, Ledger
+from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
 from tsuishi.run.tally import Tally
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
+from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
 
 # A GPU takes about a minute to reach the clocks and temperatures of long work.
@@ -52,6 +54,9 @@ class Measuring:
         ledger.begin(self.session.clock, self.expected_s)
         self._heat(ledger, left)
         self._measure(planned, left, lambda progress: left)
+        if any(trial.id.repetition > 1 for trial in planned):
+            with suppress(UserError):  # a report says which trial has no numbers
+                self._learn_scatter(Tally(self.run, self.session.words, sources=self._sources))
 
     def deepen(
         self,
@@ -82,6 +87,15 @@ class Measuring:
         finally:
             if begun:
                 ledger.end(begun[0], max(0.0, session.left_for_trials_s()))
+            self._learn_scatter(tally)
+
+    def _learn_scatter(self, tally: Tally) -> None:
+        """Keep for later plans how the trials scatter, of every quantity that questions of the suites compare."""
+        session = self.session
+        suites = select_suites(session.checkout.suites, session.choice.suites)
+        quantities = {question.quantity for suite in suites for question in suite.questions}
+        learn_scatter(session.history, self.run, tally, quantities)
+        session.history.keep()
 
     def _heat(self, ledger: Ledger, trials: Sequence[PlannedTrial]) -> None:
         """Heat the devices of the trials, by the environment of the first trial on a GPU, or of the first trial."""

@@ -10,7 +10,7 @@ from tsuishi.base.files import read_rows
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import TrialRecord
-from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
+from tsuishi.specs.questions import LOOKS, MAIN, Asked, MatrixCell, look_at, share_of_look
 from tsuishi.specs.source import Epochs, Source, epochs_of
 from tsuishi.specs.statuses import OK, is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -103,7 +103,7 @@ class Tally:
         more. Between two looks the trials of the last look decide.
         """
         from tsuishi.verdicts.answers import is_decided, ratio_of
-        from tsuishi.verdicts.family import MAIN, error_of_plan, look_at, share_of_look
+        from tsuishi.verdicts.family import error_of_plan
 
         fewest = self.fewest(asked)
         error = MAIN if asked.main else error_of_plan(asked.plan)

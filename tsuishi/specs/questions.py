@@ -17,6 +17,8 @@ Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
 # The numbers of trials of a cell at which a comparison is judged, and at each further doubling. Between them the last
 # verdict stands. A verdict needs at least the first number.
 LOOKS = (3, 6, 12, 24)
+# The error of all main questions of a report together (docs/certainty.md).
+MAIN = 0.025
 # Two values are alike where their ratio is at most this.
 ALIKE = 1.1
 
@@ -105,3 +107,30 @@ class Asked(toml.Spec):
     def compares(self) -> bool:
         """Whether it compares two sides. Such a question is open until its trials tell the sides apart."""
         return self.kind in ("environments", "cases")
+
+
+def look_at(trials: int) -> int:
+    """The trials that count at the last look: 3, 6, 12, 24, 48 …; 0 for fewer than the first look.
+
+    >>> [look_at(trials) for trials in (2, 3, 5, 6, 25, 48)]
+    [0, 3, 3, 6, 24, 48]
+    """
+    look = 0
+    following = LOOKS[0]
+    while following <= trials:
+        look, following = following, 2 * following
+    return look
+
+
+def share_of_look(trials: int | None) -> float:
+    """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
+
+    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once.
+
+    >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
+    [1.0, 0.0, 0.5, 0.25, 0.125]
+    """
+    if trials is None:
+        return 1.0
+    look = look_at(trials)
+    return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0

@@ -13,12 +13,12 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, NO_DIFFERENCE, Contrast, 
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
-from tsuishi.specs.questions import ALIKE, Asked
+from tsuishi.specs.questions import ALIKE, Asked, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import Decision, Hypothesis, PValues, look_at
+from tsuishi.verdicts.family import Decision, Hypothesis, PValues
 from tsuishi.verdicts.judge import Judgement
 
 # The logarithms of ratios of sides that are alike.

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+from tsuishi.specs.questions import MAIN
 from tsuishi.verdicts import answers, decision, judge
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import MAIN, Decision, Hypothesis, decide, error_of_plan
+from tsuishi.verdicts.family import Decision, Hypothesis, decide, error_of_plan
 from tsuishi.verdicts.judge import Judgement
 
 # The number of no plan: main questions have an error of their own.

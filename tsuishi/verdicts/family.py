@@ -8,9 +8,8 @@ marks of rows, which are no verdicts (see estimates/ratios.py).
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tsuishi.specs.questions import LOOKS
+from tsuishi.specs.questions import share_of_look
 
-MAIN = 0.025
 OTHER = 0.0125
 
 
@@ -39,33 +38,6 @@ class Decision(NamedTuple):
     direction: bool
     against: bool
     level: float
-
-
-def look_at(trials: int) -> int:
-    """The trials that count at the last look: 3, 6, 12, 24, 48 …; 0 for fewer than the first look.
-
-    >>> [look_at(trials) for trials in (2, 3, 5, 6, 25, 48)]
-    [0, 3, 3, 6, 24, 48]
-    """
-    look = 0
-    following = LOOKS[0]
-    while following <= trials:
-        look, following = following, 2 * following
-    return look
-
-
-def share_of_look(trials: int | None) -> float:
-    """The share of its error that a hypothesis spends at its last look: a half at the first, then always a half less.
-
-    0 before the first look, 1 for a hypothesis that needs no trials: it is looked at once.
-
-    >>> [share_of_look(trials) for trials in (None, 2, 3, 7, 12)]
-    [1.0, 0.0, 0.5, 0.25, 0.125]
-    """
-    if trials is None:
-        return 1.0
-    look = look_at(trials)
-    return 0.5 ** (look // LOOKS[0]).bit_length() if look else 0.0
 
 
 def decide(hypotheses: Sequence[Hypothesis], error: float) -> list[Decision]:

@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Verdict
+from tsuishi.specs.questions import look_at
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import look_at
 from tsuishi.verdicts.findings import Finding, measured_findings, published_findings
 from tsuishi.verdicts.hypotheses import Missing
 

@@ -13,10 +13,9 @@ from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import Table, case_text, label, short, status_text, text_cell
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
-from tsuishi.specs.questions import Asked
+from tsuishi.specs.questions import Asked, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import look_at
 
 # The number of answers in the last lines that the command prints.
 _SHOWN = 2
