@@ -52,7 +52,7 @@ def _missed(cases: int, trials: int, place: int) -> Draw:
     scatter[0] *= 10
 
     def draw(random: Random) -> bool:
-        terms = terms_of({side: _cases(random, scatter, trials) for side in "ab"})
+        terms = terms_of({side: cases_of(random, scatter, trials) for side in "ab"})
         interval = ratio(terms["a"][str(place)], terms["b"][str(place)]).interval()
         return interval is None or 0.0 not in interval
 
@@ -64,7 +64,7 @@ def marked(rows: int, environments: int) -> Draw:
 
     def draw(random: Random) -> bool:
         scatter = SCATTER * np.exp(random.normal(0, 0.5, rows))
-        terms = terms_of({str(side): _cases(random, scatter, 3) for side in range(environments)})
+        terms = terms_of({str(side): cases_of(random, scatter, 3) for side in range(environments)})
         every = [{side: of_side[str(row)] for side, of_side in terms.items()} for row in range(rows)]
         return any(ratios.marked([ratios.best(row, largest=False) for row in every]))
 
@@ -76,19 +76,19 @@ def false_word(environments: int, noisy: float) -> Draw:
 
     Each pair of environments has a main question and three claims; a batch scatters `noisy` times as much.
     """
-    order = _check("order", hold={"below": 1.0})
-    every = _check("order", hold={"below": 1.0}, every="all")
-    size = _check("ratio", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
+    order = make_check("order", hold={"below": 1.0})
+    every = make_check("order", hold={"below": 1.0}, every="all")
+    size = make_check("ratio", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
     scatter = EVEN.copy()
     scatter[0] *= noisy
 
     def draw(random: Random) -> bool:
-        terms = terms_of({str(side): _cases(random, scatter, 3) for side in range(environments)})
+        terms = terms_of({str(side): cases_of(random, scatter, 3) for side in range(environments)})
         pairs = list(itertools.combinations(terms, 2))
         main = [difference([terms[a][case] for case in terms[a]], [terms[b][case] for case in terms[b]], 3)
                 for a, b in pairs]  # fmt: skip
         claims = [
-            _judged(check, _findings({"torch": terms[a], "tensorflow": terms[b]}), 3)
+            judged(check, findings_of({"torch": terms[a], "tensorflow": terms[b]}), 3)
             for a, b in pairs
             for check in (order, every, size)
         ]
@@ -100,15 +100,15 @@ def false_word(environments: int, noisy: float) -> Draw:
 
 def reproduced_at_the_edge(claims: int, trials: int) -> Draw:
     """Of claims whose direction is true and whose ratio is at the edge of what they say, one is reproduced."""
-    check = _check("ratio", hold={"above": 0.8, "below": 0.9}, direction={"below": 1.0}, case={"batch_size": 16})
+    check = make_check("ratio", hold={"above": 0.8, "below": 0.9}, direction={"below": 1.0}, case={"batch_size": 16})
     first, scatter = look_at(trials), np.full(1, 0.01)
     means = {"torch": math.log(0.9), "tensorflow": 0.0}
 
     def draw(random: Random) -> bool:
         hypotheses = []
         for _ in range(claims):
-            sides = {name: _cases(random, scatter, first, mean) for name, mean in means.items()}
-            hypotheses.append(_judged(check, _findings(terms_of(sides)), trials))
+            sides = {name: cases_of(random, scatter, first, mean) for name, mean in means.items()}
+            hypotheses.append(judged(check, findings_of(terms_of(sides)), trials))
         return any(each.holds for each in family.decide(hypotheses, family.error_of_plan(1)))
 
     return draw
@@ -118,7 +118,7 @@ def false_word_over_looks(environments: int) -> Draw:
     """At some look at a growing run, a main question says that two of several equal environments differ."""
 
     def draw(random: Random) -> bool:
-        grown = {str(side): _cases(random, EVEN, 24) for side in range(environments)}
+        grown = {str(side): cases_of(random, EVEN, 24) for side in range(environments)}
         for trials in (3, 6, 12, 24):
             first = {
                 side: {case: values[:trials] for case, values in of_side.items()} for side, of_side in grown.items()
@@ -137,41 +137,41 @@ def false_word_over_looks(environments: int) -> Draw:
 
 def failed_batches_forgotten() -> Draw:
     """A claim about every batch is reproduced, though the batches where it is false have failed."""
-    check = _check("order", hold={"below": 1.0}, every="all", case={"batch_size": [*BATCHES]})
+    check = make_check("order", hold={"below": 1.0}, every="all", case={"batch_size": [*BATCHES]})
     failed = [("torch", batch) for batch in BATCHES[-2:]]
 
     def draw(random: Random) -> bool:
-        sides = {"torch": _cases(random, EVEN, 6, -0.5), "tensorflow": _cases(random, EVEN, 6)}
-        findings = _findings(terms_of(sides))
+        sides = {"torch": cases_of(random, EVEN, 6, -0.5), "tensorflow": cases_of(random, EVEN, 6)}
+        findings = findings_of(terms_of(sides))
         slow = [_finding(framework, batch, {}, ("failed",) * 6) for framework, batch in failed]
         kept = [
             each for each in findings if not (each.framework == "torch" and each.axes["batch_size"] in BATCHES[-2:])
         ]
-        return family.decide([_judged(check, [*kept, *slow], 6)], 0.05)[0].holds
+        return family.decide([judged(check, [*kept, *slow], 6)], 0.05)[0].holds
 
     return draw
 
 
 def shrinks_of_scatter(trials: int) -> Draw:
     """A ratio that is the same at all batches is said to come nearer to 1, as the scatter falls from 10 % to 1 %."""
-    check = _check("shrinks", along="batch_size")
+    check = make_check("shrinks", along="batch_size")
     scatter = np.geomspace(0.1, 0.01, len(BATCHES))
 
     def draw(random: Random) -> bool:
-        sides = {"torch": _cases(random, scatter, trials, 0.05), "tensorflow": _cases(random, scatter, trials)}
-        return _result(check, _findings(terms_of(sides))).p_hold <= 0.05
+        sides = {"torch": cases_of(random, scatter, trials, 0.05), "tensorflow": cases_of(random, scatter, trials)}
+        return _result(check, findings_of(terms_of(sides))).p_hold <= 0.05
 
     return draw
 
 
 def cost_of_nothing() -> Draw:
     """Of two lines with the same small t_cost, one has more of it."""
-    check = _check("fit", quantity="", parameter="t_cost", hold={"above": 1.0})
+    check = make_check("fit", quantity="", parameter="t_cost", hold={"above": 1.0})
     means = np.log([batch / 1000 + 0.0005 for batch in BATCHES])
 
     def draw(random: Random) -> bool:
-        sides = {side: _cases(random, EVEN, 3, means) for side in ("torch", "tensorflow")}
-        found = evaluate(check, _findings(terms_of(sides)))
+        sides = {side: cases_of(random, EVEN, 3, means) for side in ("torch", "tensorflow")}
+        found = evaluate(check, findings_of(terms_of(sides)))
         return isinstance(found, CheckResult) and min(found.p_hold, found.p_against) <= 0.05
 
     return draw
@@ -201,7 +201,7 @@ def line_missed(parameter: str, trials: int, batches: Sequence[int] = BATCHES, o
     scatter = np.full(len(batches), 0.005 if off else SCATTER)
 
     def draw(random: Random) -> bool:
-        terms = terms_of({"a": _cases(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
+        terms = terms_of({"a": cases_of(random, scatter, trials, line + random.normal(0, off, len(batches)))})["a"]
         pairs = zip(batches, terms.values(), strict=True)
         found = fit(measured(batch, math.exp(term.mean), term) for batch, term in pairs)
         interval = getattr(found, f"{parameter}_interval")
@@ -215,7 +215,7 @@ def lack_of_fit_seen(trials: int) -> Draw:
     line = np.log([batch / 1000 + 0.01 for batch in BATCHES])
 
     def draw(random: Random) -> bool:
-        terms = terms_of({"a": _cases(random, EVEN, trials, line)})["a"]
+        terms = terms_of({"a": cases_of(random, EVEN, trials, line)})["a"]
         found = fit(measured(b, math.exp(term.mean), term) for b, term in zip(BATCHES, terms.values(), strict=True))
         return found is None or found.lack_of_fit is None or found.lack_of_fit[1] <= 0.05
 
@@ -251,7 +251,7 @@ def found(
 
     def draw(random: Random) -> float:
         scatters = scatter * np.exp(random.normal(0, 0.5, questions * cells))
-        terms = terms_of({side: _cases(random, scatters, look_at(trials), mean) for side, mean in means.items()})
+        terms = terms_of({side: cases_of(random, scatters, look_at(trials), mean) for side, mean in means.items()})
         of, to = ([*terms[side].values()] for side in "ab")
         cuts = [slice(begin, begin + cells) for begin in range(0, len(of), cells)]
         main = [difference(of[cut], to[cut], trials) for cut in cuts]
@@ -285,7 +285,7 @@ def median_step_s(blocks: Sequence[Block]) -> float:
     return statistics.median(block.step_s for block in blocks)
 
 
-def _cases(random: Random, scatter: np.ndarray, trials: int, means: Any = 0.0) -> dict[str, list[float]]:
+def cases_of(random: Random, scatter: np.ndarray, trials: int, means: Any = 0.0) -> dict[str, list[float]]:
     """Trials of cases, by the case's number. scatter: of each case; means: the logarithms of the cases' true values."""
     values = np.exp(np.reshape(means, (-1, 1)) + random.normal(size=(len(scatter), trials)) * scatter[:, None])
     return {str(case): of_case for case, of_case in enumerate(values.tolist())}
@@ -301,7 +301,7 @@ def terms_of(sides: Mapping[str, Trials]) -> dict[str, dict[str, Term]]:
     return terms
 
 
-def _findings(terms: Mapping[str, Mapping[str, Term]]) -> list[Finding]:
+def findings_of(terms: Mapping[str, Mapping[str, Term]]) -> list[Finding]:
     """A finding for each framework and batch. terms: by framework, and by the number of the batch."""
     return [
         _finding(framework, BATCHES[int(case)], {"step_s": term}, ("ok",) * term.trials)
@@ -314,7 +314,7 @@ def _finding(framework: str, batch_size: int, logs: dict[str, Term], statuses: t
     return Finding(framework, {"suite": "s", "batch_size": batch_size}, framework, logs, {}, statuses)
 
 
-def _check(kind: str, **fields: Any) -> Check:
+def make_check(kind: str, **fields: Any) -> Check:
     """A check of the steps of torch over those of tensorflow."""
     sides = {"of": {"framework": "torch"}, "to": {"framework": "tensorflow"}}
     given = {"kind": kind, "quantity": "step_s", "why": "made up", **sides, **fields}
@@ -327,7 +327,7 @@ def _result(check: Check, findings: Sequence[Finding]) -> CheckResult:
     return found
 
 
-def _judged(check: Check, findings: Sequence[Finding], trials: int) -> Hypothesis:
+def judged(check: Check, findings: Sequence[Finding], trials: int) -> Hypothesis:
     return Hypothesis(decision.together([_result(check, findings)]), trials)
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from benchmarks import truth, truth_of_runs
+from benchmarks import truth, truth_of_runs, verdict_grid
 from benchmarks.bounds import Fault, Row, broken, counted, planted
+from benchmarks.known_truths import each_alone
 
 
 @pytest.mark.long
@@ -16,6 +17,15 @@ def test_reports_on_run_folders_are_wrong_no_more_often_than_claimed(capsys: pyt
     """A bound of 0 breaks at the first wrong report; the faults of the other bounds take more reports to show."""
     faults = [fault for fault in truth_of_runs.faults() if not fault.row.bound]
     assert broken(truth_of_runs.rows(), faults, 3, 3, processes=2) == 0, capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_verdicts_at_the_edges_are_false_no_more_often_than_claimed(capsys: pytest.CaptureFixture[str]) -> None:
+    """And they would be, if each claim had 5 % of its own."""
+    every = list(verdict_grid.rows())
+    edge = next(row for row in every if row.name.startswith("a ratio at the edge of its direction, scatter 3 %, 4 "))
+    alone = Fault("each claim at 5 %", edge, (("tsuishi.verdicts.family.decide", each_alone),))
+    assert broken(every, [alone], 100, 200, processes=2) == 0, capsys.readouterr().out
 
 
 def test_a_report_on_copies_would_be_wrong_if_they_counted() -> None:

@@ -58,7 +58,7 @@ def session_changes(times: Iterable[TrialTime]) -> list[SessionChange]:
     """The change in each session and environment; without sessions that have too few trials of the same cases."""
     groups: dict[tuple[str, str], list[TrialTime]] = defaultdict(list)
     for time in times:
-        if time.step_s > 0:
+        if 0 < time.step_s < math.inf:
             groups[time.session, time.column].append(time)
     return [change for key in sorted(groups) for change in _change(*key, groups[key])]
 
