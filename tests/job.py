@@ -39,11 +39,11 @@ def invoke(folder: Path, *arguments: str, **environ: str) -> "subprocess.Complet
 
 
 def rows(folder: Path, table: str) -> list[dict[str, str]]:
-    """The rows of a table, of all runs."""
+    """The rows of a table, of all runs; `run` is the name of the run."""
     found = []
     for run in directory.known_runs(folder / "results").values():
         with (run / f"{table}.csv").open(encoding="utf-8", newline="") as file:
-            found += list(csv.DictReader(file))
+            found += [{**row, "run": run.name} for row in csv.DictReader(file)]
     return found
 
 

@@ -1,7 +1,7 @@
 """Heating: devices that were idle are kept at work for a while before the first trial of a session.
 
 A cold device is faster than a warm one, and its first trials would be those of another machine. The work is that of
-workload device_limits: products of matrices, whose result is thrown away.
+suites/workloads/experiments/heat.py: products of matrices.
 """
 
 import time
@@ -17,7 +17,6 @@ from tsuishi.specs.suite import TimingSettings
 
 # What the start of a framework may take beside the heating itself.
 _START_S = 300.0
-_SIZE: dict[str, int] = {"cpu": 1024, "cuda": 4096}
 
 
 def heat(
@@ -30,9 +29,8 @@ def heat(
     name = ready.environment.name
     say(f"heating by {name}: {heat_s:g} s of matrix products (tsuishi.heat_s)")
     timing = TimingSettings(warm_up_steps=1, warm_up_s=0.0, measure_s=heat_s, max_s=heat_s, min_blocks=1)
-    case = {"protocol": "steady", "operation": "matmul", "devices": 1, "precision": "fp32"}
     argument = {
-        "case": {**case, "matrix_size": _SIZE[accelerator]},
+        "case": {},
         "framework": framework_of(ready.environment),
         "accelerator": accelerator,
         "settings": timing.model_dump(),
@@ -41,7 +39,7 @@ def heat(
     begun = time.monotonic()
     shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
     for share in shares:
-        _, why_not = ask(ready.starter, ready.built, checkout, "device_limits", argument, heat_s + _START_S, share)
+        _, why_not = ask(ready.starter, ready.built, checkout, "heat", argument, heat_s + _START_S, share)
         if why_not:
             say(f"not heated: {why_not}")
             return 0.0
