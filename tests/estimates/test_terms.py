@@ -176,6 +176,15 @@ def test_a_day_on_which_one_side_alone_was_measured_does_not_count() -> None:
     assert days(random, "a", "b").error == math.inf
 
 
+def test_a_term_without_known_sessions_stays_in_the_sum() -> None:
+    """Three sessions that scatter more than their trials do not stand for a sum that they are only a part of."""
+    sessions = {day: InSession(mean, 3) for day, mean in (("1", 0.0), ("2", 3.0), ("3", 6.0))}
+    scatter = Pool(0.01, 8)
+    found = ratio(Term(3.0, 9, scatter, sessions), Term(1.0, 3, scatter))
+    assert found.value == pytest.approx(2.0)
+    assert found.error == pytest.approx(math.sqrt(0.01 / 9 + 0.01 / 3))
+
+
 def test_a_day_that_both_sides_share_counts_by_the_side_with_the_fewest_trials() -> None:
     """A run that was stopped within a round still compares what it has."""
     ends = {"1": InSession(1.0, 3), "2": InSession(4.0, 3)}

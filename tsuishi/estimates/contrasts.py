@@ -23,11 +23,10 @@ def contrast(weighted: Iterable[tuple[float, Term]]) -> Contrast:
     """
     terms = list(weighted)
     groups = _in_sessions(terms)
-    of_sessions = _sum_over_sessions(groups)
-    if sum(_is_left(weight for weight, _ in group) for group in groups) > 1:
-        return of_sessions or _sum(terms)._replace(error=math.inf, freedom=1.0)
+    # A sum with a term whose sessions are not known is no sum over sessions.
+    of_sessions = _sum_over_sessions(groups) if terms and all(term.sessions for _, term in terms) else None
     compared = [_in_shared_sessions(group) for group in groups]
-    if None in compared:
+    if None in compared or sum(_is_left(weight for weight, _ in group) for group in groups) > 1:
         return of_sessions or _sum(terms)._replace(error=math.inf, freedom=1.0)
     of_trials = _sum(
         [pair for group in compared for pair in group or ()] + [pair for pair in terms if not pair[1].sessions]
@@ -109,7 +108,7 @@ def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contra
             if term.prediction:
                 variances.append((weight**2 * term.prediction.variance, term.prediction.freedom))
     total, freedom = _summed(variances)
-    return Contrast(value, math.sqrt(total), freedom) if groups else None
+    return Contrast(value, math.sqrt(total), freedom)
 
 
 def _sum(terms: Sequence[tuple[float, Term]]) -> Contrast:
