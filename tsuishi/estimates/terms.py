@@ -27,13 +27,13 @@ class Round(NamedTuple):
 # By (case id, column, quantity).
 Terms = Mapping[tuple[str, str, str], Term]
 # Suite, protocol, column and quantity, as variances are moderated.
-_Key = tuple[str, str, str, str]
+Key = tuple[str, str, str, str]
 # By such a key and by case id: the values of the case's trials.
-Values = Mapping[_Key, dict[str, list[float]]]
+Values = Mapping[Key, dict[str, list[float]]]
 # By the keys of Values: the rounds of the values.
-Rounds = Mapping[_Key, dict[str, list[Round]]]
+Rounds = Mapping[Key, dict[str, list[Round]]]
 # A case in an environment: a key of Values, and a case id.
-_Place = tuple[_Key, str]
+_Place = tuple[Key, str]
 
 
 def trial_values(estimates: pd.DataFrame) -> Values:
@@ -46,8 +46,8 @@ def trial_rounds(estimates: pd.DataFrame, rounds: Sequence[Round]) -> Rounds:
     return _by_case(estimates, rounds)
 
 
-def _by_case(estimates: pd.DataFrame, cells: Sequence[_Cell]) -> dict[_Key, dict[str, list[_Cell]]]:
-    pools: dict[_Key, dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
+def _by_case(estimates: pd.DataFrame, cells: Sequence[_Cell]) -> dict[Key, dict[str, list[_Cell]]]:
+    pools: dict[Key, dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
     keys = zip(*(estimates[name].tolist() for name in _POOLED), strict=True)
     for key, case_id, cell in zip(keys, estimates["case_id"].tolist(), cells, strict=True):
         pools[key][case_id].append(cell)
@@ -84,10 +84,10 @@ def case_terms(
 
 
 def _moderated(
-    groups: Mapping[_Place, list[float]], family_of: Callable[[_Key], Hashable], most_freedom: float = math.inf
+    groups: Mapping[_Place, list[float]], family_of: Callable[[Key], Hashable], most_freedom: float = math.inf
 ) -> dict[_Place, Pool | None]:
     """The variances of groups, moderated over the cases of a key."""
-    by_key: dict[_Key, dict[str, list[float]]] = defaultdict(dict)
+    by_key: dict[Key, dict[str, list[float]]] = defaultdict(dict)
     for (key, case_id), of_case in groups.items():
         by_key[key][case_id] = of_case
     return {

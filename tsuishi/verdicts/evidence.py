@@ -10,8 +10,8 @@ import pandas as pd
 from tsuishi.estimates import roofline
 from tsuishi.estimates.samples import case_estimates, trial_estimates
 from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, session_changes
-from tsuishi.estimates.terms import Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
-from tsuishi.estimates.variances import Pool
+from tsuishi.estimates.terms import Key, Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
+from tsuishi.estimates.variances import Pool, Scatter, scatter_of
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
@@ -129,18 +129,31 @@ class Evidence:
         """Means of logarithms over trials, by case id, column and quantity."""
         return self._with_predictions(case_terms(self.trial_values, rounds=self.trial_rounds))
 
-    def _with_predictions(self, terms: Terms) -> Terms:
-        """The terms, with the error of predictions where trials were too short to measure their values."""
+    @cached_property
+    def _predictions(self) -> dict[tuple[str, str, str], Pool]:
+        """The error of predictions, by the keys of the terms whose trials were too short to measure their values."""
         errors = {
             quantity.name: Pool(quantity.prediction_error**2, quantity.predictions)
             for quantity in self.words.quantities.values()
             if quantity.predictions
         }
         rows = self.estimates[self.estimates["quantity"].isin(errors.keys()) & self.estimates["derived"].eq(True)]
-        predicted = {*zip(*(rows[name].tolist() for name in ("case_id", "column", "quantity")), strict=True)}
-        return {
-            key: term._replace(prediction=errors[key[2]]) if key in predicted else term for key, term in terms.items()
+        keys = zip(*(rows[name].tolist() for name in ("case_id", "column", "quantity")), strict=True)
+        return {key: errors[key[2]] for key in keys}
+
+    def _with_predictions(self, terms: Terms) -> Terms:
+        known = self._predictions
+        return {**terms, **{key: terms[key]._replace(prediction=known[key]) for key in known.keys() & terms.keys()}}
+
+    @cached_property
+    def scatters(self) -> dict[Key, Scatter]:
+        """The scatter between the trials of a case, of step times: over the cases of a key of `trial_values`."""
+        found = {
+            key: scatter_of([*map(math.log, values)] for values in of_cases.values() if min(values) > 0)
+            for key, of_cases in self.trial_values.items()
+            if key[3] in STEP_TIMES
         }
+        return {key: scatter for key, scatter in found.items() if scatter}
 
     def values_of_first(self, trials: int) -> Values:
         """`trial_values` of no more than the first so many trials of every case."""

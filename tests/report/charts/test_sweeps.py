@@ -14,7 +14,7 @@ from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.report.charts.course import telemetry_chart
 from tsuishi.report.charts.curves import MOST_CHARTS, curves
 from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart
-from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweeps
+from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweep_variants, sweeps
 from tsuishi.report.output.vega import to_svg
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.results.frames import named_rows
@@ -36,7 +36,8 @@ def add_sweep(run: SyntheticRun, environment: str = TORCH, t_cost: float = 0.01,
 def drawn(run: SyntheticRun, sweep: Any, published: bool = False) -> list[tuple[dict[str, Any], pd.DataFrame]]:
     evidence = Evidence([run.finish()], read_sources(PUBLISHED, WORDS) if published else (), WORDS)
     titles = {number.key: evidence.hardware[number.key].title for number in evidence.numbers}
-    charts = sweep_charts(named_rows(evidence.cases), evidence.axes, evidence.numbers, titles, sweep, evidence.terms)
+    known = evidence.axes, evidence.numbers, titles, sweep, evidence.terms
+    charts = sweep_charts(sweep_variants(named_rows(evidence.cases), *known))
     return [(shared, pd.DataFrame(points)) for shared, points in (sweep_points(chart, sweep) for chart in charts)]
 
 

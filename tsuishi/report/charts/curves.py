@@ -37,7 +37,8 @@ def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sw
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     evidence, numbers = comparison.evidence, comparison.numbers
     for sweep in every:
-        charts = sweeps.sweep_charts(comparison.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
+        variants = sweeps.sweep_variants(comparison.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
+        charts = sweeps.sweep_charts(variants)
         if sweep.published_first:
             charts = [variants for variants in charts if any(map(_has_published, variants))] or charts
         for count, variants in enumerate(charts, start=1):

@@ -65,25 +65,13 @@ class Variant(NamedTuple):
     points: Points
 
 
-def sweep_charts(
-    cases: Iterable[Any],
-    axes: dict[str, Axes],
-    numbers: list[Number],
-    titles: dict[str, str],
-    sweep: Sweep,
-    terms: Terms,
-) -> list[list[Variant]]:
-    """The variants of a sweep, chart by chart, without variants whose measured lines have a single point.
-
-    cases: of a suite and protocol, as rows of samples.case_estimates. axes: by case id. titles: the titles of published
-    hardware by Number.key. terms: of logarithms, for fits on trials. Where lines are fitted, published times of epochs
-    become times of steps.
-    """
+def sweep_charts(variants: Iterable[Variant]) -> list[list[Variant]]:
+    """The variants of a sweep, chart by chart, without variants whose measured lines have a single point."""
     charts: dict[str, list[Variant]] = {}
-    for variant in _variants(cases, axes, numbers, titles, sweep, terms):
+    for variant in variants:
         shared = {axis: value for axis, value in variant.axes.items() if axis not in words().line_axes}
         charts.setdefault(str(shared), []).append(variant)
-    return [part for _, variants in sorted(charts.items()) for part in _readable(variants)]
+    return [part for _, of_chart in sorted(charts.items()) for part in _readable(of_chart)]
 
 
 def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
@@ -117,7 +105,7 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
     return shared, drawn
 
 
-def _variants(
+def sweep_variants(
     cases: Iterable[Any],
     axes: dict[str, Axes],
     numbers: list[Number],
@@ -125,6 +113,12 @@ def _variants(
     sweep: Sweep,
     terms: Terms,
 ) -> list[Variant]:
+    """The variants of a sweep.
+
+    cases: of a suite and protocol, as rows of samples.case_estimates. axes: by case id. titles: the titles of published
+    hardware by Number.key. terms: of logarithms, for fits on trials. Where lines are fitted, published times of epochs
+    become times of steps.
+    """
     variants: dict[tuple[tuple[str, Any], ...], Points] = {}
     rules: list[tuple[Axes, dict[str, Any]]] = []
     shared: Axes = {}

@@ -1,14 +1,12 @@
 """Measurements: every quantity of every case by environment, and the published numbers in the last columns."""
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_words, mark, t
 from tsuishi.estimates.roofline import Device, DeviceLimits
-from tsuishi.estimates.steadiness import STEP_TIMES
-from tsuishi.estimates.variances import Scatter, scatter_of
+from tsuishi.estimates.variances import Scatter
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.explanation import Explanation
@@ -71,11 +69,9 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
 
 def _scatter(comparison: Comparison) -> Iterator[tuple[str, str, Scatter]]:
     """Environment, quantity and scatter between trials of the quantities of a step's time."""
-    for (suite, protocol, column, quantity), of_cases in comparison.evidence.trial_values.items():
-        if (suite, protocol) == (comparison.suite, comparison.protocol) and quantity in STEP_TIMES:
-            logs = ([*map(math.log, values)] for values in of_cases.values() if min(values) > 0)
-            if known := scatter_of(logs):
-                yield column, quantity, known
+    for (suite, protocol, column, quantity), known in comparison.evidence.scatters.items():
+        if (suite, protocol) == (comparison.suite, comparison.protocol):
+            yield column, quantity, known
 
 
 def _scatter_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
