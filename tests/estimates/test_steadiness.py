@@ -62,6 +62,20 @@ def test_a_report_names_environment_and_change_of_a_session_and_no_other(tmp_pat
     assert nothing == []
 
 
+def test_a_trial_counts_once_though_its_epoch_is_derived_from_its_steps(tmp_path: Path) -> None:
+    """A source trained the case, so each trial has the time of an epoch too, which is far longer than a step."""
+    run = SyntheticRun(tmp_path / "run")
+    for number in range(10):
+        trial: dict[str, Any] = {"repetition": number + 1, "started_at": f"2026-07-01T10:{number:02}:00Z"}
+        run.add(training_case(128), TORCH, steady_samples(128, [0.1 + 0.001 * (number % 3)] * 4), **trial)
+    evidence = evidence_of(run, published=True)
+    assert {"step_s", "median_epoch_s"} <= set(evidence.estimates["quantity"])
+    (change,) = evidence.session_changes
+    assert change.trials == 10
+    assert -0.05 < change.low < change.high < 0.05
+    assert [key[3] for key in evidence.scatters] == ["step_s"]
+
+
 def test_the_order_of_blocks_is_judged_as_by_kendall() -> None:
     values = np.array([1.0, 1.2, 1.1, 1.3, 1.5, 1.4, 1.7, 1.6])
     assert trend_p(values) == pytest.approx(stats.kendalltau(range(8), values).pvalue, abs=0.005)

@@ -21,7 +21,7 @@ LEVEL = 0.01
 LEAST_CHANGE = 0.01
 # The fewest trials beyond one of each case: fewer would find chance only.
 _FEWEST_FREEDOM = 6
-# The quantities of a step's time; a trial has one of them.
+# The quantities of a step's time. An epoch may be derived from steps, so of several the first counts.
 STEP_TIMES = ("step_s", "later_run_s", "median_epoch_s")
 
 

@@ -109,6 +109,12 @@ class Evidence:
         return trial_rounds(*self._in_order)
 
     @cached_property
+    def _step_times(self) -> dict[tuple[str, str, str], str]:
+        """The quantity that is the time of a step, by suite, protocol and environment."""
+        known = {quantity: {key[:3] for key in self.trial_values if key[3] == quantity} for quantity in STEP_TIMES}
+        return {place: quantity for quantity in reversed(STEP_TIMES) for place in known[quantity]}
+
+    @cached_property
     def session_changes(self) -> list[SessionChange]:
         """How step times changed over the sessions, by environment."""
         ordered, rounds = self._in_order
@@ -116,12 +122,12 @@ class Evidence:
         keys = zip(trials["run_id"].tolist(), trials["trial_id"].tolist(), strict=True)
         seconds = pd.to_datetime(trials["started_at"], utc=True, format="ISO8601", errors="coerce")
         began_s = dict(zip(keys, (seconds - seconds.min()).dt.total_seconds().tolist(), strict=True))
-        names = ("run_id", "trial_id", "column", "case_id", "quantity", "value")
+        names = ("run_id", "trial_id", "suite", "protocol", "column", "case_id", "quantity", "value")
         rows = zip(*(ordered[name].tolist() for name in names), rounds, strict=True)
         return session_changes(
             TrialTime(each.session, column, case_id, began_s[run_id, trial_id], value)
-            for run_id, trial_id, column, case_id, quantity, value, each in rows
-            if quantity in STEP_TIMES and not math.isnan(began_s[run_id, trial_id])
+            for run_id, trial_id, suite, protocol, column, case_id, quantity, value, each in rows
+            if quantity == self._step_times.get((suite, protocol, column)) and not math.isnan(began_s[run_id, trial_id])
         )
 
     @cached_property
@@ -151,7 +157,7 @@ class Evidence:
         found = {
             key: scatter_of([*map(math.log, values)] for values in of_cases.values() if min(values) > 0)
             for key, of_cases in self.trial_values.items()
-            if key[3] in STEP_TIMES
+            if key[3] == self._step_times.get(key[:3])
         }
         return {key: scatter for key, scatter in found.items() if scatter}
 
