@@ -12,6 +12,7 @@ from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.claims import Check, Claim, Kind, Scope, Selection
+from tsuishi.specs.pictures import Picture, PictureSeries, Rerun
 from tsuishi.specs.source import Hardware, Numbers, Source, read_source, read_sources
 from tsuishi.specs.suite import known_suites, read_suite
 
@@ -280,6 +281,6 @@ def test_the_documentation_has_a_check_of_every_kind_that_selects_cases(
 
 def test_the_documentation_names_every_field() -> None:
     text = (Checkout().root / "docs" / "sources.md").read_text(encoding="utf-8")
-    for model in (Source, Hardware, Numbers, Claim, Check, Scope):
+    for model in (Source, Hardware, Numbers, Claim, Check, Scope, Picture, PictureSeries, Rerun):
         for field in model.model_fields:
             assert field in ("name", "claims", "numbers", "checks") or re.search(rf"\b{field}\b", text), field

@@ -65,9 +65,17 @@ def _shows_memory(status: str) -> str:
 Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 
 
-def selected(axes: Mapping[str, Any], *selections: Selection) -> bool:
-    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework."""
-    return all(axes.get(axis) in values for selection in selections for axis, values in selection.items())
+def selected(axes: Mapping[str, Any], *selections: Selection, partial: bool = False) -> bool:
+    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework.
+
+    partial: an axis that the case does not state matches any value, as in the numbers of sources.
+    """
+    for selection in selections:
+        for axis, values in selection.items():
+            value = axes.get(axis)
+            if value not in values and not (partial and value is None):
+                return False
+    return True
 
 
 class Bounds(toml.Spec):

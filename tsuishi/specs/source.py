@@ -17,8 +17,9 @@ from pydantic import BeforeValidator, Field, PositiveInt, PrivateAttr, Validatio
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.claims import Claim, Selection, selected
+from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
 from tsuishi.specs.environment import Framework
+from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.quantities import GPUS, imbalance
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -151,6 +152,10 @@ class Number:
         """Whether `case`, values by axis, has all axes of the number with the same values."""
         return all(case.get(axis) == value for axis, value in self.axes.items())
 
+    def may_be(self, *selections: Selection) -> bool:
+        """Whether the selections select a case that the number may belong to."""
+        return selected({**self.axes, FRAMEWORK: self.framework}, *selections, partial=True)
+
 
 class Source(toml.Spec):
     """A published source. Unknown facts (author, address) are left out, never invented."""
@@ -173,13 +178,17 @@ class Source(toml.Spec):
     epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()
     claims: tuple[Claim, ...] = ()
+    # Its figures and tables in its order, and what it takes to add our points to them.
+    figures: tuple[Picture, ...] = ()
+    rerun: Rerun | None = None
 
     @model_validator(mode="after")
-    def _claim_ids_differ(self) -> "Source":
-        names = [claim.id for claim in self.claims]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"claims: '{name}' is given twice; give the second another id")
+    def _ids_differ(self) -> "Source":
+        for key, several in (("claims", self.claims), ("figures", self.figures)):
+            names = [each.id for each in several]
+            for name in names:
+                if names.count(name) > 1:
+                    raise ValueError(f"{key}: '{name}' is given twice; give the second another id")
         return self
 
     @model_validator(mode="after")
@@ -192,6 +201,13 @@ class Source(toml.Spec):
         for number, table in enumerate(self.numbers):
             if table.hardware not in listed:
                 raise ValueError(f"numbers[{number}]: {unknown('hardware', table.hardware, listed)}")
+        return self
+
+    @model_validator(mode="after")
+    def _figures_have_numbers(self) -> "Source":
+        if self.figures and not self.rerun:
+            raise ValueError("figures: add [rerun] with the environments and GPUs that measure their cases")
+        check_numbers(self.figures, list(self.flat()) if self.figures else [])
         return self
 
     def flat(self) -> Iterator[Number]:
