@@ -208,11 +208,18 @@ def run_suite(
         "out": "name of its folder under reports/out/",
         "lang": "language: en or ja; en without it",
         "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
+        "all-charts": "write every chart as SVG, also those that the page draws when a section is opened",
         "plan": COMMON["plan"],
     },
 )
 def report(
-    ctx: "ChainContext", run: str = "", out: str = "", lang: str = "", fail_on: str = "", plan: bool = False
+    ctx: "ChainContext",
+    run: str = "",
+    out: str = "",
+    lang: str = "",
+    fail_on: str = "",
+    all_charts: bool = False,
+    plan: bool = False,
 ) -> None:
     """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
 

@@ -124,11 +124,13 @@ async function unpacked(text) {
 let specifications;
 let turn = Promise.resolve();
 
+/** When the browser is idle, or soon: on a busy machine it may never be. */
 function idle() {
-  return new Promise((resolve) => (window.requestIdleCallback ?? setTimeout)(resolve));
+  if (!window.requestIdleCallback) return new Promise((resolve) => setTimeout(resolve));
+  return new Promise((resolve) => requestIdleCallback(resolve, { timeout: 200 }));
 }
 
-/** Draws a chart into its place when the browser is idle, chart after chart; until then the place does not change. */
+/** Draws a chart into its place, chart after chart, when the browser is idle; until then the place does not change. */
 function draw(place, specification) {
   turn = turn.then(idle).then(async () => {
     const stage = make("div", {});
@@ -139,8 +141,7 @@ function draw(place, specification) {
     for (const part of place.querySelectorAll(".role-axis, .role-mark")) part.setAttribute("aria-hidden", "true");
     makeLegendsOperable(place, view);
     place.classList.add("live");
-  });
-  return turn;
+  }).catch((error) => console.error(error)); // A chart that cannot be drawn is no reason not to draw the next.
 }
 
 /** Makes legend entries buttons for the keyboard too; chosen entries are pressed. */
@@ -165,16 +166,30 @@ function makeLegendsOperable(place, view) {
   tell();
 }
 
-/** Replaces static charts by interactive charts when they are nearly in view. */
-function enliven(places) {
+const begun = new Set();
+
+/** Draws the live chart of a place, once. */
+function enliven(place) {
+  if (begun.has(place)) return;
+  begun.add(place);
+  specifications ??= unpacked(document.getElementById("charts").textContent);
+  draw(place, async () => (await specifications)[place.dataset.chart]);
+}
+
+/** Draws charts when they are nearly in view, and all charts of a section when it is opened: so they can be printed. */
+function watchCharts(places) {
   const near = new IntersectionObserver((entries) => {
     for (const { target } of entries.filter((entry) => entry.isIntersecting)) {
       near.unobserve(target);
-      specifications ??= unpacked(document.getElementById("charts").textContent);
-      draw(target, async () => (await specifications)[target.dataset.chart]);
+      enliven(target);
     }
   }, { rootMargin: "400px" });
   for (const place of places) near.observe(place);
+  for (const details of document.querySelectorAll("details")) {
+    details.addEventListener("toggle", () => {
+      if (details.open) details.querySelectorAll("[data-chart]").forEach(enliven);
+    });
+  }
 }
 
 // Telemetry of any trial
@@ -238,6 +253,7 @@ function watchScrolling(regions) {
     for (const region of new Set(entries.map(({ target }) => target.closest(".scroll")))) {
       const scrolls = region.scrollWidth > region.clientWidth || region.scrollHeight > region.clientHeight;
       region.tabIndex = scrolls ? 0 : -1;
+      region.classList.toggle("wide", region.scrollWidth > region.clientWidth + 1);
     }
   });
   for (const region of regions) {
@@ -259,24 +275,60 @@ function watchReading(sections) {
   for (const section of sections) watch.observe(section);
 }
 
-/** Unfolds everything for printing, since paper cannot be unfolded. */
-function unfoldForPrint() {
-  let folded = [];
-  addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open])")];
-    for (const details of folded) details.open = true;
-  });
-  addEventListener("afterprint", () => {
-    for (const details of folded) details.open = false;
-  });
+/** Opens what is folded around the place that the address names, and shows the place. */
+function showPlace() {
+  const place = document.querySelector(`[id="${CSS.escape(location.hash.slice(1))}"]`);
+  if (!place) return;
+  for (let details = place.closest("details"); details; details = details.parentElement.closest("details")) {
+    details.open = true;
+  }
+  place.scrollIntoView();
 }
 
-for (const table of document.querySelectorAll("table")) {
+/** Opens everything, prints it once every chart is drawn, and folds it again. */
+async function printAll() {
+  const folded = [...document.querySelectorAll("details:not([open])")];
+  for (const details of folded) details.open = true;
+  document.querySelectorAll("[data-chart]").forEach(enliven);
+  await turn;
+  addEventListener("afterprint", () => {
+    for (const details of folded) details.open = false;
+  }, { once: true });
+  print();
+}
+
+/** Adds buttons to the contents: to open or close all sections, and to print all. */
+function makeFoldable(contents) {
+  const sections = [...document.querySelectorAll(".folded")];
+  if (!sections.length) return;
+  const toggle = make("button", { type: "button" });
+  const say = () => {
+    toggle.textContent = sections.every(({ open }) => open) ? words.close : words.open;
+  };
+  toggle.addEventListener("click", () => {
+    const open = !sections.every((section) => section.open);
+    for (const section of sections) section.open = open;
+    say();
+  });
+  for (const section of sections) section.addEventListener("toggle", say);
+  const all = make("button", { type: "button", textContent: words.print });
+  all.addEventListener("click", printAll);
+  contents.append(...[toggle, all].map((button) => make("li", {}, button)));
+  say();
+  addEventListener("hashchange", showPlace);
+  // The address does not change where a reader asks for the same place again.
+  document.addEventListener("click", ({ target }) => {
+    if (target.closest(`a[href^="#"]`)?.hash === location.hash) showPlace();
+  });
+  showPlace();
+}
+
+for (const table of document.querySelectorAll("table:not(.strip)")) {
   makeSortable(table);
   makeFilterable(table);
 }
-enliven(document.querySelectorAll("[data-chart]"));
+watchCharts(document.querySelectorAll("[data-chart]"));
 for (const figure of document.querySelectorAll(".explorer")) makeExplorer(figure);
 watchScrolling(document.querySelectorAll(".scroll"));
 watchReading(document.querySelectorAll("main section"));
-unfoldForPrint();
+makeFoldable(document.querySelector(".contents ul"));

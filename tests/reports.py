@@ -19,6 +19,11 @@ def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, 
         return folder.make_report(runs, published, WORDS, templates, out, drawings).index
 
 
+def markdown_of(out: Path) -> str:
+    """The Markdown of a report, its details too."""
+    return "".join((out / name).read_text(encoding="utf-8") for name in ("report.md", "details.md"))
+
+
 def keep_drawings(cache: Path) -> None:
     """Have `invoke report` with this cache use them too."""
     cache.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_tasks import invoke
+from tests.reports import markdown_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "your-own-experiment.md"
@@ -71,7 +72,7 @@ def test_both_claims_have_a_verdict_that_rests_on_three_trials_a_case(checkout: 
 
 
 def test_the_report_names_axes_and_quantities_as_the_suite_does(checkout: Path) -> None:
-    page = (checkout / "reports" / "out" / "own" / "report.md").read_text(encoding="utf-8")
+    page = markdown_of(checkout / "reports" / "out" / "own")
     for text in ("sequence length", "heads", "tokens", "attention, mean", "memory of the scores"):
         assert text in page, text
     numbers = {(row["quantity"], row["unit"]) for row in table(checkout, "estimates")}

@@ -76,7 +76,7 @@ def open_page(browser: "Browser") -> Iterator[Callable[..., "Page"]]:
                 complaints.append(f"asked for {request.url}")
 
         page = browser.new_page(**options)
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)  # beside a test that measures on every core
         pages.append(page)
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: complaints.append(str(error)))

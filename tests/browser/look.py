@@ -6,8 +6,14 @@ if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
 
+def open_all(page: "Page") -> None:
+    """Open whatever is folded, sections and tables."""
+    page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = true })")
+
+
 def make_all_live(page: "Page") -> None:
     """Pass every chart, as a reader who scrolls does, until each is drawn by the page's scripts."""
+    open_all(page)
     charts = page.locator("[data-chart], .explorer .chart")
     for number in range(charts.count()):
         charts.nth(number).scroll_into_view_if_needed()

@@ -105,7 +105,7 @@ def explorer(names: list[str]) -> Explorer:
 
 def write_page(out: Path, names: tuple[str, ...], kept_in: Path | None = None) -> Path:
     """A page of every block as index.html in `out`; its drawings and Vega are kept in a folder, or taken from there."""
-    section = Section("all", names[1], (View(every_block(names)),))
+    section = Section("all", names[1], (View(every_block(names)),), folded=False)
     drawings = {chart.name: to_svg(chart.specification, chart.name, kept_in) for chart in section.charts}
     page: Any = SimpleNamespace(title=names[0], sections=[section])
     index = out / "index.html"

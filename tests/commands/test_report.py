@@ -7,6 +7,7 @@ import pytest
 
 from tests.gpu_run import add_steps, two_gpus
 from tests.job import invoke
+from tests.reports import markdown_of
 from tests.synthetic_run import TORCH, SyntheticRun
 
 
@@ -73,6 +74,6 @@ def test_a_report_in_japanese_stands_beside_the_english_one(folder: Path) -> Non
 def test_runs_are_compared_in_one_report(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "20260101-000000-faster,20260102-000000-slower", "--out", "both")
     assert result.returncode == 0
-    text = (folder / "reports" / "both" / "report.md").read_text(encoding="utf-8")
+    text = markdown_of(folder / "reports" / "both")
     assert "20260101-000000-faster" in text
     assert "20260102-000000-slower" in text

@@ -122,7 +122,7 @@ def test_the_report_is_where_it_says_and_the_same_when_made_again(done: tuple[Pa
     folder, printed = done
     index = Path(printed.splitlines()[-1].removeprefix("report: "))
     files = {path.relative_to(index.parent): path.read_bytes() for path in index.parent.rglob("*") if path.is_file()}
-    assert {Path("index.html"), Path("report.md"), Path("tables/cases.csv")} <= set(files)
+    assert {Path("index.html"), Path("report.md"), Path("details.md"), Path("tables/cases.csv")} <= set(files)
     assert invoke(folder, "report").returncode == 0
     assert files == {
         path.relative_to(index.parent): path.read_bytes() for path in index.parent.rglob("*") if path.is_file()

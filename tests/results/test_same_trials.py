@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.reports import make_report
+from tests.reports import make_report, markdown_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, steady_samples, training_case, write_example
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -104,5 +104,5 @@ def test_the_report_says_which_run_is_there_twice(run: RunDirectory, tmp_path: P
     checkout, copy = Checkout(), copied(run, tmp_path / "renamed", "renamed")
     count = len(run.finished_folders())
     make_report([run, copy], checkout.published, checkout.templates, tmp_path / "out")
-    page = (tmp_path / "out" / "report.md").read_text()
+    page = markdown_of(tmp_path / "out")
     assert f"renamed: {count} of its {count} trials are those of run too, by their content: each of them counts" in page

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reports import make_report
+from tests.reports import make_report, markdown_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -194,7 +194,7 @@ def test_a_trial_whose_blocks_are_all_wrong_spoils_neither_its_case_nor_the_repo
     assert dict(zip(steps["environment"], steps["n"], strict=True)) == {TF: 2, TORCH: 3}
     assert steps["estimate"].tolist() == pytest.approx([(0.101 * 0.103) ** 0.5, (0.101 * 0.102 * 0.103) ** (1 / 3)])
     make_report([directory], checkout.published, checkout.templates, tmp_path / "out")
-    page = (tmp_path / "out" / "report.md").read_text().replace("\\_", "_")
+    page = markdown_of(tmp_path / "out").replace("\\_", "_")
     assert f"{excluded} of run run is in no estimate, as trials/{excluded}/samples.csv cannot be right: row 1" in page
     assert "2 ok, 1 excluded" in page
 
@@ -220,7 +220,7 @@ def test_a_metric_in_another_unit_than_its_quantity_makes_no_ratio_but_a_warning
     assert found.loc[found["quantity"] == "compile_s", ["environment", "estimate"]].to_numpy().tolist() == [[TF, 2.0]]
     (excluded,) = results.excluded
     make_report([run], checkout.published, checkout.templates, tmp_path / "out")
-    page = (tmp_path / "out" / "report.md").read_text().replace("\\_", "_")
+    page = markdown_of(tmp_path / "out").replace("\\_", "_")
     assert f"{excluded.trial_id} of run run is in no estimate" in page
     assert "row 1: metric compile_s is in ms, and its quantity in s" in page
 

@@ -27,9 +27,9 @@ def report(chain: Chain) -> None:
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
     # The charts of a report that is made again are kept.
-    is_new = not out.exists()
+    is_new, every = not out.exists(), options.has("all_charts")
     # The processes that draw start before the import of pandas, which takes as long as their start.
-    with speaking(session.settings.lang), Drawings(drawings_in_cache, is_new) as drawings:
+    with speaking(session.settings.lang), Drawings(drawings_in_cache, is_new, every) as drawings:
         from tsuishi.report.output.folder import make_report
 
         checkout = session.checkout

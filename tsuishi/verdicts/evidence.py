@@ -13,7 +13,7 @@ from tsuishi.estimates.steadiness import STEP_TIMES, SessionChange, TrialTime, s
 from tsuishi.estimates.terms import Key, Round, Rounds, Terms, Values, case_terms, trial_rounds, trial_values
 from tsuishi.estimates.variances import Pool, Scatter, scatter_of
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.frames import Results, outcomes, read_runs
+from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
@@ -79,6 +79,23 @@ class Evidence:
         for row in self.fractions:
             by_key.setdefault((row[SUITE], row[PROTOCOL]), []).append(row)
         return by_key
+
+    @cached_property
+    def frameworks(self) -> dict[str, str]:
+        """The framework of each environment, without its version; an environment that reported none is left out."""
+        trials = self.results.counting
+        titles = zip(trials["column"].tolist(), trials["framework"].tolist(), strict=True)
+        return {column: title.split(" ")[0] for column, title in titles if title}
+
+    @cached_property
+    def devices(self) -> dict[tuple[str, str], str]:
+        """The name of the GPU or CPU that computed a case, by case id and environment; empty for an unknown CPU."""
+        names = {}
+        for row in named_rows(ok_rows(self.results.trials)[["case_id", "column", "device", "machine_record"]]):
+            machine = self.results.machines.get(row.machine_record)
+            cpu = machine.cpu.model if machine and machine.cpu else ""
+            names[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or ""
+        return names
 
     @cached_property
     def _in_order(self) -> tuple[pd.DataFrame, list[Round]]:

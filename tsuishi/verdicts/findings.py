@@ -9,7 +9,7 @@ from typing import Any
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.terms import case_terms
 from tsuishi.results.frames import dict_rows
-from tsuishi.specs.claims import Selection
+from tsuishi.specs.claims import Selection, selected
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
@@ -43,12 +43,7 @@ class Finding:
 
     def selected(self, *selections: Selection) -> bool:
         """Whether, on every axis of these selections, the case has one of the values."""
-        for selection in selections:
-            for axis, values in selection.items():
-                value = self._selectable.get(axis)
-                if value not in values and not (self.partial and value is None):
-                    return False
-        return True
+        return selected(self._selectable, *selections, partial=self.partial)
 
     @cached_property
     def _selectable(self) -> Mapping[str, Any]:
@@ -59,17 +54,14 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
     """A finding for every case of every environment. first: the numbers are of no more than so many first trials."""
     terms = _terms_by_case(evidence, first)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    frameworks: dict[str, str] = {}
-    names = ["run_id", "trial_id", "case_id", "column", "framework", "status", "device", "machine_record"]
+    names = ["run_id", "trial_id", "case_id", "column", "status", "device", "machine_record"]
     for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
-        if trial["framework"]:
-            frameworks[trial["column"]] = trial["framework"].split(" ")[0]
     return [
         Finding(
             column,
             evidence.axes[case_id],
-            frameworks.get(column),
+            evidence.frameworks.get(column),
             *terms.get((case_id, column), ({}, {})),
             tuple(trial["status"] for trial in of_case),
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),

@@ -159,12 +159,17 @@ def test_a_published_epoch_is_a_point_of_the_step_it_implies(tmp_path: Path) -> 
     assert published["", 256] == pytest.approx(12.29 / 196)
 
 
-def test_two_batch_sizes_are_joined_and_not_fitted(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("trials", "mark"), [(3, ""), (1, "point")])
+def test_two_batch_sizes_are_joined_if_several_trials_show_them_and_not_fitted(
+    tmp_path: Path, trials: int, mark: str
+) -> None:
     run = SyntheticRun(tmp_path / "run")
     for batch_size in (16, 32):
-        run.add(training_case(batch_size), TF, steady_samples(batch_size, [batch_size / 1000] * 4))
+        for repetition in range(1, trials + 1):
+            samples = steady_samples(batch_size, [batch_size / 1000 + repetition / 1e5] * 4)
+            run.add(training_case(batch_size), TF, samples, repetition)
     ((_, points),) = drawn(run, STEP)
-    assert set(points["mark"]) == {""}
+    assert set(points["mark"]) == {mark}
 
 
 def test_every_series_of_a_chart_looks_different(tmp_path: Path) -> None:

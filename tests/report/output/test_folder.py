@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.hostile_run import hostile_run
-from tests.reports import make_report
+from tests.reports import make_report, markdown_of
 from tests.synthetic_run import (
     TF,
     TORCH,
@@ -106,11 +106,20 @@ def test_the_policy_of_the_page_names_its_style_and_its_two_scripts_and_nothing_
     )
 
 
-def test_charts_are_in_the_page_once_more_as_data_that_cannot_end_their_element(example: Path) -> None:
+def test_charts_of_folded_sections_are_data_of_the_page_and_files_only_where_all_are_asked_for(
+    example: Path, tmp_path: Path
+) -> None:
     html = (example / "index.html").read_text(encoding="utf-8")
     (text,) = re.findall(r'<script type="application/gzip" id="charts">([A-Za-z0-9+/=]+)</script>', html)
     charts = json.loads(gzip.decompress(b64decode(text)))
-    assert {f"{name}.svg" for name in charts} == {path.name for path in (example / "charts").iterdir()}
+    assert len(charts) > 5
+    run = write_example(tmp_path / "run")
+    with Drawings(None, every=True) as drawings:
+        folder.make_report([run], PUBLISHED, WORDS, TEMPLATES, tmp_path / "all", drawings)
+    first, every = ({path.stem for path in (out / "charts").iterdir()} for out in (example, tmp_path / "all"))
+    assert every == {*charts, *first}
+    assert {name for name in first if not name.startswith("highlight-")} == set()
+    assert (tmp_path / "all" / "index.html").read_bytes() == (example / "index.html").read_bytes()
 
 
 def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(example: Path, tmp_path: Path) -> None:
@@ -167,7 +176,7 @@ def test_the_step_between_three_and_four_towers_is_a_ratio(example: Path) -> Non
 
 
 def test_scipy_has_a_row_of_its_own_beside_the_towers(example: Path) -> None:
-    text = (example / "report.md").read_text(encoding="utf-8")
+    text = markdown_of(example)
     rows = [row.split(" | ")[:3] for row in text.splitlines() if "first run," in row]
     assert ["| torch2-cpu", "first run, s", "0.3500"] in rows
     assert ["| torch2-cpu, SciPy", "first run, s", "0.2500"] in rows
@@ -226,7 +235,7 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
     assert "<script>alert(1)</script>" in page.text
     assert "\x00" not in html
     assert "\u202e" not in html
-    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    text = markdown_of(tmp_path / "out")
     # The command stands in a code block, where text is only text.
     assert [line[:4] for line in text.splitlines() if "<script" in line] == ["    "]
     tables = [block.splitlines() for block in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE)]
@@ -236,6 +245,16 @@ def test_hostile_text_is_text(tmp_path: Path) -> None:
         drawn = Text(chart.read_text(encoding="utf-8"))
         assert set(drawn.tags) <= {"svg", "style", "defs", "clippath", "g", "path", "rect", "line", "text", "tspan"}
         assert [name for name, _ in drawn.attributes if name.startswith("on") or name.endswith("href")] == []
+
+
+def test_the_first_page_of_markdown_is_short_and_links_its_charts_and_the_details(example: Path) -> None:
+    text = (example / "report.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 200
+    linked = re.findall(r"\]\(([^)]+)\)", text)
+    assert linked[-1] == "details.md"
+    assert len(linked) > 1
+    assert all((example / name).is_file() for name in linked)
+    assert "](report.md)" in (example / "details.md").read_text(encoding="utf-8")
 
 
 def test_a_run_in_which_nothing_ran_still_has_a_report(tmp_path: Path) -> None:
@@ -314,7 +333,7 @@ def test_running_again_uses_the_same_mirrors_and_host_python(tmp_path: Path) -> 
         "--host-python=python3.12 report"
     )
     assert command in Text(report(run, tmp_path / "out")).text
-    assert command in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert command in markdown_of(tmp_path / "out")
 
 
 def test_markdown_escapes_what_markdown_means() -> None:
@@ -389,15 +408,15 @@ def test_the_diagnosis_is_on_the_page_and_in_a_table(example: Path) -> None:
     assert {row["environment"] for row in rows} == {TF, TORCH}
     assert {row["suite"] for row in rows} == {"conv2d"}
     page = Text((example / "index.html").read_text(encoding="utf-8")).text
-    text = (example / "report.md").read_text(encoding="utf-8")
+    text = markdown_of(example)
     for row in rows:
         assert f"{row['topic']}. {row['text']}" in page
         assert f"**{markdown(row['topic'])}.** {markdown(row['text'])}" in text
 
 
 def test_charts_of_first_and_later_runs_are_those_with_published_numbers(example: Path) -> None:
-    drawn = [path.name for path in (example / "charts").iterdir() if "literal-first_run_s" in path.name]
-    assert drawn == ["conv2d-literal-first_run_s-1.svg"]
+    html = (example / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'data-chart="([^"]*literal-first_run_s[^"]*)"', html) == ["conv2d-literal-first_run_s-1"]
 
 
 def test_an_axis_that_few_cases_have_is_told_with_them_and_not_of_all(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def children() -> set[psutil.Process]:
 
 
 def section(*names: str) -> Section:
-    return Section("a", "A", (View(tuple(Chart("title", name, "caption", BARS) for name in names)),))
+    return Section("a", "A", (View(tuple(Chart("title", name, "caption", BARS) for name in names)),), folded=False)
 
 
 def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
@@ -45,7 +45,7 @@ def test_every_chart_that_was_begun_is_drawn_as_it_would_be_alone() -> None:
 def test_a_chart_that_cannot_be_drawn_is_an_error() -> None:
     broken = Chart("title", "broken", "caption", {"mark": "no such mark"})
     with Drawings(None) as drawings:
-        drawings.begin(Section("a", "A", (View((broken,)),)))
+        drawings.begin(Section("a", "A", (View((broken,)),), folded=False))
         with pytest.raises(ValueError, match="SVG conversion failed"):
             drawings.finished()
 

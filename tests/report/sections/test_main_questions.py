@@ -47,10 +47,9 @@ def test_a_comparison_is_answered_by_its_ratio_and_interval(tmp_path: Path) -> N
     found = compared(tmp_path, (0.5, 0.51, 0.49), (1.0, 1.02, 0.98))
     (answer,) = found.answers
     assert (answer.state, answer.trials) == ("answered", 3)
-    (line,) = found.closing()
     # The sides' scatter is the same, 2 %: t with 4 degrees of freedom. At the first
     # look a main question alone has 1.25 %: 4.315 * 0.02 * sqrt(2 / 3) = 7.0 %.
-    assert line == ("old against new: step, mean of tf1.13-cpu is 2.00 times that of torch2-cpu, interval 1.86 to 2.15")
+    assert found.words(answer) == "step, mean of tf1.13-cpu is 2.00 times that of torch2-cpu, interval 1.86 to 2.15"
 
 
 def test_a_comparison_whose_interval_holds_1_is_open(tmp_path: Path) -> None:
@@ -77,7 +76,8 @@ def test_cases_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     of, to = add_steps(run, 16, TF, 1.0, 1.0, 1.01), add_steps(run, 32, TF, 2.0, 2.0, 2.02)
     run.run["questions"] = [question("batches", [of], [to])]
-    assert "batch 16 is 0.500 times that of batch 32" in questions(run).closing()[0]
+    found = questions(run)
+    assert "batch 16 is 0.500 times that of batch 32" in found.words(found.answers[0])
 
 
 def test_a_case_that_brings_no_number_answers_nothing_and_says_why(tmp_path: Path) -> None:
@@ -128,21 +128,16 @@ def test_a_claim_is_answered_by_its_verdict(tmp_path: Path) -> None:
     run.run["questions"] = [question("a straight line", cells, [], **asked)]
     found = questions(run)
     assert found.answers[0].state == "answered"
-    assert found.closing()[0].startswith("batch-throughput (a): a straight line: reproduced: ")
+    assert found.title(found.answers[0].asked) == "batch-throughput (a): a straight line"
+    assert found.words(found.answers[0]).startswith("reproduced: ")
 
 
-def test_the_command_ends_with_two_answers_and_counts_the_rest(tmp_path: Path) -> None:
+def test_main_questions_come_first(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     of, to = add_steps(run, 16, TF, 1.0, 1.0, 1.01), add_steps(run, 32, TF, 2.0, 2.0, 2.02)
-    missing = [training_case(64).id, TF]
-    run.run["questions"] = [
-        question("late", [of], [to], main=False),
-        *(question(f"q{number}", [of], [to]) for number in range(3)),
-        question("open", [of], [missing]),
-    ]
-    lines = questions(run).closing()
-    assert [line.partition(":")[0] for line in lines[:2]] == ["q0", "q1"], "main questions first"
-    assert lines[2] == "3 further questions: 2 answered and 1 open"
+    run.run["questions"] = [question("late", [of], [to], main=False), question("early", [of], [to])]
+    found = questions(run)
+    assert [found.title(answer.asked) for answer in found.answers] == ["early", "late"]
 
 
 def test_what_more_time_would_bring_is_told_in_minutes(tmp_path: Path) -> None:
@@ -167,4 +162,4 @@ def test_a_run_without_questions_has_none(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     add_steps(run, 16, TF, 1.0)
     found = questions(run)
-    assert (list(found.views()), found.closing(), found.more()) == ([], [], [])
+    assert (list(found.views()), found.more()) == ([], [])

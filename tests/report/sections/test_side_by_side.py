@@ -21,6 +21,7 @@ from tsuishi.report.parts.blocks import Chart, Section, Text
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import Cell, Table
+from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.side_by_side import section
 from tsuishi.report.sections.suite_views import suite_section
 
@@ -30,7 +31,7 @@ MEANS = "Times the reference, on average"
 
 def found(run: SyntheticRun, *more: SyntheticRun) -> tuple[dict[str, Table], Section]:
     evidence = evidence_of(run, *more)
-    made = section(evidence, comparisons(evidence), Explanations(evidence))
+    made = section(evidence, matchups(evidence, comparisons(evidence), Explanations(evidence)))
     return {title: table for view in made.views for title, table in tables(view).items()}, made
 
 
@@ -139,7 +140,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     add_trials(one, training_case(16), TORCH, 0.4)
     add_trials(other, training_case(16), TORCH, 0.1)
     evidence = evidence_of(one, other)
-    made = section(evidence, comparisons(evidence), Explanations(evidence))
+    made = section(evidence, matchups(evidence, comparisons(evidence), Explanations(evidence)))
     (table,) = [table for view in made.views for title, table in tables(view).items() if title == STEPS]
     (row,) = table.rows
     assert {name.removesuffix(", the reference") for name in table.columns[1:]} == {

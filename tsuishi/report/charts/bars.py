@@ -15,7 +15,6 @@ _MOST_CASES = 16
 _LABEL_WIDTH, _SHORT_LABEL_WIDTH = 330, 270
 
 _LEGEND = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
-_WHOLE = {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}
 _PARTS = {
     "forward_s": (mark("forward"), figures.PALETTE[5]),
     "forward_backward_s": (mark("forward and backward"), figures.PALETTE[0]),
@@ -118,7 +117,8 @@ def _bar_chart(rows: list[dict[str, Any]], cases: list[str], environments: list[
     }
     bars = figures.layer({"type": "bar"}, encoding)
     size = {"width": figures.PANEL_WIDTH + 80, "height": {"step": 11}}
-    drawn = {"layer": [bars, figures.once(_WHOLE, {"x": {"datum": 1}})]} if quantity == "fraction_of_limit" else bars
+    whole = {"layer": [bars, figures.once(figures.REFERENCE, {"x": {"datum": 1}})]}
+    drawn = whole if quantity == "fraction_of_limit" else bars
     return {**figures.data_of(rows), **drawn, **size}
 
 

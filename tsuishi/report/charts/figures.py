@@ -33,8 +33,10 @@ _FAINT = {"gridOpacity": 0.14, "domainOpacity": 0.5, "tickOpacity": 0.5}
 # The titles of panels.
 HEAD = {"title": None, "labelFontSize": 13, "labelColor": "currentColor"}
 HEAD_AT_START = {**HEAD, "labelAnchor": "start"}
+# A value that others are compared with, 1 for ratios.
+REFERENCE = {"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}
 _ZERO = {"type": "rule", "color": "currentColor", "opacity": 0.5}
-_POINT = {"type": "point", "filled": True, "opacity": 1, "size": 55}
+POINT = {"type": "point", "filled": True, "opacity": 1, "size": 55}
 CONFIG: dict[str, Any] = {
     "background": None,
     # A screen reader has the caption and the tables; a label for every mark would be noise.
@@ -53,7 +55,7 @@ def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[
     `series`: all environments; `hardware`: all published hardware. So each has the same look on every chart.
     """
     measured = [point for point in points if point["mark"] != "fit"]
-    styles = _styles(measured, series, list(map(published_name, hardware)))
+    styles = _styles(points, series, list(map(published_name, hardware)), whole=bool(sweep.scale))
     x = _sweep_x(measured, sweep)
     panels = list(map(label, sweep.quantities))
     present = [panel for panel in panels if panel in {point["panel"] for point in points}]
@@ -87,7 +89,10 @@ def _sweep_x(measured: Points, sweep: Sweep) -> dict[str, Any]:
         "field": "x",
         "type": "quantitative",
         "title": axis.drawn_as,
-        "axis": {"values": sorted({point["x"] for point in measured if point["x"] is not None}), "format": "d"},
+        "axis": {
+            "values": sorted({*sweep.ticks, *(point["x"] for point in measured if point["x"] is not None)}),
+            "format": "d",
+        },
         "scale": {"nice": False, "padding": 12, **scale},
     }
 
@@ -96,10 +101,16 @@ def _sweep_y(sweep: Sweep) -> dict[str, Any]:
     """The y channel: the sweep's quantities in their unit; seconds have a log scale."""
     unit = unit_of(sweep.quantities[0])
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}}
-    if unit == "s":
+    if (sweep.scale or ("log" if unit == "s" else "linear")) == "log":
         # A nice scale would end at powers of ten, and most of the panel would be empty.
         log = {"type": "log", "nice": False, "padding": 10}
-        y |= {"title": t("seconds (log scale)"), "scale": log, "axis": {"format": "~g", "tickCount": 6}}
+        title = t("seconds (log scale)") if unit == "s" else t("{unit} (log scale)", unit=unit)
+        y |= {"title": title, "scale": log, "axis": {"format": "~g", "tickCount": 6}}
+    elif unit == "s":
+        y["title"] = t("seconds")
+    elif sweep.scale and unit == "1":
+        # Accuracies lie close together, far from 0.
+        y |= {"title": label(sweep.quantities[0]), "scale": {"zero": False, "padding": 10}}
     return y
 
 
@@ -118,7 +129,7 @@ def _curves(x: dict[str, Any], y: dict[str, Any], styles: dict[str, Any]) -> lis
             {"x": x, "y": low, "y2": {"field": "high"}, **colour},
             "!datum.rule && datum.mark != 'fit' && isValid(datum.low)",
         ),
-        layer(_POINT, {"x": x, "y": y, **colour, **shape}, "!datum.rule && datum.mark != 'fit'"),
+        layer(POINT, {"x": x, "y": y, **colour, **shape}, "!datum.rule && datum.mark != 'fit'"),
         layer({"type": "rule", "strokeWidth": 2}, {"y": y, **colour, **dash}, "datum.rule"),
     ]
 
@@ -138,7 +149,7 @@ def _residuals(x: dict[str, Any], styles: dict[str, Any]) -> dict[str, Any]:
         "layer": [
             {"data": {"values": [{}]}, **layer(_ZERO, {"y": {"datum": 0}})},
             layer({"type": "line", "strokeWidth": 1}, {"x": x, "y": y, **colour, **dash}),
-            layer(_POINT, {"x": x, "y": y, **colour, **shape}),
+            layer(POINT, {"x": x, "y": y, **colour, **shape}),
         ],
         "width": 2 * PANEL_WIDTH,
         "height": 90,
@@ -189,8 +200,8 @@ def _look(point: dict[str, Any], places: list[str], variants: list[str]) -> Look
     return Look(False, place, number, series, PALETTE[place % len(PALETTE)], shape, dash)
 
 
-def _styles(points: Points, environments: list[str], hardware: list[str]) -> dict[str, Any]:
-    """The channels of colour, shape and dash by series, with a shared legend."""
+def _styles(points: Points, environments: list[str], hardware: list[str], whole: bool = False) -> dict[str, Any]:
+    """The channels of colour, shape and dash by series, with a shared legend. whole: every name has its own line."""
     looks = []
     for published, places in ((False, environments), (True, hardware)):
         some = [point for point in points if point["published"] == published]
@@ -200,6 +211,8 @@ def _styles(points: Points, environments: list[str], hardware: list[str]) -> dic
     looks.sort()
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 400, "symbolOpacity": 1}
     names = [look.series for look in looks]
+    if whole:
+        legend |= {"columns": 1, "labelLimit": 2 * PANEL_WIDTH}
     ranges = {
         "color": [look.colour for look in looks],
         "shape": [look.shape for look in looks],

@@ -1,8 +1,8 @@
 """Sweeps: the charts over an axis, and the lines of each chart, as points."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
@@ -34,6 +34,10 @@ class Sweep(NamedTuple):
     of_epochs: bool = False
     # Whether only charts with a published line are drawn, if any chart has such a line.
     published_first: bool = False
+    # Of the picture of a source: the values below that have a tick even without a point; the scale of its quantities,
+    # without it that of their unit.
+    ticks: tuple[int, ...] = ()
+    scale: Literal["", "linear", "log"] = ""
 
 
 def sweeps() -> list[Sweep]:
@@ -99,10 +103,31 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
             term = named.pop("term", None)
             points[tuple(named.items())] = {**named, "residual": None, "term": term}
     drawn = list(points.values())
+    _part_single_trials(drawn)
     drawn += _fitted(drawn) if sweep.fitted else ()
     for point in drawn:
         point.pop("term")
     return shared, drawn
+
+
+def _part_single_trials(points: Points) -> None:
+    """Mark the points of measured lines through which no line goes."""
+    lines: dict[tuple[str, str], Points] = {}
+    for point in points:
+        if not point["published"] and not point["rule"]:
+            lines.setdefault((point["series"], point["panel"]), []).append(point)
+    for line in lines.values():
+        if not has_line([point["term"].trials if point["term"] else 1 for point in line]):
+            for point in line:
+                point["mark"] = "point"
+
+
+def has_line(trials: Sequence[int]) -> bool:
+    """Whether a line joins measured points, each of so many trials.
+
+    Between two points of which one is a single trial, a line would show a trend that nobody measured.
+    """
+    return len(trials) > 2 or min(trials) > 1
 
 
 def sweep_variants(
@@ -216,8 +241,13 @@ def _line(point: dict[str, Any], found: Fit, least: int, most: int) -> Iterator[
 
     A band that reaches 0 has no place on a log scale, and says that next to nothing is known: it is left out.
     """
-    ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
-    for x in (least * ratio**step for step in range(_FITTED_POINTS)):
+    for x in fitted_sizes(least, most):
         band = None if point["published"] else found.band(x)
         low, high = band if band and band.low > 0 else (None, None)
         yield {**point, "mark": "fit", "residual": None, "x": x, "y": found.step_s(x), "low": low, "high": high}
+
+
+def fitted_sizes(least: float, most: float) -> Iterator[float]:
+    """The batch sizes at which a line of the model is drawn, in equal ratios."""
+    ratio = (most / least) ** (1 / (_FITTED_POINTS - 1))
+    return (least * ratio**step for step in range(_FITTED_POINTS))

@@ -25,7 +25,7 @@ from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
 
-_MEMBERS = {"index.html", "report.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
+_MEMBERS = {"index.html", "report.md", "details.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def make_report(
     out: Path,
     drawings: Drawings | None = None,
 ) -> Report:
-    """Write index.html, report.md, charts/ and tables/ of these runs into `out`, in the words of a checkout.
+    """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if the report cannot be made.
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
@@ -87,8 +87,9 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
     _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
-    _write(out / "report.md", as_markdown(page, templates))
     svg = drawings.finished()
+    for name, text in as_markdown(page, templates, svg).items():
+        _write(out / name, text)
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))
     _write(out / "index.html", as_html(page, svg, templates, drawings.runtime))

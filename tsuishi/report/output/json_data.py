@@ -5,166 +5,35 @@ Whatever is added to blocks.py is added here too: an unknown block is an error, 
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import TypeAdapter
 
 from tsuishi.base.language import active
+from tsuishi.report.output.json_models import (
+    BlockData,
+    BulletsData,
+    ChartData,
+    CodeData,
+    EnvironmentData,
+    ExplorerData,
+    HeadingData,
+    HighlightData,
+    HighlightsData,
+    MachineData,
+    ReportData,
+    RunData,
+    SectionData,
+    StripData,
+    TableData,
+    TextData,
+)
 from tsuishi.report.parts import blocks
 from tsuishi.report.parts.blocks import Page
-from tsuishi.report.parts.wording import Cell, Table
+from tsuishi.report.parts.wording import Table
 from tsuishi.verdicts.evidence import Evidence
 
 SCHEMA_FILE = "report.schema.json"
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
-# What is not described is not there.
-_exactly = with_config(ConfigDict(extra="forbid"))
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class TableData:
-    """A table; `groups` are labels over the columns, with how many each spans.
-
-    A cell's `value` is the exact number behind its `text`, in the unit of the column; null where it is no number.
-    """
-
-    block: Literal["table"] = "table"
-    title: str
-    columns: list[str]
-    groups: list[tuple[str, int]]
-    rows: list[list[Cell]]
-    notes: list[str]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class TextData:
-    """A paragraph; `topic` stands in front of it."""
-
-    block: Literal["text"] = "text"
-    kind: str
-    topic: str
-    text: str
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class HeadingData:
-    """A heading inside a section."""
-
-    block: Literal["heading"] = "heading"
-    level: int
-    text: str
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class BulletsData:
-    """A list; `warning`: what a reader has to know before believing a number."""
-
-    block: Literal["bullets"] = "bullets"
-    title: str
-    warning: bool
-    items: tuple[str, ...]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class CodeData:
-    """Something to copy."""
-
-    block: Literal["code"] = "code"
-    text: str
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class ChartData:
-    """A chart: the drawing is charts/<name>.svg; `values` are what it draws, by data set."""
-
-    block: Literal["chart"] = "chart"
-    title: str
-    name: str
-    caption: str
-    values: dict[str, list[dict[str, Any]]]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class ExplorerData:
-    """Telemetry to choose from, as it is drawn; all of it is in the run's telemetry.csv."""
-
-    block: Literal["explorer"] = "explorer"
-    title: str
-    caption: str
-    data: dict[str, Any]
-
-
-BlockData = Annotated[
-    TextData | HeadingData | BulletsData | CodeData | TableData | ChartData | ExplorerData, Field(discriminator="block")
-]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class SectionData:
-    """A part of the page; `anchor` is its place in index.html."""
-
-    anchor: str
-    title: str
-    blocks: tuple[BlockData, ...]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class RunData:
-    """A run, as it was recorded; `created_at` in UTC."""
-
-    run_id: str
-    created_at: str
-    profile: str | None
-    engine: str | None
-    seed: int | None
-    tsuishi_version: str | None
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class EnvironmentData:
-    """An environment; `column` is what it is called on the page."""
-
-    column: str
-    name: str
-    realised_id: str | None
-    machine_record: str | None
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class MachineData:
-    """A machine; `record` is that of the run's records."""
-
-    record: str
-    cpu: str | None
-    gpus: tuple[str, ...]
-
-
-@_exactly
-@dataclass(frozen=True, kw_only=True)
-class ReportData:
-    """A report: everything that its page shows, in reading order; exact values by row are in `tables`, by name."""
-
-    schema_version: Literal[1] = 1
-    language: str
-    title: str
-    runs: tuple[RunData, ...]
-    environments: tuple[EnvironmentData, ...]
-    machines: tuple[MachineData, ...]
-    sections: tuple[SectionData, ...]
-    tables: dict[str, str]
-
 
 _REPORT = TypeAdapter(ReportData)
 
@@ -207,10 +76,26 @@ def _block(block: blocks.Block) -> BlockData:
         case blocks.Code():
             return CodeData(text=block.text)
         case blocks.Chart():
-            values = dict(sorted(block.specification.get("datasets", {}).items()))
-            return ChartData(title=block.title, name=block.name, caption=block.caption, values=values)
+            return _chart(block)
         case blocks.Explorer():
             return ExplorerData(title=block.title, caption=block.caption, data=block.data)
+        case blocks.Highlights():
+            return HighlightsData(items=tuple(map(_highlight, block.items)))
+        case blocks.Strip():
+            return StripData(title=block.title, groups=block.groups, rows=block.rows)
+
+
+def _chart(chart: blocks.Chart) -> ChartData:
+    values = dict(sorted(chart.specification.get("datasets", {}).items()))
+    return ChartData(title=chart.title, name=chart.name, caption=chart.caption, values=values)
+
+
+def _highlight(item: blocks.Highlight) -> HighlightData:
+    charts = tuple(map(_chart, item.charts))
+    return HighlightData(
+        topic=item.topic, title=item.title, text=item.text, certainty=item.certainty, sure=item.sure,
+        anchor=item.anchor, charts=charts,
+    )  # fmt: skip
 
 
 def _runs(evidence: Evidence) -> Iterator[RunData]:

@@ -1,7 +1,7 @@
 """The page, set by templates: as one HTML file that holds all it needs, and as Markdown."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path
@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 
 from tsuishi.base.language import active, t
 from tsuishi.report.output import interactive
-from tsuishi.report.parts.blocks import Block, Page
+from tsuishi.report.parts.blocks import Block, Chart, Page
 from tsuishi.report.parts.wording import Table
 
 # What stands for the characters that mean something in Markdown.
@@ -29,7 +29,10 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str) ->
         page=page,
         svg={name: Markup(text) for name, text in drawings.items()},  # noqa: S704  vl-convert escapes its text
         charts={
-            chart.name: interactive.live(chart.specification) for section in page.sections for chart in section.charts
+            block.name: interactive.live(block.specification)
+            for section in page.sections
+            for block in section.blocks
+            if isinstance(block, Chart)
         },
         style=Markup(style),  # noqa: S704  ours
         scripts=[Markup(vega), Markup(controls)],  # noqa: S704  Vega's and ours
@@ -38,10 +41,15 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str) ->
     )
 
 
-def as_markdown(page: Page, templates: Path) -> str:
-    """The page as it looks right on a code forge, with charts/ beside it."""
-    text = _environment(templates, markdown).get_template("report.md.j2").render(page=page)
-    return re.sub(r"\n{3,}", "\n\n", text)
+def as_markdown(page: Page, templates: Path, drawn: Container[str]) -> dict[str, str]:
+    """The page as it looks right on a code forge, with charts/ beside it, by the name of the file.
+
+    report.md has what the page shows unopened, details.md the rest. drawn: the charts that are in charts/.
+    """
+    template = _environment(templates, markdown).get_template("report.md.j2")
+    parts = {"report.md": False, "details.md": True}
+    texts = {name: template.render(page=page, folded=folded, drawn=drawn) for name, folded in parts.items()}
+    return {name: re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
 
 
 def _environment(templates: Path, finalize: Callable[[Any], str]) -> jinja2.Environment:

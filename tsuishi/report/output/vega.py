@@ -36,10 +36,12 @@ class Drawings:
 
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
     kept in the folder `kept_in`, if there is one, and taken from there. The language is the active language. `at_once`:
-    the processes that draw start now, and not when a piece has to be made: for charts that were never drawn.
+    the processes that draw start now, and not when a piece has to be made: for charts that were never drawn. `every`:
+    also the charts of folded sections, which the page draws itself.
     """
 
-    def __init__(self, kept_in: Path | None, at_once: bool = False) -> None:
+    def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
+        self._every = every
         self._kept_in = kept_in
         self._hands = Hands(active())
         if at_once:
@@ -56,7 +58,8 @@ class Drawings:
         self._hands.end()
 
     def begin(self, section: "Section") -> None:
-        for chart in section.charts:
+        """Begin the charts that a page shows unopened; all charts, if `every`."""
+        for chart in section.charts if self._every or not section.folded else ():
             asked = chart.specification, chart.name, self._kept_in, self._hands
             self._begun[chart.name] = self._hands.begin(to_svg, *asked)
 

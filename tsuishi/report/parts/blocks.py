@@ -60,7 +60,67 @@ class Explorer:
     data: dict[str, Any]
 
 
-Block = Text | Heading | Bullets | Code | Table | Chart | Explorer
+# How sure readers can be of a highlight: it is a statement of the report's family, or one whose trials are compared at
+# 99.9 % (certain); numbers of a source (printed); or what nobody asked before the measurement (seen).
+Certainty = Literal["certain", "printed", "seen"]
+
+
+@dataclass(frozen=True)
+class Highlight:
+    """What a report found, as a card. `topic`: what it is about. `title`: the finding. `sure`: its certainty in words.
+
+    `anchor`: of the section with the evidence. `charts`: the card's small chart, or none.
+    """
+
+    topic: str
+    title: str
+    text: str
+    certainty: Certainty
+    sure: str
+    anchor: str
+    charts: tuple[Chart, ...] = ()
+
+
+@dataclass(frozen=True)
+class Highlights:
+    """The cards at the top of a page."""
+
+    items: tuple[Highlight, ...]
+
+
+class StripCell(NamedTuple):
+    """A verdict by its letter; `tone` as in wording.Cell; `words`: the claim and its verdict."""
+
+    letter: str
+    tone: str
+    words: str
+
+
+@dataclass(frozen=True)
+class Strip:
+    """All claims at a glance: a row for each environment, a cell for each claim.
+
+    `groups`: the sources, each with the names of its claims. `legend`: the letters with their tones and verdicts.
+    """
+
+    title: str
+    groups: tuple[tuple[str, tuple[str, ...]], ...]
+    rows: tuple[tuple[str, tuple[StripCell, ...]], ...]
+    legend: tuple[StripCell, ...]
+    anchor: str
+
+    def by_source(self, cells: tuple[StripCell, ...]) -> list[str]:
+        """The verdicts of a row, source by source, for pages without colours: "R: a, c; ?: b"."""
+        texts, rest = [], iter(cells)
+        for _, names in self.groups:
+            by_letter: dict[str, list[str]] = {}
+            for name in names:
+                by_letter.setdefault(next(rest).letter, []).append(name)
+            texts.append("; ".join(f"{letter}: {', '.join(of_letter)}" for letter, of_letter in by_letter.items()))
+        return texts
+
+
+Block = Text | Heading | Bullets | Code | Table | Chart | Explorer | Highlights | Strip
 
 # Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
@@ -82,11 +142,17 @@ class View:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page with a title. `anchor`: the target of links to it."""
+    """A part of the page with a title. `anchor`: the target of links to it.
+
+    `folded`: readers open it. Its charts are drawn by the page then, and not when the report is made. `about`: a few
+    words on what is inside.
+    """
 
     anchor: str
     title: str
     views: tuple[View, ...]
+    about: str = ""
+    folded: bool = True
 
     @property
     def blocks(self) -> Iterator[Block]:
@@ -95,7 +161,12 @@ class Section:
 
     @property
     def charts(self) -> Iterator[Chart]:
-        return (block for block in self.blocks if isinstance(block, Chart))
+        """The charts, also those of cards."""
+        for block in self.blocks:
+            if isinstance(block, Chart):
+                yield block
+            elif isinstance(block, Highlights):
+                yield from (chart for item in block.items for chart in item.charts)
 
 
 class ClaimVerdict(NamedTuple):

@@ -322,6 +322,15 @@ TABLES: dict[str, Declared] = {
         _UNIT,
         Column("note", "string", "what the source says of it"),
     ),
+    "readings": (
+        EVERY_AXIS,
+        _SOURCE,
+        _HARDWARE,
+        _QUANTITY,
+        Column("reading", "integer", "1, 2, …: in the source's order, of a number that it read several times"),
+        Column("value", "number", "as printed, in the unit"),
+        _UNIT,
+    ),
 }
 
 

@@ -32,6 +32,17 @@ def times(ratio: float) -> str:
     return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
 
 
+def at_least(ratio: float) -> str:
+    """A ratio, at least 1, that intervals show at least: rounded down, and a little more exactly near 1.
+
+    >>> at_least(1.0189), at_least(2.96), at_least(119.6)
+    ('1.01 times', '2.9 times', '119 times')
+    """
+    step = 1 if ratio >= 100 else 10 ** (math.floor(math.log10(ratio)) - (2 if ratio < 2 else 1))
+    down = math.floor(ratio / step + 1e-9) * step
+    return t("{ratio} times", ratio=f"{down:,.0f}" if ratio >= 10 else f"{down:.2f}" if ratio < 2 else f"{down:.1f}")
+
+
 def ratio_of_ratios(above: tuple[Timed, Timed], below: tuple[Timed, Timed]) -> Contrast:
     """The logarithm of a ratio of two times over another such ratio; without an error for too few trials."""
     first, second = (one.over(other) for one, other in (above, below))

@@ -102,7 +102,7 @@ class Comparison:
 
     def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
         """An estimate with its spread; without an estimate, a word for the reason."""
-        row = self._estimates.get((case_id, environment, quantity))
+        row = self.estimate(case_id, environment, quantity)
         if row is None:
             status = self.status(case_id, environment)
             word = NOT_MEASURED if status == OK and quantity else status
@@ -117,6 +117,10 @@ class Comparison:
         notes += self.marks(case_id, environment)
         text = digits(row.estimate, row.unit) + ("†" if row.derived and row.unit == "s" else "")
         return Cell(text, row.estimate, tuple(notes), "number")
+
+    def estimate(self, case_id: str, environment: str, quantity: str) -> Any:
+        """The row of Evidence.cases; None for none."""
+        return self._estimates.get((case_id, environment, quantity))
 
     def simulated(self, case_id: str, environment: str) -> bool:
         """Whether some devices of a measured case were not distinct real GPUs."""

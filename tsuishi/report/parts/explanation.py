@@ -9,7 +9,7 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from tsuishi.base.errors import UserError
 from tsuishi.report.parts.blocks import View
@@ -28,6 +28,25 @@ class Paragraph:
     text: str
 
 
+@dataclass(frozen=True)
+class Headline:
+    """What an explanation found in an environment. `title`: in a few words; `text`: why.
+
+    `sure`: whether intervals of 99.9 % show it; `times`: the ratio that they show at least, else the ratio seen.
+    `trials`: of a case. `points`: of a small chart (charts/small.py), over the axis `over`, of `quantity`.
+    """
+
+    title: str
+    text: str
+    sure: bool
+    times: float
+    trials: int
+    quantity: str
+    over: str
+    points: tuple[dict[str, Any], ...]
+    caption: str
+
+
 class Explanation:
     """The explanation of a suite's numbers. This base class says nothing; subclasses override parts of it."""
 
@@ -44,6 +63,10 @@ class Explanation:
     def paragraphs(self) -> Mapping[str, list[Paragraph]]:
         """The paragraphs by environment. The first paragraph answers questions with `explains = true`."""
         return {}
+
+    def headline(self, environment: str) -> Headline | None:
+        """What the top of the page says of an environment; None for nothing."""
+        return None
 
     def opening_views(self, comparison: Comparison) -> Iterable[View]:
         """The views above the tables of a protocol."""

@@ -10,7 +10,7 @@ from tsuishi.report.parts.wording import Table
 # With so many cells, of about a hundred bytes each, a page with charts and scripts has 5 MB.
 MOST_CELLS = 20_000
 # The verdicts are never shortened.
-_WHOLE = ("summary",)
+_WHOLE = ("summary", "claims")
 
 
 def shortened(sections: Sequence[Section], most_cells: int = MOST_CELLS) -> list[Section]:

@@ -127,6 +127,18 @@ def digits(value: float, unit: str = "") -> str:
     return f"{value:#.4g}".removesuffix(".")
 
 
+def amount(value: float, unit: str) -> str:
+    r"""A number with its unit for sentences: three significant digits, times below a second in ms or us.
+
+    >>> amount(0.2879, "s"), amount(0.0000871, "s"), amount(61.27, "images/s"), amount(7677.5, "images/s")
+    ('288\xa0ms', '87.1\xa0us', '61.3\xa0images/s', '7,678\xa0images/s')
+    """
+    if unit == "s" and 0 < abs(value) < 1:
+        value, unit = (1e3 * value, "ms") if abs(value) >= 1e-3 else (1e6 * value, "us")
+    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
+    return text if unit == "1" else f"{text}\u00a0{unit}"
+
+
 def unit_of(quantity: str) -> str:
     """The unit of a quantity; 1 for a pure number."""
     return words().quantity(quantity).unit
@@ -135,6 +147,15 @@ def unit_of(quantity: str) -> str:
 def label(quantity: str) -> str:
     """The name of a quantity, without its unit."""
     return in_language(words().quantity(quantity).label)
+
+
+def capital(text: str) -> str:
+    """The text as the beginning of a sentence.
+
+    >>> capital("step, mean"), capital("GPU load")
+    ('Step, mean', 'GPU load')
+    """
+    return text[:1].upper() + text[1:]
 
 
 def header(quantity: str) -> str:

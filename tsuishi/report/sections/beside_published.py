@@ -12,8 +12,9 @@ from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
+from tsuishi.report.parts.standing import device_names
 from tsuishi.report.parts.wording import Cell, Table, header, ratio_text, short, text_cell, words
-from tsuishi.results.frames import named_rows, ok_rows
+from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
 
@@ -65,7 +66,7 @@ def cards_view(evidence: Evidence) -> View:
 
 def cards(evidence: Evidence) -> Iterator[Card]:
     """All comparisons that have a case, in the order of published hardware, work and environment."""
-    terms, devices = evidence.terms, _devices(evidence)
+    terms, devices = evidence.terms, device_names(evidence)
     flags = {(row.case_id, row.column, row.quantity): [getattr(row, flag) for flag in _FLAGS] for row in named_rows(
         evidence.cases.loc[evidence.cases["quantity"].isin(_TIMES), ["case_id", "column", "quantity", *_FLAGS]]
     )}  # fmt: skip
@@ -83,17 +84,6 @@ def cards(evidence: Evidence) -> Iterator[Card]:
         published = math.fsum(math.log(value) for value, _, _ in cases) / len(cases)
         marks = [any(flag) for flag in zip(*(flags for *_, flags in cases), strict=True)]
         yield Card(which, len(cases), as_ratio(ours._replace(value=ours.value + published)), *marks)
-
-
-def _devices(evidence: Evidence) -> dict[tuple[str, str], str]:
-    """The name of the GPU or CPU that computed a case, by case id and environment."""
-    trials = evidence.results.trials
-    names = {}
-    for row in named_rows(ok_rows(trials)[["case_id", "column", "device", "machine_record"]]):
-        machine = evidence.results.machines.get(row.machine_record)
-        cpu = machine.cpu.model if machine and machine.cpu else ""
-        names[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or t("an unknown CPU")
-    return names
 
 
 def _sentences(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:

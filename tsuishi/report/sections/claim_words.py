@@ -29,6 +29,11 @@ _PARAMETERS = {
 }
 
 
+def claim_name(source: str, claim: str) -> str:
+    """A claim by its source and id: "claim b of conv2d-gce"."""
+    return t("claim {claim} of {source}", claim=claim, source=source)
+
+
 def selection_text(selection: Mapping[str, Any]) -> str:
     """The cases of a selection: "torch, 2 devices, batch 128/256"."""
     values = {axis: value if isinstance(value, tuple) else (value,) for axis, value in selection.items()}

@@ -64,7 +64,7 @@ def published_section(evidence: Evidence) -> Section:
         "residuals": [row for fits in by_suite for row in fits.residuals()],
     }
     blocks: tuple[Block, ...] = (Text(text), *tables(by_suite, title)) if rows["throughput_model"] else ()
-    return Section("published-fits", t("Published numbers, fitted"), (View(blocks, rows),))
+    return Section("published-fits", t("Published numbers, fitted"), (View(blocks, rows),), title)
 
 
 class Fits:

@@ -42,7 +42,7 @@ def telemetry_section(evidence: Evidence) -> Section:
         drawn, load = longest_trial(evidence, suite), gpu_loads(evidence, suite)
         if drawn.blocks or load.blocks:
             views += [View((Heading(suite),)), drawn, load]
-    return Section("telemetry", t("Telemetry"), tuple(views))
+    return Section("telemetry", t("Telemetry"), tuple(views), t("machine and devices while trials ran"))
 
 
 def telemetry_warnings(evidence: Evidence) -> Iterator[str]:

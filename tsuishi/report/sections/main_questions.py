@@ -1,24 +1,21 @@
-"""The questions of a run and their answers: on the page, and in the last lines that the command prints."""
+"""The questions of a run and their answers, and what more time would bring."""
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
-from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, View
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import Table, case_text, label, short, status_text, text_cell
-from tsuishi.report.sections.claim_words import sentence
+from tsuishi.report.sections.claim_words import claim_name, sentence
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
 
-# The number of answers in the last lines that the command prints.
-_SHOWN = 2
 _STATES = {"answered": mark("answered"), "open": mark("open"), "cannot be answered": mark("cannot be answered")}
 
 
@@ -54,26 +51,11 @@ class Questions:
                 "(docs/certainty.md)."
             )
         )
-        about = t("What this run was to find out, and found.")
-        blocks: list[Block] = [Heading(t("Main questions")), Text(about), Table(columns, rows, notes=notes)]
+        title = t("All questions of this run, and their answers ({count})", count=len(rows))
+        blocks: list[Block] = [Table(columns, rows, title, notes=notes, folded=True)]
         if more := self.more():
             blocks.append(Bullets(tuple(more), t("What more time would bring")))
         yield View(tuple(blocks), {"questions": [self._row(answer) for answer in self.answers]})
-
-    def closing(self) -> list[str]:
-        """Up to three lines: the answers to the first two questions, and the number of further questions by state."""
-        if not self.answers:
-            return []
-        lines = [f"{self.title(answer.asked)}: {_in_short(self.words(answer))}" for answer in self.answers[:_SHOWN]]
-        rest = self.answers[_SHOWN:]
-        if rest:
-            counts = [
-                t("{count} {what}", count=count, what=t(word))
-                for state, word in _STATES.items()
-                if (count := sum(answer.state == state for answer in rest))
-            ]
-            lines.append(t("{count} further questions: {states}", count=len(rest), states=in_words(counts)))
-        return lines
 
     def more(self) -> list[str]:
         """What more time would bring to each run: a line for each further question."""
@@ -92,10 +74,7 @@ class Questions:
 
     def brief(self, asked: Asked) -> str:
         """A question in a few words, with its environments."""
-        if asked.claim:
-            name = t("claim {claim} of {source}", claim=asked.claim, source=asked.source)
-        else:
-            name = in_language(asked.title)
+        name = claim_name(asked.source, asked.claim) if asked.claim else in_language(asked.title)
         return f"{name} ({', '.join(asked.environments)})"
 
     def words(self, answer: Answer) -> str:
@@ -115,7 +94,7 @@ class Questions:
         if logarithm is None:
             return t("nothing was measured of one side yet")
         level = answer.decision.level if answer.decision else 0.0
-        ratio, (of, to) = as_ratio(logarithm, level), self._sides(answer)
+        ratio, (of, to) = as_ratio(logarithm, level), self.sides(answer)
         what = label(asked.quantity)
         if ratio.low is None or ratio.high is None:
             comparison = t(
@@ -140,7 +119,7 @@ class Questions:
             return prose([comparison, found])
         return comparison
 
-    def _sides(self, answer: Answer) -> tuple[str, str]:
+    def sides(self, answer: Answer) -> tuple[str, str]:
         """The names of the two sides: their environments, or the axes in which their cases differ."""
         asked = answer.asked
         if asked.kind == "environments":
@@ -175,16 +154,6 @@ class Questions:
             "family_high": family.high if family else None,
             "trials": answer.trials,
         }
-
-
-def _in_short(words: str) -> str:
-    """The first two sentences, without text in brackets: the page has the rest.
-
-    >>> _in_short("It steps (by 3). So it is. And more.")
-    'It steps. So it is.'
-    """
-    plain = re.sub(r" ?[(（][^()（）]*[)）](?=[.。])", "", words)
-    return " ".join(re.split(r"(?<=\.) (?=[A-Z])", plain)[:2])
 
 
 def _judged(answer: Answer) -> str:

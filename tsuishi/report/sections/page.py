@@ -11,19 +11,39 @@ from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import fits, load, replication, side_by_side, summary
+from tsuishi.report.sections import fits, load, replication, side_by_side, source_figures, summary
+from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.source import Number
 from tsuishi.verdicts.evidence import Evidence
 
 
 def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     """The page of a report. begin: gets each section before the next section is made."""
     sections = []
-    explanations = Explanations(evidence)
-    questions = Questions(evidence, (verdicts := Verdicts(evidence)).conclusions.answers, explanations)
-    for section in _sections(evidence, verdicts, questions, explanations):
+    explanations, every, verdicts = Explanations(evidence), comparisons(evidence), Verdicts(evidence)
+    questions = Questions(evidence, verdicts.conclusions.answers, explanations)
+    compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
+    opening = Opening(evidence, verdicts, questions, explanations, every, compared)
+
+    def in_order() -> Iterator[Section]:
+        first = (opening.view(), *summary.warnings(evidence), *questions.views())
+        yield Section("summary", t("Summary"), first, folded=False)
+        yield verdicts.section()
+        yield side_by_side.section(evidence, compared)
+        yield source_figures.section(evidence, every)
+        for suite in evidence.suites:
+            of_suite = [comparison for comparison in every if comparison.suite == suite]
+            yield suite_section(explanations.of(suite), of_suite)
+        yield fits.published_section(evidence)
+        yield load.telemetry_section(evidence)
+        yield summary.machine_section(evidence)
+        yield replication.section(evidence)
+
+    for section in in_order():
         begin(section)
         sections.append(section)
     return Page(
@@ -31,22 +51,9 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
         sections=shortened(sections),
         tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,
-        closing=tuple(questions.closing()),
+        closing=tuple(opening.closing()),
         more=tuple(questions.more()),
     )
-
-
-def _sections(
-    evidence: Evidence, verdicts: Verdicts, questions: Questions, explanations: Explanations
-) -> Iterator[Section]:
-    yield Section("summary", t("Summary"), tuple(summary.views(evidence, verdicts, questions)))
-    every = comparisons(evidence)
-    yield side_by_side.section(evidence, every, explanations)
-    for suite in evidence.suites:
-        yield suite_section(explanations.of(suite), [comparison for comparison in every if comparison.suite == suite])
-    yield fits.published_section(evidence)
-    yield load.telemetry_section(evidence)
-    yield Section("again", t("Run it again"), tuple(replication.views(evidence)))
 
 
 def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
@@ -72,6 +79,7 @@ def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, Values
     rows["limits"] += roofline.rows(evidence.limits)
     rows["steadiness"] += _steadiness(evidence)
     rows["published"] += _published(evidence)
+    rows["readings"] += _readings(evidence)
     return {name: columns.filled(declared[name], some) for name, some in rows.items()} | whole
 
 
@@ -86,6 +94,18 @@ def _steadiness(evidence: Evidence) -> Iterator[dict[str, Any]]:
 def _published(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The rows of published.csv: every number of every source, also of suites that did not run."""
     for number in (number for source in evidence.sources for number in source.flat()):
-        origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
-        amount = {"value": number.value, "unit": unit_of(number.quantity), "note": number.note}
-        yield {**{axis: number.axes.get(axis) for axis in evidence.words.axes}, **origin, **amount}
+        yield {**_origin(evidence, number), "value": number.value, "note": number.note}
+
+
+def _readings(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    """The rows of readings.csv: every reading of the numbers that a source read several times."""
+    for number in (number for source in evidence.sources for number in source.flat() if len(number.readings) > 1):
+        for count, reading in enumerate(number.readings, start=1):
+            yield {**_origin(evidence, number), "reading": count, "value": reading}
+
+
+def _origin(evidence: Evidence, number: Number) -> dict[str, Any]:
+    """The cells that say of what a published number is."""
+    origin = {"source": number.source, "hardware": number.hardware, "quantity": number.quantity}
+    axes = {axis: number.axes.get(axis) for axis in evidence.words.axes}
+    return {**axes, **origin, "unit": unit_of(number.quantity)}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import in_language, t
-from tsuishi.report.parts.blocks import Block, Bullets, Code, Heading, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, Code, Heading, Section, Text, View
 from tsuishi.report.parts.wording import Table, case_text, status_cell, text_cell
 from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.deviations import deviations
@@ -15,8 +15,8 @@ from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.verdicts.evidence import Evidence
 
 
-def views(evidence: Evidence) -> Iterator[View]:
-    """The views, in reading order."""
+def conditions(evidence: Evidence) -> Iterator[View]:
+    """What is not ok, the environments, the machines, and the deviations from the sources' experiments."""
     yield _problems(evidence)
     environments, packages = descriptions.environment_table(evidence), descriptions.package_table(evidence)
     rows = {
@@ -26,8 +26,13 @@ def views(evidence: Evidence) -> Iterator[View]:
     yield View((Heading(t("Environments")), environments, packages), rows)
     yield View((Heading(t("Machine")), descriptions.machine_table(evidence)))
     yield deviations(evidence)
-    yield _commands(evidence)
-    yield View((Heading(t("Published sources")), *[block for source in evidence.sources for block in _source(source)]))
+
+
+def section(evidence: Evidence) -> Section:
+    """The commands that run everything again, and the published sources."""
+    sources = [block for source in evidence.sources for block in _source(source)]
+    views = (_commands(evidence), View((Heading(t("Published sources")), *sources)))
+    return Section("again", t("Run it again"), views, t("commands and published sources"))
 
 
 def _problems(evidence: Evidence) -> View:

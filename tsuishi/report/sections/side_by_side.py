@@ -4,13 +4,11 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tsuishi.base.language import prose, t
+from tsuishi.base.language import in_words, prose, t
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
-from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
@@ -23,20 +21,23 @@ from tsuishi.report.parts.wording import (
     unit_of,
 )
 from tsuishi.report.sections import descriptions
-from tsuishi.report.sections.pairs import Matchup, matchups
+from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
 
-def section(evidence: Evidence, comparisons: Sequence[Comparison], explanations: Explanations) -> Section:
-    """The means over all cases, then the cases of every suite that has cases to compare."""
+def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
+    """The means over all cases, then the cases of every suite that has cases to compare.
+
+    compared: the matchups of all environments; none for a single environment.
+    """
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
         alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
         return Section("side-by-side", title, (View((Text(alone),)),))
-    compared = matchups(evidence, comparisons, explanations)
     # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
-    return Section("side-by-side", title, (_means(evidence, compared), *views))
+    about = in_words(evidence.environments)
+    return Section("side-by-side", title, (_means(evidence, compared), *views), about)
 
 
 def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
@@ -99,7 +100,7 @@ def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[s
     }
     point = {"type": "point", "filled": True, "opacity": 1, "size": 60}
     layers = [
-        figures.once({"type": "rule", "color": "currentColor", "strokeDash": [4, 3]}, {"x": {"datum": 1}}),
+        figures.once(figures.REFERENCE, {"x": {"datum": 1}}),
         figures.layer(
             {"type": "rule", "strokeWidth": 2},
             {**encoding, "x": {**x, "field": "low"}, "x2": {"field": "high"}},

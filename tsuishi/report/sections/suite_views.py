@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from tsuishi.base.language import mark, t
+from tsuishi.base.language import in_words, mark, t
 from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
 from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
@@ -31,8 +31,11 @@ _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
 
 def suite_section(explanation: Explanation, comparisons: Iterable[Comparison]) -> Section:
     """The section of a suite that ran, from its explanation and its comparisons under each protocol."""
-    views = [view for comparison in comparisons for view in _protocol(explanation, comparison)]
-    return Section(f"suite-{explanation.suite}", explanation.suite, (*views, _explained(explanation)))
+    every = list(comparisons)
+    views = [view for comparison in every for view in _protocol(explanation, comparison)]
+    protocols = in_words(comparison.protocol for comparison in every)
+    about = t("{count} cases, {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
+    return Section(f"suite-{explanation.suite}", explanation.suite, (*views, _explained(explanation)), about)
 
 
 def _protocol(explanation: Explanation, comparison: Comparison) -> Iterator[View]:

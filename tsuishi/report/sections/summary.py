@@ -1,15 +1,13 @@
-"""The summary: the runs, the verdicts, the warnings, and the outcomes of all planned trials."""
+"""Summaries of the records: the title, the warnings, the runs and the outcomes of all planned trials."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tsuishi.base.language import in_words, t
-from tsuishi.report.parts.blocks import Bullets, Heading, Text, View
+from tsuishi.report.parts.blocks import Bullets, Heading, Section, Text, View
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
-from tsuishi.report.sections import beside_published, descriptions, load
-from tsuishi.report.sections.main_questions import Questions
-from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.report.sections import descriptions, load, replication
 from tsuishi.results.frames import Results, named_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.statuses import STATUSES
@@ -22,28 +20,18 @@ def title(evidence: Evidence) -> str:
     return in_words(machines) or t("A machine that was not recorded")
 
 
-def views(evidence: Evidence, verdicts: Verdicts, questions: Questions) -> Iterator[View]:
-    """The views, in reading order."""
-    yield View((Text(_headline(evidence), "lead"), Text(verdicts.headline, "lead"), _facts(evidence)))
-    yield from questions.views()
-    warnings = tuple(_warnings(evidence))
-    if warnings:
-        yield View((Bullets(warnings, t("Before you read a number"), warning=True),))
-    yield beside_published.cards_view(evidence)
-    yield from verdicts.views()
+def warnings(evidence: Evidence) -> Iterator[View]:
+    """What readers have to know before they believe a number: a line that opens."""
+    if lines := tuple(_warnings(evidence)):
+        yield View((Bullets(lines, t("Before you read a number ({count})", count=len(lines)), warning=True),))
+
+
+def machine_section(evidence: Evidence) -> Section:
+    """The runs, what became of their trials, the environments and machines, and how they deviate from the sources."""
     about = t("Planned trials by what became of them; of a trial that was tried again, its last attempt.")
-    yield View((Heading(t("What ran where")), Text(about), _ran(evidence)))
-
-
-def _headline(evidence: Evidence) -> str:
-    """A sentence: the suites that were measured, and the environments."""
-    if not evidence.suites:
-        return t("Nothing ran.")
-    return t(
-        "Measured {suites} in {environments}, next to what was published of other hardware.",
-        suites=in_words(evidence.suites),
-        environments=in_words(evidence.environments),
-    )
+    ran = View((_facts(evidence), Heading(t("What ran where")), Text(about), _ran(evidence)))
+    runs = in_words(evidence.results.runs)
+    return Section("machine", t("Machine and deviations"), (ran, *replication.conditions(evidence)), runs)
 
 
 def _facts(evidence: Evidence) -> Table:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
-from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, View
+from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, Section, Text, View
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
 from tsuishi.report.sections.claim_words import TONES, bounds_text, published_text, sentence, takes, value_text, what
 from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
@@ -61,6 +61,11 @@ class Verdicts:
                 t("{count} {what}", count=counted[verdict], what=t(verdict)) for verdict in VERDICTS if counted[verdict]
             ),
         )
+
+    def section(self) -> Section:
+        """The claims of all sources."""
+        views = tuple(self.views()) or (View((Text(t("No source has a claim.")),)),)
+        return Section("claims", t("Claims"), views, self.headline)
 
     def views(self) -> Iterator[View]:
         """The verdicts, the claims that were not tested, the sources' own numbers, and the regions of all checks."""

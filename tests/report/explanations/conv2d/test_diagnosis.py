@@ -9,6 +9,7 @@ import pytest
 from tests.report.compared import evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
 from tsuishi.report.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
+from tsuishi.report.explanations.conv2d.observations import observations
 
 # Of a case on so many towers: seconds of the first run and of later ones, and convolutions left in the graph.
 Truth = Callable[[int, dict[str, Any]], tuple[float, float, int | None]]
@@ -63,7 +64,7 @@ def add(run: SyntheticRun, environment: str, truth: Truth, counts: tuple[int, ..
 
 def told(run: SyntheticRun, environment: str = TF) -> dict[str, str]:
     """The paragraphs by topic."""
-    found = diagnose(evidence_of(run, published=True), "conv2d")
+    found = diagnose(observations(evidence_of(run, published=True), "conv2d"))
     return {paragraph.topic: paragraph.text.removesuffix(f" {ONE_TRIAL}") for paragraph in found[environment]}
 
 
@@ -185,7 +186,7 @@ def test_one_trial_a_case_is_marked_and_two_are_not(tmp_path: Path) -> None:
     for repetition, marked in ((1, True), (2, False)):
         for count in (3, 4):
             run.add(conv2d_case(devices=count), TF, [("first_run", 0, 1, 840, 1.0 / count)], repetition)
-        found = diagnose(evidence_of(run, published=True), "conv2d")[TF][0]
+        found = diagnose(observations(evidence_of(run, published=True), "conv2d"))[TF][0]
         assert (found.topic, found.text.endswith(ONE_TRIAL)) == ("In short", marked)
 
 

@@ -4,10 +4,12 @@ from collections.abc import Iterator
 from functools import cached_property
 
 from tsuishi.report.explanations.conv2d.diagnosis import diagnose
+from tsuishi.report.explanations.conv2d.headline import headline
+from tsuishi.report.explanations.conv2d.observations import Observations, observations
 from tsuishi.report.explanations.conv2d.towers import RATIOS, RUN_TIMES, by_towers
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.explanation import Explanation, Paragraph
+from tsuishi.report.parts.explanation import Explanation, Headline, Paragraph
 
 
 class SlowAndFastTowers(Explanation):
@@ -18,6 +20,10 @@ class SlowAndFastTowers(Explanation):
     def paragraphs(self) -> dict[str, list[Paragraph]]:
         return self._diagnosis
 
+    def headline(self, environment: str) -> Headline | None:
+        measured = self._observations.get(environment)
+        return headline(measured) if measured else None
+
     def opening_views(self, comparison: Comparison) -> Iterator[View]:
         yield by_towers(comparison)
 
@@ -27,4 +33,8 @@ class SlowAndFastTowers(Explanation):
 
     @cached_property
     def _diagnosis(self) -> dict[str, list[Paragraph]]:
-        return diagnose(self.evidence, self.suite)
+        return diagnose(self._observations)
+
+    @cached_property
+    def _observations(self) -> dict[str, Observations]:
+        return observations(self.evidence, self.suite)

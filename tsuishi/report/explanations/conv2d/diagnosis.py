@@ -18,7 +18,6 @@ from tsuishi.report.explanations.conv2d.steps import (
 )
 from tsuishi.report.parts.compared_times import SAME
 from tsuishi.report.parts.explanation import Paragraph
-from tsuishi.verdicts.evidence import Evidence
 
 # A case with a single trial has no spread, so nothing says what the next trial would take.
 ONE_TRIAL = mark("(Every time is from a single trial: a busy machine can make or hide such differences.)")
@@ -27,10 +26,8 @@ _FOLDED_ON_THE_FAST_SIDE = mark("the graph that ran was folded on the fast side 
 _AS_SLOW_WITHOUT_FOLDING = mark("with folding switched off the fast side is as slow")
 
 
-def diagnose(evidence: Evidence, suite: str) -> dict[str, list[Paragraph]]:
-    """The paragraphs by environment, for environments with measurements of the suite."""
-    columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"])
-    every = {name: Observations(evidence, suite, name) for name in evidence.environments if name in columns}
+def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
+    """The paragraphs by environment. every: as `observations` has them."""
     return {name: paragraphs(measured, every) for name, measured in every.items()}
 
 
@@ -67,7 +64,8 @@ def in_short(measured: Observations, step: Step | None) -> str:
         return t("Fewer than two numbers of towers were measured with constants: there is nothing to explain yet.")
     if step is None:
         return _without_step(measured)
-    return prose([_where(measured, step), _why(measured, step)])
+    in_vain = _in_vain(measured) if is_folding(measured, step) else ""
+    return prose([_where(measured, step), cause(measured, step), in_vain])
 
 
 def _where(measured: Observations, step: Step) -> str:
@@ -82,7 +80,12 @@ def _where(measured: Observations, step: Step) -> str:
     return t("Later runs step {step} (first runs: {seconds}).", step=step, seconds=seconds)
 
 
-def _why(measured: Observations, step: Step) -> str:
+def is_folding(measured: Observations, step: Step) -> bool:
+    """Whether the step comes from constant folding and from nothing else."""
+    return bool(folded_only_above(measured, step) and gone_without_folding(measured, step))
+
+
+def cause(measured: Observations, step: Step) -> str:
     """Whether the step comes from constant folding: then two statements have to be true."""
     if not measured.by_towers("convolutions_in_graph"):
         return t("This is not constant folding: no graph was reported in which anything could be folded.")
@@ -91,11 +94,10 @@ def _why(measured: Observations, step: Step) -> str:
         t(_AS_SLOW_WITHOUT_FOLDING): gone_without_folding(measured, step),
     }
     if all(reasons.values()):
-        holds = t(
+        return t(
             "This is constant folding: the graph that ran was folded on the fast side and not on the slow one, and "
             "with folding switched off the fast side is as slow."
         )
-        return prose([holds, _in_vain(measured)])
     if False in reasons.values():
         wrong = in_words(reason for reason, holds in reasons.items() if holds is False)
         return t("This is not, or not only, constant folding: it is not so that {reasons}.", reasons=wrong)

@@ -131,6 +131,12 @@ class Observations:
         return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
 
 
+def observations(evidence: Evidence, suite: str) -> dict[str, Observations]:
+    """The observations by environment, for environments with measurements of the suite."""
+    columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"])
+    return {name: Observations(evidence, suite, name) for name in evidence.environments if name in columns}
+
+
 def _key(axes: dict[str, Any]) -> frozenset[tuple[str, Any]]:
     return frozenset((axis, value) for axis, value in axes.items() if value is not None and axis != "suite")
 

@@ -1,0 +1,222 @@
+"""The top of the page: planted truths, and what the first screen says of each."""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.gpu_run import GPU, add_steps, two_gpus
+from tests.report.compared import add_trials, evidence_of, page_of
+from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
+from tests.words import WORDS
+from tsuishi.report.parts.blocks import Bullets, Highlight, Highlights, Page, Strip, Text
+from tsuishi.report.parts.compared_times import at_least
+from tsuishi.specs.case import Case
+
+TRIALS = (0.98, 1.0, 1.02)
+OLD_AND_NEW = "the oldest against the newest"
+
+
+def page(*runs: SyntheticRun) -> Page:
+    return page_of(evidence_of(*runs, published=True))
+
+
+def cards(made: Page) -> list[Highlight]:
+    """The cards that a measurement filled."""
+    shown = [block for block in made.sections[0].blocks if isinstance(block, Highlights)]
+    return [item for block in shown for item in block.items if item.certainty != "printed"]
+
+
+def lead(made: Page) -> str:
+    return next(block.text for block in made.sections[0].blocks if isinstance(block, Text))
+
+
+def strip(made: Page) -> Strip:
+    return next(block for block in made.sections[0].blocks if isinstance(block, Strip))
+
+
+def still_open(made: Page) -> tuple[str, ...]:
+    bullets = (
+        block for block in made.sections[0].blocks if isinstance(block, Bullets) and block.title == "Open questions"
+    )
+    return next((block.items for block in bullets), ())
+
+
+def asks(run: SyntheticRun, of: Iterable[tuple[Case, str]], to: Iterable[tuple[Case, str]] = (), **more: Any) -> None:
+    """A main question: a comparison of two environments, unless `more` says otherwise."""
+    sides = [[[case.id, environment] for case, environment in side] for side in (of, to)]
+    environments = list(dict.fromkeys(cell[1] for side in sides for cell in side))
+    question = {
+        "id": f"suite/{len(run.run['questions'])}", "kind": "environments", "title": {"en": OLD_AND_NEW}, "worth": 1.0,
+        "suite": "multi_gpu_scaling", "quantity": "step_s", "environments": environments, "of": sides[0],
+        "to": sides[1], "main": True, **more,
+    }  # fmt: skip
+    run.run["questions"] = [*run.run["questions"], question]
+
+
+def compared(tmp_path: Path, torch_s: float, tf_s: float, apart: float = 0.02) -> SyntheticRun:
+    """Two environments with three trials each, and the question which is faster."""
+    run, case = SyntheticRun(tmp_path / "run"), training_case(16)
+    run.run["questions"] = []
+    add_trials(run, case, TORCH, torch_s, apart=apart)
+    add_trials(run, case, TF, tf_s, apart=apart)
+    asks(run, [(case, TF)], [(case, TORCH)])
+    return run
+
+
+def stepping(tmp_path: Path, folded_from: int, why: bool = True) -> SyntheticRun:
+    """conv2d with the folding step at this number of towers; `why`: the cases with folding off ran too."""
+    run, cells = SyntheticRun(tmp_path / "run"), []
+    run.run["questions"] = []
+    for optimizers in ("default", "no_folding") if why else ("default",):
+        for count in (1, 2, 3, 4):
+            case = conv2d_case(devices=count, graph_optimizers=optimizers)
+            gone = optimizers == "default" and count >= folded_from
+            for number, factor in enumerate(TRIALS, 1):
+                later_s = (0.0004 if gone else 0.36) * factor
+                samples = [("first_run", 0, 1, 840, 1.0), ("later_runs", 0, 1, 840, later_s)]
+                metrics = [
+                    ("convolutions_in_graph", count, "1"),
+                    ("convolutions_left_in_graph", 0 if gone else count, "1"),
+                ]
+                run.add(case, TF, samples, repetition=number, metrics=metrics)
+            cells.append((case, TF))
+    asks(run, cells, kind="explanation", suite="conv2d", quantity="", title={"en": "conv2d: the step"})
+    return run
+
+
+def test_a_slow_environment_is_a_finding_by_the_near_end_of_its_interval(tmp_path: Path) -> None:
+    made = page(compared(tmp_path, 0.5, 1.0))
+    (card,) = cards(made)
+    # t with 4 degrees of freedom at the first look of a question of its own: 4.315 * 0.02 * sqrt(2 / 3) = 7.0 %.
+    near = 2 * math.exp(-4.315 * 0.02 * math.sqrt(2 / 3))
+    assert at_least(near) == "1.86 times"
+    assert card.title == f"{TORCH} is at least 1.86 times as fast as {TF}"
+    assert (card.certainty, card.anchor) == ("certain", "suite-multi_gpu_scaling")
+    assert "Ratio 2.00 [1.86, 2.15]" in card.text
+    (chart,) = card.charts
+    assert [row["value"] for row in chart.specification["datasets"]["rows"] if row["value"]] == [
+        factor * mean for mean in (1.0, 0.5) for factor in (math.exp(-0.02), 1.0, math.exp(0.02))
+    ]
+    assert "Certain findings: 1. Open questions: 0." in lead(made)
+    assert still_open(made) == ()
+
+
+def test_equal_environments_that_scatter_are_no_finding(tmp_path: Path) -> None:
+    made = page(compared(tmp_path, 0.5, 0.5, apart=0.2))
+    assert cards(made) == []
+    assert "Nothing that was found is certain. More trials would show smaller differences" in lead(made)
+    (line,) = still_open(made)
+    assert line.startswith(f"{OLD_AND_NEW}: step, mean of tf1.13-cpu is 1.00 times that of torch2-cpu")
+    assert "3 trials find a difference of" in line
+
+
+def test_environments_that_are_alike_are_found_to_be(tmp_path: Path) -> None:
+    (card,) = cards(page(compared(tmp_path, 0.5, 0.5, apart=0.001)))
+    assert card.title == f"{TF} and {TORCH} are alike: they differ by less than a tenth"
+
+
+def test_single_trials_are_seen_and_not_tested_and_only_where_they_are_far_apart(tmp_path: Path) -> None:
+    for name, torch_s, titles in (("far", 0.1, [f"{TORCH} was 4.0 times as fast as {TF}"]), ("near", 0.3, [])):
+        run = SyntheticRun(tmp_path / name)
+        add_trials(run, training_case(16), TORCH, torch_s, trials=1)
+        add_trials(run, training_case(16), TF, 0.4, trials=1)
+        made = page(run)
+        assert [card.title for card in cards(made)] == titles
+        assert {card.certainty for card in cards(made)} <= {"seen"}
+        assert "Nothing that was found is certain." in lead(made)
+
+
+def test_the_step_stands_where_it_was_planted_with_its_cause(tmp_path: Path) -> None:
+    for below, above in ((1, 2), (2, 3), (3, 4)):
+        (card,) = cards(page(stepping(tmp_path / str(above), folded_from=above)))
+        assert card.title.startswith(f"From {below} to {above} towers a later run becomes at least ")
+        assert card.title.endswith("times as fast: this is constant folding")
+        assert card.certainty == "certain"
+        rows = card.charts[0].specification["datasets"]["rows"]
+        assert {row["x"] for row in rows if row["y"] < 0.01} == set(range(above, 5))
+
+
+def test_a_step_without_the_cases_that_test_its_cause_has_no_cause(tmp_path: Path) -> None:
+    (card,) = cards(page(stepping(tmp_path, folded_from=4, why=False)))
+    assert "constant folding" not in card.title
+    assert card.text == ("Why is open: it was not tested whether with folding switched off the fast side is as slow.")
+
+
+def test_without_a_step_there_is_no_headline(tmp_path: Path) -> None:
+    assert cards(page(stepping(tmp_path, folded_from=9))) == []
+
+
+def with_two_gpus(tmp_path: Path, two: float) -> SyntheticRun:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for batch_size in (128, 512, 2048):
+        for model, times in (("cnn10", 1.0), ("wrn28_10", 9.0)):
+            step_s = times * (0.009 + batch_size / 4800)
+            add_steps(run, TORCH, step_s, batch_size=batch_size, model=model)
+            add_steps(run, TORCH, two * step_s, batch_size=batch_size, model=model, devices=2, strategy="data_parallel")
+    return run
+
+
+def test_a_claim_is_a_finding_whether_it_holds_or_not(tmp_path: Path) -> None:
+    for name, two, verdict, letter in (("fast", 0.6, "reproduced", "R"), ("slow", 1.5, "contradicted", "C")):
+        made = page(with_two_gpus(tmp_path / name, two))
+        found = {card.topic: card for card in cards(made)}
+        card = found["claim d of torch-2080ti"]
+        assert card.title == f"“PyTorch trains faster on two GPUs than on one” {verdict} in {TORCH}"
+        (row, *_) = card.charts[0].specification["datasets"]["rows"]
+        assert math.isclose(row["value"], two, rel_tol=1e-9)
+        assert row["low"] < two < row["high"]
+        (groups, (environment, letters)) = (strip(made).groups, strip(made).rows[0])
+        names = [(source, claim) for source, claims in groups for claim in claims]
+        assert environment == TORCH
+        assert letters[names.index(("torch-2080ti", "d"))].letter == letter
+        assert letters[names.index(("torch-2080ti", "j"))].letter == "·"
+
+
+def test_what_a_source_says_against_its_own_numbers_is_marked_as_printed(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(WORDS.case({"suite": "input_pipeline", "protocol": "literal", "strategy": "none", "batch_size": 128}), TF)
+    (shown,) = [block for block in page(run).sections[0].blocks if isinstance(block, Highlights)]
+    (card,) = shown.items
+    assert (card.certainty, card.topic) == ("printed", "claim b of towers-titanx")
+    assert card.title.endswith("by the source's own numbers it is 3.270")
+
+
+def test_out_of_memory_in_one_environment_only_is_seen(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_trials(run, training_case(2048), TORCH, 0.4)
+    run.add(training_case(2048), TF, status="out_of_memory", reason="too large")
+    (card,) = cards(page(run))
+    assert card.title == f"{TF} ran out of memory where {TORCH} did not"
+
+
+def test_answers_come_first_and_no_more_than_six_cards_are_shown(tmp_path: Path) -> None:
+    run = with_two_gpus(tmp_path, 0.6)
+    run.run["questions"] = []
+    for batch_size in (16, 32, 64, 96, 160, 192, 224):
+        case = training_case(batch_size)
+        for environment, step_s in ((TORCH, 0.1), (TF, 0.1 + batch_size / 100)):
+            add_trials(run, case, environment, step_s, apart=0.01, **GPU)
+        asks(run, [(case, TF)], [(case, TORCH)], title={"en": f"batch {batch_size}"})
+    found = cards(page(run))
+    assert [card.topic for card in found] == [f"batch {size}" for size in (224, 192, 160, 96, 64, 32)]
+
+
+def test_the_command_ends_with_two_findings_and_counts_all(tmp_path: Path) -> None:
+    run, case = compared(tmp_path, 0.5, 1.0), training_case(32)
+    for factor in TRIALS:
+        run.add(case, TF, [("measure", 0, 1, 32, factor)], repetition=TRIALS.index(factor) + 1)
+    asks(run, [(case, TF)], [(training_case(64), TF)], kind="cases", title={"en": "the batch"})
+    made = page(run)
+    assert made.closing == (
+        f"{OLD_AND_NEW}: {TORCH} is at least 1.86 times as fast as {TF}",
+        "Certain findings: 1. Open questions: 1.",
+    )
+
+
+def test_the_strip_names_every_claim_once(tmp_path: Path) -> None:
+    made = strip(page(compared(tmp_path, 0.5, 1.0)))
+    counts = {source: len(claims) for source, claims in made.groups}
+    assert sum(counts.values()) == len(made.rows[0][1])
+    assert [environment for environment, _ in made.rows] == [TF, TORCH]
+    assert made.by_source(made.rows[0][1])[0].startswith("·: a, a2, a2…")

@@ -1,0 +1,53 @@
+"""The headline of the diagnosis: the step, how sure it is, and its cause, with a chart of runs by towers."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from tsuishi.base.language import t
+from tsuishi.report.explanations.conv2d.diagnosis import cause, is_folding
+from tsuishi.report.explanations.conv2d.observations import Observations
+from tsuishi.report.explanations.conv2d.steps import Step, the_step
+from tsuishi.report.parts.compared_times import CONFIDENCE, at_least, near_end, times
+from tsuishi.report.parts.explanation import Headline
+
+
+def headline(measured: Observations) -> Headline | None:
+    """The step as a headline; None without a step."""
+    step = the_step(measured)
+    if step is None:
+        return None
+    slow, fast = (measured.timed(step.quantity, devices=count) for count in (step.below, step.above))
+    interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
+    sure = interval is not None and interval.low > 0
+    least = near_end(interval) if interval is not None and sure else step.slow / step.fast
+    fields = {"below": step.below, "above": step.above, "times": at_least(least) if sure else times(least)}
+    title = _title(step, sure, **fields)
+    why = cause(measured, step)
+    if is_folding(measured, step):
+        title = t("{finding}: this is constant folding", finding=title)
+        why = t("Its graph was folded on the fast side only, and with folding off that side is as slow.")
+    points = tuple(_points(measured, step))
+    caption = t("Trials by number of towers, log scale.")
+    return Headline(title, why, sure, least, measured.most_trials, step.quantity, t("towers"), points, caption)
+
+
+def _title(step: Step, sure: bool, **fields: Any) -> str:
+    if step.quantity == "first_run_s" and sure:
+        return t("From {below} to {above} towers a first run becomes at least {times} as fast", **fields)
+    if step.quantity == "first_run_s":
+        return t("From {below} to {above} towers a first run becomes {times} as fast", **fields)
+    if sure:
+        return t("From {below} to {above} towers a later run becomes at least {times} as fast", **fields)
+    return t("From {below} to {above} towers a later run becomes {times} as fast", **fields)
+
+
+def _points(measured: Observations, step: Step) -> Iterator[dict[str, Any]]:
+    """The times by number of towers, as the source ran them and with folding switched off."""
+    series: dict[str, dict[str, str]] = {
+        t("folding on"): {},
+        t("folding off"): {"graph_optimizers": "no_folding"},
+    }
+    for name, axes in series.items():
+        for count, value in measured.by_towers(step.quantity, **axes).items():
+            low, high = measured.spread(step.quantity, **{**axes, "devices": count}) or (None, None)
+            yield {"x": count, "y": value, "low": low, "high": high, "series": name}

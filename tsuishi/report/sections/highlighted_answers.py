@@ -1,0 +1,160 @@
+"""Highlights from the questions of a run: a comparison that is decided, an explanation that found something."""
+
+import math
+from collections.abc import Iterator, Sequence
+
+from tsuishi.base.language import prose, t
+from tsuishi.estimates.contrasts import ratio
+from tsuishi.estimates.intervals import Contrast, Term
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.report.charts import figures
+from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
+from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
+from tsuishi.report.parts.compared_times import at_least
+from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, of_the_family, seen
+from tsuishi.report.parts.wording import amount, capital, case_text, header, label, ratio_text, unit_of
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.questions import MatrixCell
+from tsuishi.verdicts.answers import Answer
+from tsuishi.verdicts.evidence import Evidence
+
+# A card shows no more rows than a reader takes in at a glance.
+_MOST_ROWS = 5
+
+
+def from_answers(evidence: Evidence, questions: Questions, explanations: Explanations) -> Iterator[Candidate]:
+    """The answers that say something; those about claims are highlights of claims."""
+    for answer in questions.answers:
+        if answer.asked.kind == "explanation":
+            yield from _explained(questions, explanations, answer)
+        elif answer.asked.compares and answer.state == "answered":
+            yield _compared(evidence, questions, answer)
+
+
+def _explained(questions: Questions, explanations: Explanations, answer: Answer) -> Iterator[Candidate]:
+    """The headline of a suite's explanation in an environment, if it has one."""
+    suite, environment = answer.asked.suite, answer.columns[0]
+    found = explanations.of(suite).headline(environment)
+    if found is None:
+        return
+    topic = t("{question}, {environment}", question=questions.title(answer.asked), environment=environment)
+    drawn = values_chart(found.points, found.over, header(found.quantity))
+    chart = figures.block(drawn, topic, f"highlight-{answer.asked.id}", found.caption)
+    certainty: Certainty = "certain" if found.sure else "seen"
+    sure = compared_alone(found.trials) if found.sure else seen()
+    item = Highlight(topic, found.title, found.text, certainty, sure, f"suite-{suite}", (chart,))
+    yield Candidate(_rank(answer) if found.sure else Rank.SEEN, math.log(found.times), item)
+
+
+def _rank(answer: Answer) -> Rank:
+    return Rank.ANSWER if answer.asked.main else Rank.CERTAIN
+
+
+def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candidate:
+    """A comparison that the family decided: its sides differ at least so much, or are alike."""
+    assert answer.ratio
+    assert answer.decision
+    of, to = questions.sides(answer)
+    level, quantity = answer.decision.level, answer.asked.quantity
+    found = as_ratio(answer.ratio, level)
+    near = 1.0 if found.low is None or found.high is None else max(found.low, 1 / found.high)
+    if answer.decision.against:
+        title = _difference(answer.ratio, quantity, near, of, to)
+    else:
+        title = t("{of} and {to} are alike: they differ by less than a tenth", of=of, to=to)
+    cells = answer.asked.of, answer.asked.to
+    values = _amounts(evidence, answer, cells, (of, to))
+    text = prose(
+        [
+            t("{what}: {values}.", what=capital(label(quantity)), values=values) if values else "",
+            t("Ratio {ratio}.", ratio=ratio_text(found)),
+        ]
+    )
+    topic = questions.title(answer.asked)
+    chart = _chart(evidence, answer, (of, to), topic)
+    suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
+    sure = of_the_family(answer.trials)
+    item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
+    return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
+
+
+def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: str) -> str:
+    """Which side has less or more, by the near end of the interval."""
+    more, less = (of, to) if logarithm.value > 0 else (to, of)
+    if unit_of(quantity) == "s":
+        return t("{fast} is at least {times} as fast as {slow}", fast=less, slow=more, times=at_least(near))
+    return t(
+        "{what} of {more} is at least {times} that of {less}",
+        what=capital(label(quantity)), more=more, less=less, times=at_least(near),
+    )  # fmt: skip
+
+
+Cells = tuple[tuple[MatrixCell, ...], tuple[MatrixCell, ...]]
+
+
+def _column(answer: Answer, environment: str) -> str:
+    """The name of an environment in the report."""
+    return dict(zip(answer.asked.environments, answer.columns, strict=True)).get(environment, environment)
+
+
+def _term(evidence: Evidence, answer: Answer, cell: MatrixCell) -> Term | None:
+    """The term of a cell, of the quantity that a question compares."""
+    return evidence.terms.get((cell.case_id, _column(answer, cell.environment), answer.asked.quantity))
+
+
+def _amounts(evidence: Evidence, answer: Answer, cells: Cells, sides: tuple[str, str]) -> str:
+    """The geometric mean of each side, where a side is a single cell; else the number of its cases."""
+    if any(len(side) > 1 for side in cells):
+        return t("the mean over {count} cases of each side", count=max(map(len, cells)))
+    unit, texts = unit_of(answer.asked.quantity), []
+    for (cell,), name in zip(cells, sides, strict=True):
+        term = _term(evidence, answer, cell)
+        if term is None:
+            return ""
+        texts.append(f"{name} {amount(math.exp(term.mean), unit)}")
+    return ", ".join(texts)
+
+
+def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], topic: str) -> tuple[Chart, ...]:
+    """The trials of both sides, where a side is a single cell; else the ratio of each pair of cells."""
+    cells, quantity, name = (answer.asked.of, answer.asked.to), answer.asked.quantity, f"highlight-{answer.asked.id}"
+    if all(len(side) == 1 for side in cells):
+        drawn = [_trials(evidence, answer, side[0]) for side in cells]
+        if not all(values for values, _ in drawn):
+            return ()
+        rows = [(side, values, mean) for side, (values, mean) in zip(sides, drawn, strict=True)]
+        caption = t("Dots: trials; ticks: their means.")
+        return (figures.block(trials_chart(rows, header(quantity)), topic, name, caption),)
+    pairs = _pair_rows(evidence, answer)
+    if not pairs:
+        return ()
+    title = t("{of} over {to}, log scale", of=sides[0], to=sides[1])
+    caption = t("A row for each case; 95 % intervals per comparison.")
+    return (figures.block(ratios_chart(pairs[:_MOST_ROWS], title), topic, name, caption),)
+
+
+def _trials(evidence: Evidence, answer: Answer, cell: MatrixCell) -> tuple[Sequence[float], float]:
+    """The values of a cell's trials, and their geometric mean."""
+    axes, column = evidence.axes[cell.case_id], _column(answer, cell.environment)
+    of_cases = evidence.trial_values.get((axes[SUITE], axes[PROTOCOL], column, answer.asked.quantity), {})
+    values = of_cases.get(cell.case_id, ())
+    term = _term(evidence, answer, cell)
+    return (values, math.exp(term.mean)) if term else ((), math.nan)
+
+
+def _pair_rows(evidence: Evidence, answer: Answer) -> list[dict[str, object]]:
+    """The ratio of each pair of cells that stand at the same place of both sides."""
+    rows: list[dict[str, object]] = []
+    if len(answer.asked.of) != len(answer.asked.to):
+        return rows
+    pairs = list(zip(answer.asked.of, answer.asked.to, strict=True))
+    shared = [evidence.axes[of.case_id] for of, _ in pairs]
+    varying = {axis for axes in shared for axis in axes if len({str(other.get(axis)) for other in shared}) > 1}
+    for of, to in pairs:
+        first, second = _term(evidence, answer, of), _term(evidence, answer, to)
+        if first and second:
+            name = case_text(evidence.axes[of.case_id], varying)
+            rows.append({"name": name, **as_ratio(ratio(first, second))._asdict(), "published": False})
+    return rows

@@ -1,0 +1,119 @@
+"""Highlights that no question asked for, so that they are seen, not tested.
+
+Environments that differ in the cases of a suite, a case that runs out of memory in some environments only, a case that
+comes near the limit of its device.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tsuishi.base.language import in_words, t
+from tsuishi.estimates.intervals import Contrast
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.report.charts import figures
+from tsuishi.report.charts.small import ratios_chart
+from tsuishi.report.parts.blocks import Highlight
+from tsuishi.report.parts.compared_times import CONFIDENCE, times
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.ranking import Candidate, Rank, seen
+from tsuishi.report.parts.wording import case_text, header, label
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.pairs import Matchup
+from tsuishi.specs.case import SUITE
+from tsuishi.specs.questions import ALIKE
+from tsuishi.specs.statuses import OK
+from tsuishi.verdicts.evidence import Evidence
+
+# Without an interval, only so large a ratio is worth a reader's time.
+_NOTABLE = 2.0
+# The share of a device's limit that is near it.
+_NEAR = 0.8
+_MOST_ROWS = 5
+_OUT_OF_MEMORY = "out_of_memory"
+
+
+def from_cases(
+    evidence: Evidence, every: Iterable[Comparison], compared: Sequence[Matchup], questions: Questions
+) -> Iterator[Candidate]:
+    """The candidates of all suites. every: the comparisons of all environments; compared: their matchups."""
+    yield from _environments(compared, questions)
+    yield from _memory(every)
+    yield from _limits(evidence)
+
+
+def _environments(compared: Sequence[Matchup], questions: Questions) -> Iterator[Candidate]:
+    """Of each suite, the two environments that differ most, if no question compares them."""
+    asked = {(answer.asked.suite, *sorted(answer.columns)) for answer in questions.answers if answer.asked.compares}
+    largest: dict[str, tuple[float, Matchup, str, Contrast, int]] = {}
+    for matchup in compared:
+        suite = matchup.comparison.suite
+        for environment in matchup.others:
+            mean = matchup.mean(environment)
+            if mean is None or (suite, *sorted((environment, matchup.reference))) in asked or not _is_seen(mean[0]):
+                continue
+            size = abs(mean[0].value)
+            if suite not in largest or size > largest[suite][0]:
+                largest[suite] = (size, matchup, environment, *mean)
+    for size, matchup, environment, logarithm, cases in largest.values():
+        yield Candidate(Rank.SEEN, size, _difference(matchup, environment, logarithm, cases))
+
+
+def _is_seen(logarithm: Contrast) -> bool:
+    """Whether a ratio is worth a word: clearly apart from 1 by its own interval, or large where there is none."""
+    interval = logarithm.interval(CONFIDENCE)
+    if interval is None:
+        return abs(logarithm.value) >= math.log(_NOTABLE)
+    return 0.0 not in interval and abs(logarithm.value) >= math.log(ALIKE)
+
+
+def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: int) -> Highlight:
+    faster = (logarithm.value > 0) == matchup.rate
+    fast, slow = (environment, matchup.reference) if faster else (matchup.reference, environment)
+    factor = times(math.exp(abs(logarithm.value)))
+    title = t("{fast} was {times} as fast as {slow}", fast=fast, slow=slow, times=factor)
+    suite, protocol = matchup.comparison.suite, matchup.comparison.protocol
+    topic = t("{suite}, {protocol}: {quantity}", suite=suite, protocol=protocol, quantity=label(matchup.quantity))
+    text = t("The mean over all cases that both have: {count}.", count=cases)
+    rows: list[dict[str, Any]] = []
+    for case_id in matchup.case_ids:
+        ratio = matchup.ratio(case_id, environment)
+        if ratio is not None:
+            rows.append({"name": matchup.comparison.name(case_id), **as_ratio(ratio)._asdict(), "published": False})
+    axis = t("{of} over {to}, log scale", of=environment, to=matchup.reference)
+    caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=header(matchup.quantity))
+    chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
+    return Highlight(topic, title, text, "seen", seen(), "side-by-side", (chart,))
+
+
+def _memory(every: Iterable[Comparison]) -> Iterator[Candidate]:
+    """Of each suite, the first case that fits in memory in some environments only, and the number of such cases."""
+    apart: dict[str, list[tuple[str, list[str], list[str]]]] = {}
+    for comparison in every:
+        for case_id in comparison.case_ids:
+            fits, fails = (
+                [name for name in comparison.environments if comparison.status(case_id, name) == status]
+                for status in (OK, _OUT_OF_MEMORY)
+            )
+            if fits and fails:
+                apart.setdefault(comparison.suite, []).append((case_text(comparison.axes[case_id]), fits, fails))
+    for suite, cases in apart.items():
+        case, fits, fails = cases[0]
+        title = t("{fails} ran out of memory where {fits} did not", fails=in_words(fails), fits=in_words(fits))
+        text = t("In {count} cases; the first: {case}.", count=len(cases), case=case)
+        yield Candidate(Rank.SEEN, math.log(2), Highlight(suite, title, text, "seen", seen(), f"suite-{suite}"))
+
+
+def _limits(evidence: Evidence) -> Iterator[Candidate]:
+    """The case that comes nearest to the limit of its device, if any comes near."""
+    # Where a trial is above its limit, the limit was measured too low: that is no finding on the case.
+    near = [row for row in evidence.fractions if row["value"] is not None and _NEAR <= row["value"] <= 1]
+    if not near:
+        return
+    row = max(near, key=lambda each: each["value"])
+    suite = str(row[SUITE])
+    case = case_text(evidence.axes[row["case_id"]])
+    title = t("{case} reaches {percent} % of what its device can do", case=case, percent=round(100 * row["value"]))
+    text = t("Its limit is that of arithmetic.") if row["bound"] == "arithmetic" else t("Its limit is that of memory.")
+    where = t("{suite}, {environment}", suite=suite, environment=row["column"])
+    yield Candidate(Rank.SEEN, 0.3, Highlight(where, title, text, "seen", seen(), f"suite-{suite}"))

@@ -1,0 +1,106 @@
+"""The top of the page: what a report found, the answers to its main questions first, then the most surprising."""
+
+from collections.abc import Iterator, Sequence
+
+from tsuishi.base.language import in_words, prose, t
+from tsuishi.estimates.intervals import FEWEST_TRIALS
+from tsuishi.report.parts.blocks import Block, Bullets, Highlight, Highlights, Text, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.ranking import Candidate, Rank
+from tsuishi.report.sections.claim_strip import strip
+from tsuishi.report.sections.highlighted_answers import from_answers
+from tsuishi.report.sections.highlighted_cases import from_cases
+from tsuishi.report.sections.highlighted_claims import from_claims, from_sources
+from tsuishi.report.sections.main_questions import Questions
+from tsuishi.report.sections.pairs import Matchup
+from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.verdicts.evidence import Evidence
+
+# The cards of a first screen, the open questions below them, and the cards that the command prints.
+_MOST_CARDS, _MOST_OPEN, _SHOWN = 6, 3, 2
+
+
+class Opening:
+    """What a page opens with, and the command ends with."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        verdicts: Verdicts,
+        questions: Questions,
+        explanations: Explanations,
+        every: Sequence[Comparison],
+        compared: Sequence[Matchup],
+    ) -> None:
+        self._evidence, self._verdicts, self._questions = evidence, verdicts, questions
+        candidates = [
+            *from_answers(evidence, questions, explanations),
+            *from_claims(verdicts),
+            *from_sources(evidence, verdicts),
+            *from_cases(evidence, every, compared, questions),
+        ]
+        self._certain = sum(each.rank is not Rank.SEEN for each in candidates)
+        self.items = chosen(candidates)
+
+    def view(self) -> View:
+        """A sentence, the cards, the claims at a glance, and the open questions."""
+        blocks: list[Block] = [Text(self._lead(), "lead")]
+        blocks += [Highlights(self.items)] if self.items else []
+        claims = strip(self._verdicts.judgements, self._evidence.environments)
+        blocks += [claims] if claims else []
+        if still_open := tuple(_open(self._questions)):
+            blocks.append(Bullets(still_open, t("Open questions")))
+        return View(tuple(blocks))
+
+    def closing(self) -> list[str]:
+        """The last lines that the command prints: the first two findings, and the number of all."""
+        first = [t("{topic}: {words}", topic=item.topic, words=item.title) for item in self.items[:_SHOWN]]
+        return [*first, self._counted()] if first or self._questions.answers else []
+
+    def _lead(self) -> str:
+        """What was measured, and how much of it is certain; where nothing is, what would make it so."""
+        if not self._evidence.suites:
+            return t("Nothing ran.")
+        named = self._evidence.suites
+        measured = t(
+            "{trials} trials of {suites} in {environments}.",
+            trials=len(self._evidence.results.trials),
+            suites=named[0] if len(named) == 1 else t("{count} suites", count=len(named)),
+            environments=in_words(self._evidence.environments),
+        )
+        takes = "" if self._certain else _what_it_takes(self._questions)
+        return prose([measured, self._counted(), takes, self._verdicts.headline])
+
+    def _counted(self) -> str:
+        if not self._certain:
+            return t("Nothing that was found is certain.")
+        undecided = sum(answer.state == "open" for answer in self._questions.answers)
+        return t("Certain findings: {certain}. Open questions: {open}.", certain=self._certain, open=undecided)
+
+
+def chosen(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
+    """The highlights of the first screen: by rank, then by surprise."""
+    ordered = sorted(candidates, key=lambda each: (each.rank, -each.surprise))
+    return tuple(each.item for each in ordered[:_MOST_CARDS])
+
+
+def _what_it_takes(questions: Questions) -> str:
+    """What would make something certain: three trials of each case, or more time."""
+    if not questions.answers:
+        return ""
+    if max(answer.trials for answer in questions.answers) < FEWEST_TRIALS:
+        return t(
+            "A word takes {count} trials of each case: `invoke run-suite --resume latest --within 10m report`.",
+            count=FEWEST_TRIALS,
+        )
+    return t("More trials would show smaller differences: `invoke run-suite --resume latest --within 30m report`.")
+
+
+def _open(questions: Questions) -> Iterator[str]:
+    """The first open questions, with what is known; then their number."""
+    answers = [answer for answer in questions.answers if answer.state == "open"]
+    for answer in answers[:_MOST_OPEN]:
+        yield t("{topic}: {words}", topic=questions.title(answer.asked), words=questions.words(answer))
+    if len(answers) > _MOST_OPEN:
+        yield t("{count} more are open: see the table of all questions.", count=len(answers) - _MOST_OPEN)
