@@ -188,7 +188,7 @@ def strings(value: Any) -> Iterator[str]:
 # What is the same in every language: units, and names of products, protocols, devices and the model's parameters.
 NAMES = {
     "tsuishi", "CPU", "GPU", "CUDA", "cuDNN", "Python", "SciPy", "literal", "steady", "host", "t_cost", "UTC",
-    "images/s", "FLOP/s", "B/s", "MiB", "GiB",
+    "images/s", "FLOP/s", "GFLOP/s", "MFLOP/s", "B/s", "GB/s", "MB/s", "MiB", "GiB",
 }  # fmt: skip
 
 
@@ -220,7 +220,8 @@ def recorded(example: Path) -> list[str]:
 
 
 def own(text: str, recorded: list[str]) -> str:
-    """What is left of a text without names and what was recorded."""
+    """What is left of a text without names, milliseconds and what was recorded."""
+    text = re.sub(r"\bms\b", " ", text)
     for one in recorded:
         text = text.replace(one, " ")
     return text

@@ -169,7 +169,7 @@ def test_the_view_says_which_limit_and_where_none_was_measured(tmp_path: Path) -
     run.add(training_case(16, precision="amp_bf16"), TORCH, steady_samples(16, [1.0] * 4), metrics=work(45.0, 30.0))
     comparison = Comparison(Evidence([run.finish()], (), WORDS), "multi_gpu_scaling", "steady")
     cells = [comparison.cell(case_id, TORCH, "fraction_of_limit") for case_id in comparison.case_ids]
-    assert sorted((cell.text, cell.notes[-1:]) for cell in cells) == [("0.7500", ("of memory",)), ("not measured", ())]
+    assert sorted((cell.text, cell.notes[-1:]) for cell in cells) == [("0.750", ("of memory",)), ("not measured", ())]
     rows = [row for row in comparison.rows() if row["quantity"] == "fraction_of_limit"]
     assert [(row["estimate"], row["bound"]) for row in rows] == [(0.75, "memory")]
 

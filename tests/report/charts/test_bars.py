@@ -55,10 +55,10 @@ def test_parts_of_a_step_are_drawn_beside_the_whole(tmp_path: Path) -> None:
     parts = [(phase, i, 10, 160, s) for phase, s in (("forward", 0.3), ("forward_backward", 0.9)) for i in range(4)]
     run.add(training_case(16), TF, [*steady_samples(16, [0.1] * 4), *parts])
     _, rows = drawn(step_parts(compared(run)))
-    assert [(row["part"], round(row["seconds"], 9)) for row in rows] == [
-        ("forward", 0.03),
-        ("forward and backward", 0.09),
-        ("whole step", 0.1),
+    assert [(row["part"], round(row["time"], 9)) for row in rows] == [
+        ("forward", 30),
+        ("forward and backward", 90),
+        ("whole step", 100),
     ]
 
 

@@ -12,7 +12,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, trainin
 from tests.words import WORDS
 from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.report.charts.course import telemetry_chart
-from tsuishi.report.charts.curves import MOST_CHARTS, curves
+from tsuishi.report.charts.curves import MOST_PANELS, curves
 from tsuishi.report.charts.figures import PALETTE, series_colour, shape_of, sweep_chart
 from tsuishi.report.charts.sweeps import MOST_VARIANTS, sweep_charts, sweep_points, sweep_variants, sweeps
 from tsuishi.report.output.vega import to_svg
@@ -191,17 +191,32 @@ def test_environments_look_different_when_there_are_more_than_colours() -> None:
     assert len(looks) == len(many)
 
 
-def test_a_suite_has_no_more_charts_than_can_be_looked_at_and_says_so(tmp_path: Path) -> None:
+def test_the_lines_of_a_quantity_are_panels_of_one_chart_and_share_its_axes(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
-    for strategy, devices in STRATEGIES:
+    for number, (strategy, devices) in enumerate(STRATEGIES):
         for precision in PRECISIONS:
-            add_sweep(run, strategy=strategy, devices=devices, precision=precision)
+            add_sweep(run, strategy=strategy, devices=devices, precision=precision, t_cost=0.01 * 5**number)
     charts = [block for block in curves(compared(run, published=True)).blocks if isinstance(block, Chart)]
-    assert len(charts) == MOST_CHARTS
-    # Three strategies of three sweeps; of each sweep one at least.
-    assert [chart.title for chart in charts] == ["Step", "Step", "Throughput", "Epoch of 50,000 images"]
-    assert "5 more such charts are not drawn: see the tables." in charts[-1].caption
-    assert not any("not drawn" in chart.caption for chart in charts[:-1])
+    assert [chart.title for chart in charts] == ["Step", "Throughput", "Epoch of 50,000 images"]
+    for chart in charts:
+        svg = to_svg(chart.specification, "x")
+        assert all(strategy in svg for strategy, _ in STRATEGIES)
+        assert "resolve" not in chart.specification
+        assert "not drawn" not in chart.caption
+    # A panel of its own for each strategy, whose lines have the same names, so the legend has each once.
+    points = [row for row in charts[1].specification["datasets"]["rows"] if "published" not in row["series"]]
+    assert len({row["panel"] for row in points}) == len(STRATEGIES)
+    assert len({row["series"] for row in points}) == len(PRECISIONS)
+
+
+def test_a_chart_has_no_more_panels_than_can_be_looked_at_and_says_so(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for model in ("mlp", "cnn10", "vgg_small", "wrn28_10"):
+        for mode in ("training", "inference"):
+            add_sweep(run, model=model, mode=mode)
+    step, *_ = [block for block in curves(compared(run)).blocks if isinstance(block, Chart)]
+    assert len({row["panel"] for row in step.specification["datasets"]["rows"]}) == MOST_PANELS
+    assert "2 more such panels are not drawn: see the tables." in step.caption
 
 
 def test_a_trial_without_phases_is_drawn_in_a_finite_size() -> None:

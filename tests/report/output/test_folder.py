@@ -31,6 +31,7 @@ from tsuishi.report.output import folder
 from tsuishi.report.output.typesetting import markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.units import Unit, readable
 from tsuishi.report.parts.wording import digits
 from tsuishi.report.sections.descriptions import command_line
 from tsuishi.results.records import Value
@@ -178,8 +179,8 @@ def test_the_step_between_three_and_four_towers_is_a_ratio(example: Path) -> Non
 def test_scipy_has_a_row_of_its_own_beside_the_towers(example: Path) -> None:
     text = markdown_of(example)
     rows = [row.split(" | ")[:3] for row in text.splitlines() if "first run," in row]
-    assert ["| torch2-cpu", "first run, s", "0.3500"] in rows
-    assert ["| torch2-cpu, SciPy", "first run, s", "0.2500"] in rows
+    assert ["| torch2-cpu", "first run, ms", "350"] in rows
+    assert ["| torch2-cpu, SciPy", "first run, ms", "250"] in rows
 
 
 def test_published_numbers_stand_beside_the_cases_they_belong_to(example: Path) -> None:
@@ -302,11 +303,30 @@ def test_several_runs_make_one_report(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "text"),
-    [(14.897803307, "s", "14.90"), (0.0004, "s", "0.0004000"), (11037.0, "s", "11,037"), (125.0, "s", "125.0"),
-     (840.0, "1", "840"), (0.0, "1", "0"), (0.25, "1", "0.2500")],
+    [(14.897803307, "s", "14.9"), (0.0004, "s", "0.000400"), (11037.0, "s", "11,037"), (125.0, "s", "125"),
+     (840.0, "1", "840"), (0.0, "1", "0"), (0.25, "1", "0.250")],
 )  # fmt: skip
-def test_numbers_have_four_digits(value: float, unit: str, text: str) -> None:
-    assert digits(value, unit) == text
+def test_numbers_have_three_digits(value: float, unit: str, text: str) -> None:
+    assert digits(value, Unit(unit)) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "unit", "readable_unit", "texts"),
+    [
+        ([0.0123, 0.0871, 1.7], "s", "ms", ["12.3", "87.1", "1,700"]),
+        ([0.5, 2.0, 14.0], "s", "s", ["0.500", "2.00", "14.0"]),
+        ([3.1e-5], "s", "µs", ["31.0"]),
+        ([2.105e11, 1.3e9], "FLOP/s", "GFLOP/s", ["210", "1.30"]),
+        ([0.0, 0.02], "images/s", "images/s", ["0.00", "0.0200"]),
+        ([], "s", "s", []),
+    ],
+)
+def test_a_table_has_the_unit_in_which_most_of_its_values_are_short(
+    values: list[float], unit: str, readable_unit: str, texts: list[str]
+) -> None:
+    shown = readable(unit, values)
+    assert shown.name == readable_unit
+    assert [digits(value, shown) for value in values] == texts
 
 
 def test_the_command_says_what_was_given_and_quotes_it() -> None:
@@ -416,7 +436,7 @@ def test_the_diagnosis_is_on_the_page_and_in_a_table(example: Path) -> None:
 
 def test_charts_of_first_and_later_runs_are_those_with_published_numbers(example: Path) -> None:
     html = (example / "index.html").read_text(encoding="utf-8")
-    assert re.findall(r'data-chart="([^"]*literal-first_run_s[^"]*)"', html) == ["conv2d-literal-first_run_s-1"]
+    assert re.findall(r'data-chart="([^"]*literal-first_run_s[^"]*)"', html) == ["conv2d-literal-first_run_s"]
 
 
 def test_an_axis_that_few_cases_have_is_told_with_them_and_not_of_all(tmp_path: Path) -> None:

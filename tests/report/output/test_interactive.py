@@ -56,7 +56,7 @@ def test_marks_tell_their_values_unless_they_say_something_of_their_own() -> Non
     bar = {"mark": "bar", "encoding": {"x": {"field": "x"}}}
     kept_own, told = (unit["encoding"]["tooltip"] for unit in units(live({"layer": [own, bar]})))
     assert kept_own == {"field": "words"}
-    assert told == [{"field": "x", "title": "x", "type": "quantitative", "format": ",.4~r"}]
+    assert told == [{"field": "x", "title": "x", "type": "quantitative", "format": ",.3~r"}]
 
 
 def test_lines_without_points_get_points_that_are_not_seen_and_legends_stay_lines() -> None:

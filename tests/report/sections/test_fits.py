@@ -38,7 +38,7 @@ def test_a_line_that_holds_has_a_test_of_its_fit(tmp_path: Path) -> None:
     assert row["pure_error_percent"] == pytest.approx(1.0, rel=1e-3)
     assert row["lack_of_fit_p"] > 0.99
     assert cells[2].notes == ()
-    assert (cells[-1].value, cells[-1].notes[1]) == (row["lack_of_fit_p"], "trials scatter by 1.000 %")
+    assert (cells[-1].value, cells[-1].notes[1]) == (row["lack_of_fit_p"], "trials scatter by 1.00 %")
     assert cells[-1].notes[0].startswith("F(3, 10) = ")
 
 
@@ -53,7 +53,7 @@ def test_two_batch_sizes_have_intervals_and_no_test_of_their_fit(tmp_path: Path)
     row, cells = row_and_cells(fits(tmp_path, {16: 1.0, 256: 1.0}))
     assert row["v0_images_per_s_low"] < 1000 < row["v0_images_per_s_high"]
     assert (row["trials"], row["lack_of_fit_p"], row["decided_by"]) == (6, None, None)
-    assert (cells[-1].text, cells[-1].notes) == ("not to be seen", ("trials scatter by 1.000 %",))
+    assert (cells[-1].text, cells[-1].notes) == ("not to be seen", ("trials scatter by 1.00 %",))
 
 
 def test_single_trials_have_no_scatter_of_their_own(tmp_path: Path) -> None:

@@ -17,6 +17,6 @@ def test_notes_say_what_the_limits_are() -> None:
         Device("n", "B"): DeviceLimits({}, None),
     }
     assert limit_notes([0.5], found)[1] == (
-        "The best rates: A: 15.00\u00a0TFLOP/s in bf16, 200.0\u00a0GFLOP/s in fp32, 3.000\u00a0TB/s; "
+        "The best rates: A: 15.0\u00a0TFLOP/s in bf16, 200\u00a0GFLOP/s in fp32, 3.00\u00a0TB/s; "
         "B: memory not measured."
     )

@@ -52,7 +52,7 @@ def test_every_trial_that_was_sampled_can_be_chosen(tmp_path: Path) -> None:
     assert trial["devices"]["gpu0"]["utilisation_percent"][:3] == [0, 2, 4]
     assert trial["devices"]["gpu0"]["utilisation_percent"][-1] == 77
     assert block.data["quantities"]["memory_mib"] == "memory, MiB"
-    assert "Means over 0.5000 s" in block.caption
+    assert "Means over 0.500 s" in block.caption
 
 
 def test_the_csv_has_every_number_that_is_shown(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_the_load_over_two_gpus_is_a_table_with_the_mean_over_trials(two_gpus: E
     assert table.columns[2:] == ["gpu0", "gpu1", "imbalance"] * 2
     assert table.groups == [("", 2), ("utilisation, %", 3), ("memory used, MiB", 3)]
     assert [[cell.text for cell in row[2:]] for row in table.rows] == [
-        ["80.00", "40.00", "0.6667", "1,000", "1,000", "0.000"],
+        ["80.0", "40.0", "0.667", "1,000", "1,000", "0.00"],
     ]
     assert {row["device"]: row["mean"] for row in view.rows["load"][:2]} == {"gpu0": 80.0, "gpu1": 40.0}
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.report.compared import compared, tables
-from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.quantity_tables import measured
@@ -15,8 +15,9 @@ def view_of(run: SyntheticRun, published: bool = False) -> View:
 
 
 def shown(run: SyntheticRun, published: bool = False) -> dict[str, list[tuple[str, ...]]]:
+    """The rows of each table, up to the first quantity."""
     view = view_of(run, published)
-    return {title: [tuple(cell.text for cell in row[:2]) for row in one.rows] for title, one in tables(view).items()}
+    return {title: [tuple(cell.text for cell in row[:3]) for row in one.rows] for title, one in tables(view).items()}
 
 
 def test_the_first_table_has_every_case_and_the_others_those_that_have_something(tmp_path: Path) -> None:
@@ -26,25 +27,41 @@ def test_the_first_table_has_every_case_and_the_others_those_that_have_something
     run.add(training_case(32), TF, steady_samples(32, [0.1] * 4))
     run.add(training_case(64), TF, status="out_of_memory", reason="no")
     found = shown(run)
-    assert found["Steps"] == [("batch 16", "0.1000"), ("batch 32", "0.1000"), ("batch 64", "out of memory")]
-    assert found["Parts of a step"] == [("batch 16", "0.03000")]
+    assert found["Steps"] == [("batch 16", TF, "100"), ("batch 32", TF, "100"), ("batch 64", TF, "out of memory")]
+    assert found["Parts of a step"] == [("batch 16", TF, "30.0")]
     parts_table = tables(view_of(run))["Parts of a step"]
     assert parts_table.notes[-1] == (
-        "Cases without any of these are left out; what became of them is in the first table."
+        "Rows without a number are left out; the first table says what became of their cases."
     )
+
+
+def test_a_row_for_each_environment_and_published_machine_of_a_case(tmp_path: Path) -> None:
+    """No table is wider for more environments, and rows of a case can be compared from top to bottom."""
+    run = SyntheticRun(tmp_path / "run")
+    run.add(training_case(128), TF, steady_samples(128, [0.1] * 4))
+    run.add(training_case(128), TORCH, steady_samples(128, [0.05] * 4))
+    run.add(training_case(64), TORCH, steady_samples(64, [0.05] * 4))
+    found = tables(view_of(run, published=True))
+    assert found["Steps"].columns[:4] == ["case", "environment", "step, mean, ms", "throughput, images/s"]
+    assert [tuple(cell.text for cell in row[:3]) for row in found["Steps"].rows] == [
+        ("batch 64", TF, "not planned"), ("batch 64", TORCH, "50.0"),
+        ("batch 128", TF, "100"), ("batch 128", TORCH, "50.0"),
+    ]  # fmt: skip
+    epochs = [tuple(cell.text for cell in row) for row in found["Epochs of 50,000 images"].rows]
+    assert ("batch 128", "RTX 2080 Ti (published)", "15.9", "13.9") in [row[:4] for row in epochs]
 
 
 def test_a_case_that_failed_keeps_the_row_of_its_published_numbers(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, steady_samples(16, [0.1] * 4))
     run.add(training_case(128), TF, status="out_of_memory", reason="no")
-    assert ("batch 128", "out of memory") in shown(run, published=True)["Epochs of 50,000 images"]
+    assert ("batch 128", TF, "out of memory") in shown(run, published=True)["Epochs of 50,000 images"]
 
 
 def test_where_nothing_was_measured_there_are_the_outcomes(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(training_case(16), TF, status="failed", reason="no")
-    assert shown(run) == {"Outcome": [("the one case", "failed")]}
+    assert shown(run) == {"Outcome": [("the one case", TF, "failed")]}
 
 
 def test_replicas_alone_are_no_parity(tmp_path: Path) -> None:

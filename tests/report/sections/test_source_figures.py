@@ -74,7 +74,7 @@ def test_the_command_names_environments_suites_and_gpus(published: Section) -> N
 
 def test_the_towers_tables_have_the_sources_rows_and_columns(published: Section) -> None:
     log, power, memory, load = [block for block in of_source(published, "four GPUs") if isinstance(block, Table)]
-    assert log.columns[-2:] == ["throughput,\u00a0images/s", "step, mean,\u00a0s"]
+    assert log.columns[-2:] == ["throughput, images/s", "step, mean, s"]
     assert texts(log)[0] == ["unmodified code: one tower", "step 10", TITAN, "768.2", "0.167"]
     assert texts(log)[5] == ["unmodified code: one tower", "median", TITAN, "764.6", "0.167"]
     assert [row[3] for row in texts(log)[6:11]] == ["2,682.6", "2,475.5", "2,452.7", "2,500.2", "2,853.9"]
@@ -100,12 +100,12 @@ def test_ours_stand_beside_a_single_quantity_and_below_several(tmp_path: Path) -
     found = section_of(run)
     (listing,) = [block for block in of_source(found, "tf.nn.conv2d") if isinstance(block, Table)]
     assert listing.columns == ["devices", "V100 (published)", "K80 (published)", f"{TF} on Example CPU @ 2.50GHz"]
-    assert texts(listing)[2] == ["3", "5.6454", "3.8373", "0.9000"]
+    assert texts(listing)[2] == ["3", "5.6454", "3.8373", "0.900"]
     assert texts(listing)[3] == ["4", "0.6842", "0.6907", "—"]
     (table,) = [block for block in of_source(found, "with PyTorch") if isinstance(block, Table)]
     rows = texts(table)
     assert rows[1][:3] == ["1 device, cnn10", "128", f"{TORCH} on RTX 2080 Ti"]
-    assert rows[1][4] == "15.64†"
+    assert rows[1][4] == "15.6†"
     assert len(rows) == 16
 
 

@@ -68,7 +68,7 @@ def test_a_speed_up_of_several_trials_has_an_interval_and_that_of_single_trials_
 def test_simulated_scaling_is_marked_and_published_scaling_stands_beside_it(tmp_path: Path) -> None:
     view = on_two(tmp_path, 128)
     strong = tables(view)["Strong scaling: the same global batch"]
-    assert [cell.text for cell in strong.rows[0]] == [TF, "cnn10, mirrored", "2", "128", "128", "1.250", "0.6250"]
+    assert [cell.text for cell in strong.rows[0]] == [TF, "cnn10, mirrored", "2", "128", "128", "1.25", "0.625"]
     assert strong.rows[0][-1].notes == ("simulated",)
     assert strong.notes[-1].endswith("says nothing about GPUs.")
     # cnn10 at 128: 13.90 s an epoch on one GPU, 11.92 s on two.

@@ -67,8 +67,8 @@ def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: Synthe
     (row,) = rows["torch-2080ti", "d"]
     assert (row["verdict"], row["on"], row["n"]) == ("reproduced", f"{TORCH}, steady", "3")
     assert row["holds if"] == "below 1"
-    assert row["published"].startswith("RTX 2080 Ti: 0.8576")
-    assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.6000 [" in row["in words"]
+    assert row["published"].startswith("RTX 2080 Ti: 0.858")
+    assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 [" in row["in words"]
     assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
 
 
@@ -90,14 +90,14 @@ def test_the_sources_are_held_against_their_own_numbers(tmp_path: Path) -> None:
     (towers,) = own["towers-titanx", "b"]
     assert (towers["on its own numbers"], towers["found"], towers["holds if"]) == (
         "direction only",
-        "3.270",
+        "3.27",
         "3.5 to 4.5",
     )
     (distinct,) = own["towers-titanx", "b-distinct"]
-    assert (distinct["on its own numbers"], distinct["found"]) == ("reproduced", "0.8175")
+    assert (distinct["on its own numbers"], distinct["found"]) == ("reproduced", "0.817")
     assert {one["of"] for one in own["conv2d-gce", "a"]} == {"V100", "K80"}
     (half,) = own["towers-titanx", "c"]
-    assert (half["on its own numbers"], half["found"]) == ("reproduced, in part", "-0.7634")
+    assert (half["on its own numbers"], half["found"]) == ("reproduced, in part", "-0.763")
     (charts_only,) = own["keras-channels-first", "a"]
     assert charts_only["on its own numbers"] == "no numbers published"
 

@@ -7,6 +7,7 @@ from tsuishi.base.language import mark, prose, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.units import readable
 from tsuishi.report.parts.wording import case_text, header, words
 from tsuishi.specs.case import BATCH_SIZE
 
@@ -37,22 +38,32 @@ def step_parts(comparison: Comparison) -> View:
     timed = [known for known in comparison.ours() if known.case_id and "forward_s" in known.values]
     steps = {str(known.case_id): float(known.axes.get(BATCH_SIZE, 0)) for known in timed}
     drawn = _best_of_sizes(comparison, steps, largest=True)[:_MOST_CASES]
-    rows = [
-        {"case": comparison.name(known.case_id), "environment": known.series, "part": part, "seconds": seconds}
+    times = [
+        (known, part, seconds)
         for known in timed
         if known.case_id in drawn
         for part in _PARTS
         if (seconds := known.values.get(part)) is not None
     ]
-    if not rows:
+    if not times:
         return View()
+    unit = readable("s", (seconds for *_, seconds in times))
+    rows = [
+        {
+            "case": comparison.name(str(known.case_id)),
+            "environment": known.series,
+            "part": part,
+            "time": seconds * unit.factor,
+        }
+        for known, part, seconds in times
+    ]
     names = [comparison.name(case_id) for case_id in drawn]
     text = t("Each was timed on its own, so what it adds to the one before is an estimate.")
     largest = (
         t("Of cases that differ only in their batch size, the largest is drawn.") if len(drawn) < len(steps) else ""
     )
     caption = prose([text, largest, *comparison.flags()])
-    chart = _parts_chart(rows, names, comparison.environments)
+    chart = _parts_chart(rows, names, comparison.environments, unit.name)
     name = f"{comparison.suite}-{comparison.protocol}-parts"
     return View((figures.block(chart, t("Parts of a step"), name, caption),))
 
@@ -122,15 +133,17 @@ def _bar_chart(rows: list[dict[str, Any]], cases: list[str], environments: list[
     return {**figures.data_of(rows), **drawn, **size}
 
 
-def _parts_chart(rows: list[dict[str, Any]], cases: Iterable[str], environments: list[str]) -> dict[str, Any]:
+def _parts_chart(
+    rows: list[dict[str, Any]], cases: Iterable[str], environments: list[str], unit: str
+) -> dict[str, Any]:
     """A panel for each environment, with its own scale: readers compare parts with their step, not environments."""
     words = {part: t(text) for part, (text, _) in _PARTS.items()}
     colours = {"domain": list(words.values()), "range": [colour for _, colour in _PARTS.values()]}
     present = [name for name in environments if name in {row["environment"] for row in rows}]
     axis = {"labelLimit": _SHORT_LABEL_WIDTH, "ticks": False, "domain": False}
-    seconds = {"title": t("seconds"), "axis": {"format": "~g", "tickCount": 5}}
+    time = {"title": unit, "axis": {"format": ",.3~r", "tickCount": 5}}
     encoding = {
-        "x": {"field": "seconds", "type": "quantitative", **seconds},
+        "x": {"field": "time", "type": "quantitative", **time},
         "y": {"field": "case", "type": "nominal", "title": None, "sort": list(cases), "axis": axis},
         "yOffset": {"field": "part", "type": "nominal", "sort": list(words.values())},
         "color": {"field": "part", "type": "nominal", "scale": colours, "legend": _LEGEND},

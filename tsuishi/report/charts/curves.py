@@ -1,6 +1,6 @@
 """Curves: the charts of the sweeps of a suite (sweeps.py), no more than readers take in."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from tsuishi.base.language import prose, t
@@ -10,39 +10,35 @@ from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.wording import case_text
 
-# The most charts of a suite and protocol. Every sweep gets its first chart before any sweep gets its second.
-MOST_CHARTS = 4
+# The most panels of a chart that readers take in.
+MOST_PANELS = 6
 
 
 def curves(comparison: Comparison) -> View:
     """The charts of the sweeps, with the published points in front of the lines."""
-    every = sweeps.sweeps()
-    charts = list(_charts(comparison, every))
-    chosen = sorted(charts, key=lambda chart: chart[1])[:MOST_CHARTS]
-    chosen.sort(key=lambda chart: (every.index(chart[0]), chart[1]))
     hardware = sorted(hardware.title for hardware in comparison.hardware.values())
     drawn = []
-    for number, (sweep, count, variants) in enumerate(chosen, start=1):
-        left_out = len(charts) - number if number == MOST_CHARTS else 0
-        shared, points = sweeps.sweep_points(variants, sweep)
-        name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}-{count}"
-        caption = _caption(comparison, shared, points, left_out)
+    for sweep, groups in _charts(comparison):
+        most = MOST_PANELS // len(sweep.quantities)
+        shared, points = sweeps.panel_points(groups[:most], sweep)
+        name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}"
+        caption = _caption(comparison, shared, points, len(groups[most:]) * len(sweep.quantities))
         chart = figures.sweep_chart(points, sweep, comparison.evidence.environments, hardware)
         drawn.append(figures.block(chart, _title(comparison, sweep), name, caption))
     return View(tuple(drawn))
 
 
-def _charts(comparison: Comparison, every: Sequence[Sweep]) -> Iterator[tuple[Sweep, int, list[Variant]]]:
-    """Every chart: its sweep, its number among the sweep's charts, and its lines."""
+def _charts(comparison: Comparison) -> Iterator[tuple[Sweep, list[list[Variant]]]]:
+    """The sweeps that the suite has, each with the lines of every panel."""
     titles = {key: hardware.title for key, hardware in comparison.hardware.items()}
     evidence, numbers = comparison.evidence, comparison.numbers
-    for sweep in every:
+    for sweep in sweeps.sweeps():
         variants = sweeps.sweep_variants(comparison.estimates, evidence.axes, numbers, titles, sweep, evidence.terms)
-        charts = sweeps.sweep_charts(variants)
+        groups = sweeps.sweep_charts(variants)
         if sweep.published_first:
-            charts = [variants for variants in charts if any(map(_has_published, variants))] or charts
-        for count, variants in enumerate(charts, start=1):
-            yield sweep, count, variants
+            groups = [variants for variants in groups if any(map(_has_published, variants))] or groups
+        if groups:
+            yield sweep, groups
 
 
 def _title(comparison: Comparison, sweep: Sweep) -> str:
@@ -63,13 +59,13 @@ def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, lef
     if any(point["low"] is not None and point["mark"] != "fit" for point in points):
         sentences.append(t("Bars: from smallest to largest trial, or the quartiles of the only one."))
     if any(point["mark"] == "fit" for point in points):
-        sentences.append(
-            t("Lines through points: the throughput model; below them, how far the points are off it (see its table).")
-        )
+        sentences.append(t("Lines through points: the throughput model (see its table)."))
+    if any(point["residual"] is not None for point in points):
+        sentences.append(t("Below: how far the points are off their lines."))
     if any(point["low"] is not None and point["mark"] == "fit" for point in points):
         sentences.append(t("Shaded: the 95 % interval of the line at each batch size, if the model holds."))
     if any(point["published"] for point in points):
         sentences.append(t("Grey and dashed: published, on other hardware."))
     if left_out:
-        sentences.append(t("{count} more such charts are not drawn: see the tables.", count=left_out))
+        sentences.append(t("{count} more such panels are not drawn: see the tables.", count=left_out))
     return prose([*sentences, *comparison.flags()])

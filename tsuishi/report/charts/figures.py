@@ -13,6 +13,7 @@ from tsuishi.base.language import t
 from tsuishi.report.charts.sweeps import Points, Sweep
 from tsuishi.report.parts.blocks import Chart
 from tsuishi.report.parts.comparison import published_name
+from tsuishi.report.parts.units import Unit, readable
 from tsuishi.report.parts.wording import label, unit_of, words
 
 PALETTE = ("#1F84C9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
@@ -50,28 +51,34 @@ CONFIG: dict[str, Any] = {
 
 
 def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[str]) -> dict[str, Any]:
-    """Panels side by side with the same y scale, as a Vega-Lite specification.
+    """Panels with the same y scale, as a Vega-Lite specification: a row of them, or rows of two or three.
 
     `series`: all environments; `hardware`: all published hardware. So each has the same look on every chart.
     """
     measured = [point for point in points if point["mark"] != "fit"]
     styles = _styles(points, series, list(map(published_name, hardware)), whole=bool(sweep.scale))
     x = _sweep_x(measured, sweep)
-    panels = list(map(label, sweep.quantities))
-    present = [panel for panel in panels if panel in {point["panel"] for point in points}]
-    width = {1: 2 * PANEL_WIDTH, 2: PANEL_WIDTH}.get(len(present), PANEL_WIDTH * 2 // 3)
-    y = _sweep_y(sweep)
+    panels = list(dict.fromkeys(point["panel"] for point in points))
+    columns = 2 if len(panels) in (2, 4) else min(3, len(panels))
+    height = PANEL_HEIGHT if len(panels) <= columns else PANEL_HEIGHT - 70
+    # The axes of a source's picture are as the source drew them.
+    data_unit = unit_of(sweep.quantities[0])
+    unit = Unit(data_unit) if sweep.scale else readable(data_unit, (point["y"] for point in measured))
+    y = _sweep_y(sweep, unit.name)
     banded = any(point["mark"] == "fit" and point["low"] is not None for point in points)
     layers = [*([_band(x, y, styles)] if banded else ()), *_curves(x, y, styles)]
     curves = {
-        "facet": {"field": "panel", "type": "nominal", "sort": present, "header": HEAD},
-        "spec": {"layer": layers, "width": width, "height": PANEL_HEIGHT},
+        "facet": {"field": "panel", "type": "nominal", "sort": panels, "header": HEAD},
+        "columns": columns,
+        "spec": {"layer": layers, "width": 2 * PANEL_WIDTH // columns, "height": height},
     }
     # The x of a chart are whole numbers only if every point has a whole number.
     whole = all(isinstance(point["x"], int) for point in points)
-    shown = ("y", "low", "high", "panel", "series", "mark", "rule", "residual")
+    values, shown = ("y", "low", "high"), ("panel", "series", "mark", "rule", "residual")
     data = data_of(
-        {"x": x if whole or x is None else float(x), **{name: point[name] for name in shown}}
+        {"x": x if whole or x is None else float(x)}
+        | {name: None if point[name] is None else point[name] * unit.factor for name in values}
+        | {name: point[name] for name in shown}
         for point in points
         for x in [point["x"]]
     )
@@ -97,17 +104,14 @@ def _sweep_x(measured: Points, sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _sweep_y(sweep: Sweep) -> dict[str, Any]:
-    """The y channel: the sweep's quantities in their unit; seconds have a log scale."""
-    unit = unit_of(sweep.quantities[0])
+def _sweep_y(sweep: Sweep, unit: str) -> dict[str, Any]:
+    """The y channel: the sweep's quantities in this unit; times have a log scale."""
     y: dict[str, Any] = {"field": "y", "type": "quantitative", "title": unit, "scale": {"zero": True}}
-    if (sweep.scale or ("log" if unit == "s" else "linear")) == "log":
+    if (sweep.scale or ("log" if unit_of(sweep.quantities[0]) == "s" else "linear")) == "log":
         # A nice scale would end at powers of ten, and most of the panel would be empty.
         log = {"type": "log", "nice": False, "padding": 10}
-        title = t("seconds (log scale)") if unit == "s" else t("{unit} (log scale)", unit=unit)
-        y |= {"title": title, "scale": log, "axis": {"format": "~g", "tickCount": 6}}
-    elif unit == "s":
-        y["title"] = t("seconds")
+        title = t("{unit} (log scale)", unit=unit)
+        y |= {"title": title, "scale": log, "axis": {"format": ",.3~r", "tickCount": 6}}
     elif sweep.scale and unit == "1":
         # Accuracies lie close together, far from 0.
         y |= {"title": label(sweep.quantities[0]), "scale": {"zero": False, "padding": 10}}

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsuishi.report.charts import figures
+from tsuishi.report.parts.units import Unit
+from tsuishi.report.parts.wording import header, shown_in
 from tsuishi.specs.claims import Bounds
 
 _WIDTH = 200
@@ -18,15 +20,19 @@ _SPREAD = {"type": "rule", "strokeWidth": 2}
 _PALE = {"type": "rect", "opacity": 0.16, "color": figures.PALETTE[2]}
 
 
-def trials_chart(sides: Sequence[tuple[str, Sequence[float], float]], title: str) -> dict[str, Any]:
+def trials_chart(sides: Sequence[tuple[str, Sequence[float], float]], quantity: str) -> dict[str, Any]:
     """The trials of each side as dots, with their mean as a tick, on one scale from 0 on.
 
-    sides: name, values of trials, mean. title: the quantity with its unit.
+    sides: name, values of trials, mean.
     """
     names = [name for name, *_ in sides]
-    rows = [{"side": name, "value": value, "mean": None} for name, values, _ in sides for value in values]
-    rows += [{"side": name, "value": None, "mean": mean} for name, _, mean in sides]
-    x = {"type": "quantitative", "title": title, "scale": {"zero": True}}
+    unit = shown_in(quantity, (mean for *_, mean in sides))
+    every: list[tuple[str, float | None, float | None]] = [
+        (name, value, None) for name, values, _ in sides for value in values
+    ]
+    every += [(name, None, mean) for name, _, mean in sides]
+    rows = [{"side": name, "value": _in(unit, value), "mean": _in(unit, mean)} for name, value, mean in every]
+    x = {"type": "quantitative", "title": header(quantity, unit), "scale": {"zero": True}}
     x["axis"] = {**_VALUES}
     y = {"field": "side", "type": "nominal", "title": None, "sort": names, "axis": _HIDDEN}
     colour = {"field": "side", "type": "nominal", "scale": {"domain": names, "range": list(figures.PALETTE)}}
@@ -72,14 +78,16 @@ def _region(bounds: Bounds, x: dict[str, Any], ends: Sequence[float]) -> dict[st
     return figures.once(_PALE, {"x": {**x, "datum": low}, "x2": {"datum": high}})
 
 
-def values_chart(rows: Sequence[dict[str, Any]], over: str, title: str) -> dict[str, Any]:
-    """Values over the values of an axis, in series, on a log scale.
+def values_chart(rows: Sequence[dict[str, Any]], over: str, quantity: str) -> dict[str, Any]:
+    """Values of a quantity over the values of an axis, in series, on a log scale.
 
     rows: x, y, low, high, series; without a spread, the ends are None.
     """
     names = list(dict.fromkeys(row["series"] for row in rows))
+    unit = shown_in(quantity, (row["y"] for row in rows))
+    rows = [{**row, **{name: _in(unit, row[name]) for name in ("y", "low", "high")}} for row in rows]
     x = {"field": "x", "type": "ordinal", "title": over, "axis": {"labelAngle": 0, "grid": False, **_FINE}}
-    y = {"type": "quantitative", "title": title, "scale": {"type": "log", "nice": False, "padding": 8}}
+    y = {"type": "quantitative", "title": header(quantity, unit), "scale": {"type": "log", "nice": False, "padding": 8}}
     y["axis"] = {**_VALUES, "tickCount": 3}
     legend = {"title": None, "orient": "top", "labelFontSize": 11, "symbolOpacity": 1}
     series = {"field": "series", "type": "nominal", "legend": legend}
@@ -87,6 +95,10 @@ def values_chart(rows: Sequence[dict[str, Any]], over: str, title: str) -> dict[
     shape = {**series, "scale": {"domain": names, "range": list(figures.SHAPES[: len(names)])}}
     layers = _with_spread("y", "y", y, {"x": x, "color": colour}, shape)
     return {**figures.data_of(rows), "layer": layers, "width": _WIDTH + 60, "height": 72}
+
+
+def _in(unit: Unit, value: float | None) -> float | None:
+    return None if value is None else value * unit.factor
 
 
 def _with_spread(

@@ -127,13 +127,13 @@ def _tell(unit: dict[str, Any]) -> None:
 
 
 def _tooltip(encoding: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every field once, but those that only sort; numbers as in tables, with four digits."""
+    """Every field once, but those that only sort; numbers as in tables, with three digits."""
     fields: dict[str, dict[str, Any]] = {}
     for channel in encoding.values():
         field = channel.get("field", "_")
         if not field.startswith("_"):
             title = t(_FIELDS[field]) if field in _FIELDS else channel.get("title") or field
-            number = {"type": "quantitative", "format": ",.4~r"}
+            number = {"type": "quantitative", "format": ",.3~r"}
             shown = number if channel.get("type", "quantitative") == "quantitative" else {"type": "nominal"}
             fields.setdefault(field, {"field": field, "title": title, **shown})
     return list(fields.values())

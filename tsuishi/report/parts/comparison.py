@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import mark, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.throughput import step_time, timed_by
+from tsuishi.report.parts.units import Unit
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
     NOT_PLANNED,
     Cell,
     case_text,
     digits,
+    shown_in,
     status_cell,
     status_text,
     words,
@@ -99,9 +101,21 @@ class Comparison:
         # Cells and marks that many cells share.
         self._absent: dict[str, Cell] = {}
         self._marks: dict[tuple[str, str], list[str]] = {}
+        self._units: dict[str, Unit] = {}
 
-    def cell(self, case_id: str, environment: str, quantity: str) -> Cell:
-        """An estimate with its spread; without an estimate, a word for the reason."""
+    def unit(self, quantity: str) -> Unit:
+        """The unit in which readers see a quantity: the same in all tables, and of all quantities of its chart."""
+        if quantity not in self._units:
+            every = words().quantities
+            chart = every[quantity].drawn_with or quantity if quantity in every else quantity
+            together = {name for name, known in every.items() if chart in (name, known.drawn_with)} | {quantity}
+            values = [row.estimate for name in together for row in self.estimates_of.get(name, ())]
+            values += [number.value for number in self.numbers if number.quantity in together]
+            self._units |= dict.fromkeys(together, shown_in(quantity, values))
+        return self._units[quantity]
+
+    def cell(self, case_id: str, environment: str, quantity: str, unit: Unit | None = None) -> Cell:
+        """An estimate with its spread; without an estimate, a word for the reason. unit: the table's, else ours."""
         row = self.estimate(case_id, environment, quantity)
         if row is None:
             status = self.status(case_id, environment)
@@ -109,13 +123,14 @@ class Comparison:
             if word not in self._absent:
                 self._absent[word] = status_cell(word)
             return self._absent[word]
-        notes = [f"{digits(row.low, row.unit)} – {digits(row.high, row.unit)}"] if row.spread_kind else []
+        unit = unit or self.unit(quantity)
+        notes = [f"{digits(row.low, unit)} – {digits(row.high, unit)}"] if row.spread_kind else []
         within = row.spread_kind == "blocks"
         notes.append(t("n = {n}, within the trial", n=row.n) if within else t("n = {n}", n=row.n))
         if quantity == "fraction_of_limit":
             notes.append(t(_BOUND_TEXT[self.bounds[case_id, environment]]))
         notes += self.marks(case_id, environment)
-        text = digits(row.estimate, row.unit) + ("†" if row.derived and row.unit == "s" else "")
+        text = digits(row.estimate, unit) + ("†" if row.derived and row.unit == "s" else "")
         return Cell(text, row.estimate, tuple(notes), "number")
 
     def estimate(self, case_id: str, environment: str, quantity: str) -> Any:

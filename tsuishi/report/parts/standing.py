@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import in_language, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.report.parts.comparison import Comparison, published_name
-from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, words
+from tsuishi.report.parts.units import Unit
+from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, words
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.claims import FRAMEWORK, selected
 from tsuishi.specs.pictures import Picture, PictureSeries
@@ -154,7 +155,9 @@ def _of_one_kind(cases: Sequence[_OurCase], picture: Picture, series: PictureSer
 def _values(case: _OurCase, names: tuple[int, str, str], picture: Picture, series: PictureSeries) -> Iterator[Standing]:
     comparison, step = case.comparison, case.estimate("step_s")
     for quantity in picture.wanted(series):
-        row, cell = case.estimate(quantity), comparison.cell(case.case_id, case.column, quantity)
+        row = case.estimate(quantity)
+        # In the unit that the source printed.
+        cell = comparison.cell(case.case_id, case.column, quantity, Unit(unit_of(quantity)))
         at = (case.column, False, *names, case.axes.get(picture.x), quantity)
         if row is None:
             yield Standing(*at, None, cell)

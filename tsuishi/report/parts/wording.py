@@ -1,6 +1,6 @@
 """Tables of a report, and the words for numbers, quantities and cases, which are the same everywhere in it."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -12,6 +12,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import in_language, mark, t
 from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
+from tsuishi.report.parts.units import PLAIN, Unit, readable
 from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import STATUSES
@@ -97,8 +98,8 @@ def text_cell(value: Any, kind: str = "text") -> Cell:
     return Cell(NOTHING if value in (None, "") else str(value), kind=kind)
 
 
-def number_cell(value: float) -> Cell:
-    return Cell(digits(value), float(value), kind="number")
+def number_cell(value: float, unit: Unit = PLAIN) -> Cell:
+    return Cell(digits(value, unit), float(value), kind="number")
 
 
 def status_cell(word: str) -> Cell:
@@ -113,30 +114,26 @@ def status_text(statuses: str) -> str:
     return ", ".join(in_language(STATUSES[name].label) if name in STATUSES else t(name) for name in names)
 
 
-def digits(value: float, unit: str = "") -> str:
-    """A number for readers: four significant digits; whole numbers of unit 1, and numbers from 1000 on, in full.
+def digits(value: float, unit: Unit = PLAIN) -> str:
+    """A number for readers, without its unit: three significant digits, all of a whole number and from 1000 on.
 
-    Large rates of work end with an SI prefix; the unit is in the header: "210.0 G".
+    >>> digits(0.28791), digits(0.28791, Unit("ms", 1e3)), digits(7677.5), digits(4), digits(1.0)
+    ('0.288', '288', '7,678', '4', '1.00')
     """
-    if unit in ("FLOP/s", "B/s"):
-        prefixes = (("T", 1e12), ("G", 1e9), ("M", 1e6), ("", 0.0))
-        prefix, factor = next(pair for pair in prefixes if abs(value) >= pair[1])
-        return f"{value / (factor or 1):#.4g}".removesuffix(".") + f"\u00a0{prefix}".rstrip("\u00a0")
-    if abs(value) >= 1000 or (unit == "1" and value == int(value)):
-        return f"{value:,.0f}"
-    return f"{value:#.4g}".removesuffix(".")
+    whole = isinstance(value, int) or (unit.name == "1" and value == int(value))
+    value *= unit.factor
+    return f"{value:,.0f}" if whole or abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
 
 
 def amount(value: float, unit: str) -> str:
-    r"""A number with its unit for sentences: three significant digits, times below a second in ms or us.
+    r"""A number with its unit, for sentences: three significant digits, times below a second in ms or µs.
 
-    >>> amount(0.2879, "s"), amount(0.0000871, "s"), amount(61.27, "images/s"), amount(7677.5, "images/s")
-    ('288\xa0ms', '87.1\xa0us', '61.3\xa0images/s', '7,678\xa0images/s')
+    >>> amount(0.2879, "s"), amount(0.0000871, "s"), amount(61.27, "images/s"), amount(2.1e11, "FLOP/s")
+    ('288\xa0ms', '87.1\xa0µs', '61.3\xa0images/s', '210\xa0GFLOP/s')
     """
-    if unit == "s" and 0 < abs(value) < 1:
-        value, unit = (1e3 * value, "ms") if abs(value) >= 1e-3 else (1e6 * value, "us")
-    text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
-    return text if unit == "1" else f"{text}\u00a0{unit}"
+    shown = readable(unit, [value])
+    text = digits(value, shown)
+    return text if unit == "1" else f"{text}\u00a0{shown.name}"
 
 
 def unit_of(quantity: str) -> str:
@@ -158,10 +155,15 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def header(quantity: str) -> str:
-    """The header of a quantity's column, with the unit."""
-    unit = unit_of(quantity)
-    return label(quantity) if unit == "1" else f"{label(quantity)},\u00a0{unit}"
+def header(quantity: str, unit: Unit | None = None) -> str:
+    """The header of a quantity's column, with the unit: without `unit`, that of the data."""
+    name = unit.name if unit else unit_of(quantity)
+    return label(quantity) if name == "1" else f"{label(quantity)}, {name}"
+
+
+def shown_in(quantity: str, values: Iterable[float | None]) -> Unit:
+    """The unit in which readers see these values of a quantity, which are in the unit of the data."""
+    return readable(unit_of(quantity), values)
 
 
 def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> str:

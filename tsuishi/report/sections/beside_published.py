@@ -13,7 +13,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.standing import device_names
-from tsuishi.report.parts.wording import Cell, Table, header, ratio_text, short, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, label, ratio_text, short, text_cell, words
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
@@ -99,7 +99,7 @@ def _sentences(evidence: Evidence, single: Iterable[Card]) -> Iterator[str]:
             device=which.device,
             hardware=evidence.hardware[which.key].title,
             work=_work(which),
-            quantity=header(which.quantity),
+            quantity=label(which.quantity),
             times=times,
         )
         yield prose([sentence, *_marks(group)])
@@ -157,7 +157,7 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
         texts = [which.device, which.environment, which.devices, evidence.hardware[which.key].title, _work(which)]
         notes = (t("cases: {count}", count=card.cases), *_marks([card]))
         times = Cell(ratio_text(card.times), card.times.value, notes, "number")
-        rows.append([*map(text_cell, texts), text_cell(header(which.quantity)), times])
+        rows.append([*map(text_cell, texts), text_cell(label(which.quantity)), times])
     title = t("All devices, environments and published machines")
     note = t(
         "As many devices on both sides. In brackets: 95 % intervals, from the scatter of our trials: "

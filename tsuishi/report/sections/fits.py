@@ -12,6 +12,7 @@ from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.parts.blocks import Block, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison, Known, differing, published_cases
+from tsuishi.report.parts.units import PLAIN, Unit, readable
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
@@ -110,22 +111,30 @@ class Fits:
             for point in _residuals(found)
         ]
 
-    def lines(self, axes: Iterable[str]) -> Iterator[list[Cell]]:
-        """A row of cells for every line. axes: those that distinguish the lines."""
+    def seconds(self) -> Iterator[float]:
+        """The times of all lines: of steps, and the cost times that are printed."""
+        yield from (point.seconds for points in self.points.values() for point in points)
+        yield from (t_cost for _, t_cost in self._printed.values())
+
+    def lines(self, axes: Iterable[str], time: Unit) -> Iterator[list[Cell]]:
+        """A row of cells for every line. axes: those that distinguish the lines. time: the unit of times."""
         for line, found in self._fits.items():
-            yield [*_name(line, axes), *self._summary(line, found)]
+            yield [*_name(line, axes), *self._summary(line, found, time)]
         for line, (v0, t_cost) in self._printed.items():
-            values = [Cell(digits(value), value, (t("as printed"),), "number") for value in (v0, t_cost)]
+            values = [
+                Cell(digits(value, unit), value, (t("as printed"),), "number")
+                for value, unit in ((v0, PLAIN), (t_cost, time))
+            ]
             b_half = Cell(digits(v0 * t_cost), v0 * t_cost, (t("from these"),), "number")
             yield [*_name(line, axes), status_cell(NOTHING), *values, b_half, *[status_cell(NOTHING)] * 2]
 
-    def points_off(self, axes: Iterable[str], kinks_only: bool = False) -> Iterator[list[Cell]]:
+    def points_off(self, axes: Iterable[str], time: Unit, kinks_only: bool = False) -> Iterator[list[Cell]]:
         """A row of cells for every point, or every kink, of the lines through three points or more."""
         for line, found in self._fits.items():
             for point in (point for point in _residuals(found) if point.kink or not kinks_only):
-                numbers = map(number_cell, (point.step_s, point.fitted_s, point.percent))
+                times = [number_cell(value, time) for value in (point.step_s, point.fitted_s)]
                 kink = status_cell(t("kink")) if point.kink else text_cell("")
-                yield [*_name(line, axes), text_cell(point.batch_size), *numbers, kink]
+                yield [*_name(line, axes), text_cell(point.batch_size), *times, number_cell(point.percent), kink]
 
     def _identity(self, line: Line) -> dict[str, Any]:
         return {**self._where, "series": line.series, "published": self._published, **dict(line.axes)}
@@ -146,7 +155,7 @@ class Fits:
             row |= {name: value, f"{name}_low": low, f"{name}_high": high}
         return row
 
-    def _summary(self, line: Line, found: Fit | None) -> list[Cell]:
+    def _summary(self, line: Line, found: Fit | None, time: Unit) -> list[Cell]:
         points = len(self.points[line])
         count = t("{points}, simulated", points=points) if line in self._simulated else str(points)
         if found is None:
@@ -155,11 +164,11 @@ class Fits:
         decided = self._decided[line]
         notes = () if decided is None else (t("batch {batch} decides", batch=decided),)
         cells = [Cell(count, notes=notes)]
-        for value, interval in _values(found):
-            note = " – ".join(map(_end, interval)) if interval else t("2 points: no interval")
+        for (value, interval), unit in zip(_values(found), (PLAIN, time, PLAIN), strict=True):
+            note = " – ".join(_end(end, unit) for end in interval) if interval else t("2 points: no interval")
             if found.kinked:
                 note = t("a kink: no interval")
-            cells.append(Cell(digits(value), value, (note,), "number"))
+            cells.append(Cell(digits(value, unit), value, (note,), "number"))
         largest = _largest(found)
         return [*cells, status_cell(NOTHING) if largest is None else number_cell(largest), _lack_of_fit(found)]
 
@@ -168,15 +177,18 @@ def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     """A table with a row per line, and a folded table with a row per point."""
     axes = differing(dict(line.axes) for fits in several for line in fits.every_line)
     counts, largest = t("batch sizes"), t("largest residual, %")
-    columns = ["", "", counts, "v0, images/s", "t_cost, s", t("b_half, images"), largest, t("lack of fit, p")]
-    lines = [row for fits in several for row in fits.lines(axes)]
+    time = readable("s", [value for fits in several for value in fits.seconds()])
+    columns = ["", "", counts, "v0, images/s", f"t_cost, {time.name}", t("b_half, images"), largest]
+    columns.append(t("lack of fit, p"))
+    lines = [row for fits in several for row in fits.lines(axes, time)]
     if lines:
         yield Table(columns, lines, title, notes=_notes())
-    columns = ["", "", words().axis(BATCH_SIZE).called, t("step, s"), t("line, s"), t("residual, %"), ""]
-    points = [row for fits in several for row in fits.points_off(axes)]
+    times = [t("step, {unit}", unit=time.name), t("line, {unit}", unit=time.name)]
+    columns = ["", "", words().axis(BATCH_SIZE).called, *times, t("residual, %"), ""]
+    points = [row for fits in several for row in fits.points_off(axes, time)]
     notes = []
     if len(points) > _MOST_POINTS:
-        points = [row for fits in several for row in fits.points_off(axes, kinks_only=True)]
+        points = [row for fits in several for row in fits.points_off(axes, time, kinks_only=True)]
         notes = [t("Kinks only, as there are many points; all of them are in residuals.csv.")]
     if points:
         yield Table(columns, points, t("Every step time against its line"), folded=True, notes=notes)
@@ -236,8 +248,8 @@ def _residuals(found: Fit | None) -> tuple[Residual, ...]:
     return found.residuals if found and len(found.residuals) >= FEWEST_POINTS else ()
 
 
-def _end(value: float) -> str:
-    return digits(value) if math.isfinite(value) else "∞"
+def _end(value: float, unit: Unit) -> str:
+    return digits(value, unit) if math.isfinite(value) else "∞"
 
 
 def _largest(found: Fit) -> float | None:

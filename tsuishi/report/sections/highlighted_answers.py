@@ -13,7 +13,7 @@ from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
 from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, of_the_family, seen
-from tsuishi.report.parts.wording import amount, capital, case_text, header, label, ratio_text, unit_of
+from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import MatrixCell
@@ -40,7 +40,7 @@ def _explained(questions: Questions, explanations: Explanations, answer: Answer)
     if found is None:
         return
     topic = t("{question}, {environment}", question=questions.title(answer.asked), environment=environment)
-    drawn = values_chart(found.points, found.over, header(found.quantity))
+    drawn = values_chart(found.points, found.over, found.quantity)
     chart = figures.block(drawn, topic, f"highlight-{answer.asked.id}", found.caption)
     certainty: Certainty = "certain" if found.sure else "seen"
     sure = compared_alone(found.trials) if found.sure else seen()
@@ -126,7 +126,7 @@ def _chart(evidence: Evidence, answer: Answer, sides: tuple[str, str], topic: st
             return ()
         rows = [(side, values, mean) for side, (values, mean) in zip(sides, drawn, strict=True)]
         caption = t("Dots: trials; ticks: their means.")
-        return (figures.block(trials_chart(rows, header(quantity)), topic, name, caption),)
+        return (figures.block(trials_chart(rows, quantity), topic, name, caption),)
     pairs = _pair_rows(evidence, answer)
     if not pairs:
         return ()

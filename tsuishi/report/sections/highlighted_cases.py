@@ -17,7 +17,7 @@ from tsuishi.report.parts.blocks import Highlight
 from tsuishi.report.parts.compared_times import CONFIDENCE, times
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.ranking import Candidate, Rank, seen
-from tsuishi.report.parts.wording import case_text, header, label
+from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.specs.case import SUITE
@@ -81,7 +81,7 @@ def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: 
         if ratio is not None:
             rows.append({"name": matchup.comparison.name(case_id), **as_ratio(ratio)._asdict(), "published": False})
     axis = t("{of} over {to}, log scale", of=environment, to=matchup.reference)
-    caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=header(matchup.quantity))
+    caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=label(matchup.quantity))
     chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
     return Highlight(topic, title, text, "seen", seen(), "side-by-side", (chart,))
 

@@ -1,6 +1,5 @@
-"""Measurements: every quantity of every case by environment, and the published numbers in the last columns."""
+"""Measurements: every quantity of every case by environment, and below them the numbers published for the case."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.parts.wording import (
     NOT_PUBLISHED,
     Table,
-    digits,
+    amount,
     header,
     label,
     number_cell,
@@ -43,6 +42,8 @@ _TOGETHER = {
     ),
 }
 _OTHER = mark("Other measurements")
+# Tables of no more rows need no choice of an environment.
+_FEW_ROWS = 12
 
 
 def measured(comparison: Comparison, explanation: Explanation) -> View:
@@ -99,31 +100,39 @@ def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterato
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
-    """Cases by environments: every case, or only cases with a number. Without quantities, the cells are statuses."""
+    """A row for each case and environment, then a row for each published machine that has numbers of the case.
+
+    every_case: also rows without a number beside or below them. Without quantities, the cells are statuses.
+    """
     numbers_of = {case_id: comparison.evidence.published(case_id) for case_id in comparison.case_ids}
-    pairs = {pair for numbers in numbers_of.values() for pair in numbers}
     hardware = comparison.evidence.hardware
-    published = [(key, name) for key in hardware for name in quantities if (key, name) in pairs]
-    spans = Counter(key for key, _ in published)
-    groups = [("", 1), *((name, max(1, len(quantities))) for name in comparison.environments)]
-    groups += [(published_name(hardware[key].title), span) for key, span in spans.items()]
-    ours = [header(name) for name in quantities] or [t("status")]
-    columns = [t("case"), *ours * len(comparison.environments), *[header(name) for _, name in published]]
+    published = {
+        case_id: {key: {name: numbers[key, name] for name in quantities if (key, name) in numbers} for key in hardware}
+        for case_id, numbers in numbers_of.items()
+    }
     estimates = [row for name in quantities for row in comparison.estimates_of.get(name, ())]
-    has_some = {row.case_id for row in estimates}
-    has_some |= {case_id for case_id in comparison.case_ids if not numbers_of[case_id].keys().isdisjoint(published)}
-    case_ids = [case_id for case_id in comparison.case_ids if every_case or case_id in has_some]
-    rows = []
-    for case_id in case_ids:
-        row, numbers = [text_cell(comparison.name(case_id))], numbers_of[case_id]
-        for environment in comparison.environments:
-            row += [comparison.cell(case_id, environment, quantity) for quantity in quantities or [""]]
-        row += [number_cell(numbers[pair]) if pair in numbers else status_cell(NOT_PUBLISHED) for pair in published]
-        rows.append(row)
+    rows, left_out = [], False
+    for case_id in comparison.case_ids:
+        case = text_cell(comparison.name(case_id))
+        for name in comparison.environments:
+            cells = [comparison.cell(case_id, name, quantity) for quantity in quantities or [""]]
+            if every_case or any(published[case_id].values()) or any(cell.kind == "number" for cell in cells):
+                rows.append([case, text_cell(name, "label"), *cells])
+            else:
+                left_out = True
+        for key, numbers in published[case_id].items():
+            if numbers:
+                theirs = [
+                    number_cell(numbers[name], comparison.unit(name)) if name in numbers else status_cell(NOT_PUBLISHED)
+                    for name in quantities
+                ]
+                rows.append([case, text_cell(published_name(hardware[key].title)), *theirs])
+    headers = [header(name, comparison.unit(name)) for name in quantities] or [t("status")]
     notes = _notes(comparison, quantities, estimates)
-    if len(case_ids) < len(comparison.case_ids):
-        notes.append(t("Cases without any of these are left out; what became of them is in the first table."))
-    return Table(columns, rows, _title(comparison, title), groups, folded, notes)
+    if left_out:
+        notes.append(t("Rows without a number are left out; the first table says what became of their cases."))
+    columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
+    return Table(columns, rows, _title(comparison, title), folded=folded, notes=notes, filters=filters)
 
 
 def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) -> list[str]:
@@ -205,8 +214,8 @@ def _rates_text(device: Device, limits: DeviceLimits) -> str:
     def text(rate: float, quantity: str, precision: str) -> str:
         unit = _RATES[quantity]
         ends = limits.intervals.get((quantity, precision))
-        between = f" ({' – '.join(digits(end, unit) for end in ends)})" if ends else ""
-        return f"{digits(rate, unit)}{unit}{between}"
+        between = f" ({' – '.join(amount(end, unit) for end in ends)})" if ends else ""
+        return f"{amount(rate, unit)}{between}"
 
     rates = [
         t("{rate} in {precision}", rate=text(rate, "flops_per_s", precision), precision=precision)

@@ -9,12 +9,15 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
+from tsuishi.report.parts.units import Unit
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
     Table,
+    amount,
     digits,
     header,
+    label,
     ratio_cell,
     status_cell,
     text_cell,
@@ -47,7 +50,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
     for matchup in compared:
         means = {environment: matchup.mean(environment) for environment in matchup.others}
         cells = [_mean_cell(matchup, environment, means.get(environment)) for environment in environments]
-        table.append([text_cell(_where(matchup)), text_cell(header(matchup.quantity), "label"), *cells])
+        table.append([text_cell(_where(matchup)), text_cell(label(matchup.quantity), "label"), *cells])
         where = {**matchup.comparison.where, "quantity": matchup.quantity, "reference": matchup.reference}
         rows += [
             {**where, "environment": environment, "cases": mean[1], **_columns(mean[0])}
@@ -74,7 +77,7 @@ def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Cha
             mean = matchup.mean(environment)
             if mean:
                 speed = mean[0] if matchup.rate else mean[0]._replace(value=-mean[0].value)
-                point = {"case": f"{_where(matchup)}: {header(matchup.quantity)}", "environment": environment}
+                point = {"case": f"{_where(matchup)}: {label(matchup.quantity)}", "environment": environment}
                 rows.append({**point, **as_ratio(speed)._asdict()})
     if rows:
         sentences = [t("Geometric means over the cases both have: to the right of 1 is faster than the reference.")]
@@ -158,7 +161,7 @@ def _mean_cell(matchup: Matchup, environment: str, mean: tuple[Contrast, int] | 
 def _view(matchup: Matchup, folded: bool) -> View:
     """A row per case: the reference's value, and every other environment's ratio to it."""
     comparison = matchup.comparison
-    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(matchup.quantity))
+    title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=header(matchup.quantity, _unit(matchup)))
     columns = [t("case"), t("{environment}, the reference", environment=matchup.reference), *matchup.others]
     table = [
         [
@@ -182,18 +185,18 @@ def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:
     term = matchup.terms[case_id].get(environment)
     if term is None:
         return matchup.comparison.cell(case_id, environment, matchup.quantity)
-    unit, value = unit_of(matchup.quantity), math.exp(term.mean)
+    value = math.exp(term.mean)
     notes = (t("n = {n}", n=term.trials), *matchup.comparison.marks(case_id, environment))
     contrast = matchup.ratio(case_id, environment)
     if contrast is None:
-        return Cell(digits(value, unit), value, notes, "number", best=matchup.best[case_id] == environment)
-    return ratio_cell(contrast, (_amount(value, unit), *notes), matchup.best[case_id] == environment)
+        best = matchup.best[case_id] == environment
+        return Cell(digits(value, _unit(matchup)), value, notes, "number", best=best)
+    value_note = amount(value, unit_of(matchup.quantity))
+    return ratio_cell(contrast, (value_note, *notes), matchup.best[case_id] == environment)
 
 
-def _amount(value: float, unit: str) -> str:
-    """A value with its unit; a prefix at the end of the value joins the unit: 210.0 GFLOP/s."""
-    text = digits(value, unit)
-    return f"{text}{unit}" if text[-1].isalpha() else f"{text}\u00a0{unit}"
+def _unit(matchup: Matchup) -> Unit:
+    return matchup.comparison.unit(matchup.quantity)
 
 
 def _columns(contrast: Contrast | None) -> dict[str, Any]:

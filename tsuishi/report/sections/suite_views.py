@@ -34,7 +34,7 @@ def suite_section(explanation: Explanation, comparisons: Iterable[Comparison]) -
     every = list(comparisons)
     views = [view for comparison in every for view in _protocol(explanation, comparison)]
     protocols = in_words(comparison.protocol for comparison in every)
-    about = t("{count} cases, {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
+    about = t("cases: {count}; {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
     return Section(f"suite-{explanation.suite}", explanation.suite, (*views, _explained(explanation)), about)
 
 

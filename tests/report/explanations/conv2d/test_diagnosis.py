@@ -77,23 +77,23 @@ def full(tmp_path: Path, truth: Truth) -> dict[str, str]:
 def test_a_step_that_folding_makes(tmp_path: Path) -> None:
     text = full(tmp_path, folding_makes_it)
     assert text["In short"] == (
-        "Later runs step from 3 to 4 towers, 0.1200 and 0.0004000 s: 300 times (first runs, all that the source timed: "
-        "0.7867 and 0.4000 s). This is constant folding: the graph that ran was folded on the fast side and not on the "
+        "Later runs step from 3 to 4 towers, 120 and 0.400 ms: 300 times (first runs, all that the source timed: "
+        "787 and 400 ms). This is constant folding: the graph that ran was folded on the fast side and not on the "
         "slow one, and with folding switched off the fast side is as slow. It makes first runs longer also where "
-        "nothing is folded in the end: by 1.950, 0.7700 and 0.3767 s with 1 to 3 towers."
+        "nothing is folded in the end: by 1,950, 770 and 377 ms with 1 to 3 towers."
     )
     assert text["The graph that ran"] == (
         "No convolution remained in the graph that ran with 4 and 8 towers: they had been computed before, as "
         "constants. All convolutions remained in the graph that ran with 1 tower. 1 of 2 and 1 of 3 convolutions "
         "remained in the graph that ran with 2 and 3 towers."
     )
-    assert "later runs take 0.3600, 0.3600, 0.3600, 0.3600 and 0.3600 s, instead of" in text["Folding switched off"]
+    assert "later runs take 360, 360, 360, 360 and 360 ms, instead of" in text["Folding switched off"]
     assert (
-        "The step is gone: from 3 to 4 towers, 0.3600 and 0.3600 s: 1.0 times, where it was 300 times."
+        "The step is gone: from 3 to 4 towers, 360 and 360 ms: 1.0 times, where it was 300 times."
         in text["Folding switched off"]
     )
     assert "The step is gone" in text["All graph optimisers switched off"]
-    assert "0.05000 s longer than later runs: start-up" in text["All graph optimisers switched off"]
+    assert "50.0 ms longer than later runs: start-up" in text["All graph optimisers switched off"]
     assert text["Towers that are not alike"].endswith(
         "Towers full of ones had been merged, being the same: with 2 and 3 towers 1 instead of 2 and 1 instead of 3 "
         "were left."
@@ -105,13 +105,13 @@ def test_a_step_that_folding_makes(tmp_path: Path) -> None:
 def test_a_step_that_something_else_makes(tmp_path: Path) -> None:
     text = full(tmp_path, memory_makes_it)
     assert text["In short"] == (
-        "Later runs step from 3 to 4 towers, 4.000 and 0.4000 s: 10 times (first runs, all that the source timed: "
-        "4.100 and 0.5000 s). This is not, or not only, constant folding: it is not so that the graph that ran was "
+        "Later runs step from 3 to 4 towers, 4.00 and 0.400 s: 10 times (first runs, all that the source timed: "
+        "4.10 and 0.500 s). This is not, or not only, constant folding: it is not so that the graph that ran was "
         "folded on the fast side and not on the slow one and with folding switched off the fast side is as slow."
     )
-    assert "First runs step from 3 to 4 towers, 4.100 and 0.5000 s: 8.2 times." in text["The step"]
+    assert "First runs step from 3 to 4 towers, 4.10 and 0.500 s: 8.2 times." in text["The step"]
     assert (
-        "The step is still there: from 3 to 4 towers, 4.000 and 0.4000 s: 10 times, where it was 10 times."
+        "The step is still there: from 3 to 4 towers, 4.00 and 0.400 s: 10 times, where it was 10 times."
         in text["Folding switched off"]
     )
     assert text["Towers that are not alike"].endswith("No towers were merged: as many convolutions were left.")
@@ -232,16 +232,16 @@ def test_runs_that_scatter_as_much_as_they_differ_make_no_step(tmp_path: Path) -
     [
         (
             {"largest_folded": 262, "smallest_unfolded": 263},
-            "One tower is not folded with 263 images (10.03 MiB) and is with 262 (9.995 MiB), where later runs take "
-            "0.001000 s instead of 0.3000 s. 840 images are that few a tower from 4 towers on, where the step is.",
+            "One tower is not folded with 263 images (10.0 MiB) and is with 262 (9.99 MiB), where later runs take "
+            "1.00 ms instead of 300 ms. 840 images are that few a tower from 4 towers on, where the step is.",
         ),
         (
             {"largest_folded": 130, "smallest_unfolded": 131},
-            "One tower is not folded with 131 images (4.997 MiB) and is with 130 (4.959 MiB), where later runs take "
-            "0.001000 s instead of 0.3000 s. 840 images are that few a tower from 7 towers on; the step is elsewhere.",
+            "One tower is not folded with 131 images (5.00 MiB) and is with 130 (4.96 MiB), where later runs take "
+            "1.00 ms instead of 300 ms. 840 images are that few a tower from 7 towers on; the step is elsewhere.",
         ),
-        ({"largest_folded": 840}, "One tower is folded with 840 images (32.04 MiB), the most that was tried."),
-        ({"smallest_unfolded": 2}, "One tower is not folded with 2 images (0.07629 MiB), and not with fewer."),
+        ({"largest_folded": 840}, "One tower is folded with 840 images (32.0 MiB), the most that was tried."),
+        ({"smallest_unfolded": 2}, "One tower is not folded with 2 images (0.0763 MiB), and not with fewer."),
     ],
 )
 def test_the_edge_is_told_in_images_and_mib_and_held_against_the_step(
@@ -282,15 +282,15 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
     text = told(run)
     assert text["Transfer and compute"] == (
         "Warm, each timed on its own: with 1 tower host to device 20 %, compute 60 % and device to host 20 % of "
-        "0.5000 s. The copies are within host memory."
+        "500 ms. The copies are within host memory."
     )
     assert text["SciPy on equal terms"] == (
-        "The source's SciPy loop convolves one image of 40 kB 840 times on one core: 0.2000 s; the towers read 33.6 MB "
-        "and write as much. On all 840 images and all cores SciPy takes 0.1000 s; the framework, fed the same images "
-        "in one tower, 0.3600 s: the framework takes 3.6 times as long as SciPy (seen, not tested)."
+        "The source's SciPy loop convolves one image of 40 kB 840 times on one core: 200 ms; the towers read 33.6 MB "
+        "and write as much. On all 840 images and all cores SciPy takes 100 ms; the framework, fed the same images "
+        "in one tower, 360 ms: the framework takes 3.6 times as long as SciPy (seen, not tested)."
     )
     assert text["Guess: TensorFlow is not made for this, others are"] == (
-        "Computing alone takes 0.3000 s here, 0.03000 s in torch2-cpu: this environment takes 10 times as long as "
+        "Computing alone takes 300 ms here, 30.0 ms in torch2-cpu: this environment takes 10 times as long as "
         "torch2-cpu (seen, not tested)."
     )
     assert text["Guess: a larger filter favours the GPU"] == (
@@ -305,7 +305,7 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
         "With 1 tower it takes 20 % of copying, computing and copying back: it is not, compute is. But device and host"
     )
     assert text["Guess: staying on the device hides the overhead"] == (
-        "Warm, all 840 images on 1 tower, computing takes 0.3000 s; a first run, as the source timed it, 2.360 s. "
+        "Warm, all 840 images on 1 tower, computing takes 300 ms; a first run, as the source timed it, 2.36 s. "
         "Beside the source's SciPy loop: the framework takes 1.5 times as long as SciPy (seen, not tested)."
     )
     assert (
@@ -350,5 +350,5 @@ def test_on_a_gpu_it_says_what_a_gpu_adds_and_on_a_cpu_that_none_was_there(tmp_p
     text = told(gpu)
     assert text["What this does not explain"].startswith("On a GPU a first run also starts the device")
     assert text["Guess: GPU memory is too small for 1 to 3 GPUs"] == (
-        "One GPU held it all (input and output are 64 MiB together) and convolved it in 0.01000 s: nothing was swapped."
+        "One GPU held it all (input and output are 64 MiB together) and convolved it in 10.0 ms: nothing was swapped."
     )

@@ -5,7 +5,7 @@ from typing import Any
 
 from tsuishi.base.language import in_words, t
 from tsuishi.report.parts.compared_times import Timed
-from tsuishi.report.parts.wording import digits, status_text, unit_of
+from tsuishi.report.parts.wording import digits, shown_in, status_text
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.verdicts.evidence import Evidence
 
@@ -153,8 +153,9 @@ def towers(counts: Iterable[int]) -> str:
 
 def amounts(values: Iterable[float], quantity: str) -> str:
     """Values of a quantity, worded as in tables, with the unit."""
-    unit = unit_of(quantity)
-    return f"{in_words(digits(value, unit) for value in values)} {unit}".removesuffix(" 1")
+    known = [*values]
+    unit = shown_in(quantity, known)
+    return f"{in_words(digits(value, unit) for value in known)} {unit.name}".removesuffix(" 1")
 
 
 def per_cent(part: float) -> str:

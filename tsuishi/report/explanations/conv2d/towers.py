@@ -82,7 +82,9 @@ class Towers:
                 self._absent[series] = NOTHING if _is_scipy(number.axes) else NOT_PUBLISHED
                 # A source's row of SciPy has no devices: it ran on a CPU.
                 devices = int(number.axes.get("devices", 1))
-                published.setdefault((series, number.quantity), {})[devices] = number_cell(number.value)
+                published.setdefault((series, number.quantity), {})[devices] = number_cell(
+                    number.value, comparison.unit(number.quantity)
+                )
         # The step of the source; without a step there, ours.
         self._step = _sharpest(published.values()) or _sharpest(self.own.values())
         self.own |= published
@@ -102,7 +104,7 @@ class Towers:
             absent = status_cell(self._absent.get(series, NOT_PLANNED))
             row = [
                 text_cell(series),
-                text_cell(header(quantity), "label"),
+                text_cell(header(quantity, self._comparison.unit(quantity)), "label"),
                 *[line.get(count, absent) for count in counts],
             ]
             if self._step:
