@@ -35,7 +35,7 @@ from tsuishi.report.output.vega import Drawings
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.vocabulary import vocabulary
 run, out, cache = map(Path, sys.argv[1:])
-with Drawings(cache) as drawings:
+with Drawings(cache, at_once=not cache.exists()) as drawings:
     from tsuishi.report.output.folder import make_report
     words = vocabulary(Path("suites"))
     make_report([RunDirectory(run)], Path("reports/published"), words, Path("templates"), out, drawings)

@@ -92,10 +92,10 @@ def test_a_drawing_that_was_kept_is_drawn_no_more(tmp_path: Path) -> None:
     assert len(asked) == 2
 
 
-def drawn(kept_in: Path, at_once: bool = False) -> int:
+def drawn(kept_in: Path, at_once: bool = False, every: bool = False) -> int:
     """How many processes draw a chart and the script."""
     others = children()
-    with Drawings(kept_in, at_once) as drawings:
+    with Drawings(kept_in, at_once, every) as drawings:
         drawings.begin(section("one"))
         drawings.finished()
         assert drawings.runtime
@@ -107,7 +107,8 @@ def drawn(kept_in: Path, at_once: bool = False) -> int:
 def test_no_process_starts_where_everything_is_kept(tmp_path: Path) -> None:
     assert drawn(tmp_path) > 0
     assert drawn(tmp_path) == 0
-    assert drawn(tmp_path, at_once=True) == 2
+    assert drawn(tmp_path, at_once=True) == 1
+    assert drawn(tmp_path, at_once=True, every=True) == 2
 
 
 def test_a_drawing_under_way_ends_at_once_with_its_process() -> None:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from tsuishi.report.parts.blocks import Section
 
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
-_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+# The script, where ./invoke has made it with the virtual environment.
+_MADE = Path(sys.prefix) / "vega.js"
 # Of a piece that is kept; the script has a million.
 _MOST_BYTES = 32 << 20
 
@@ -36,14 +38,14 @@ class Drawings:
 
     `begin` as soon as a section is there, and ask for `finished` and `runtime` when they are needed. What is made is
     kept in the folder `kept_in`, if there is one, and taken from there. The language is the active language. `at_once`:
-    the processes that draw start now, and not when a piece has to be made: for charts that were never drawn. `every`:
-    also the charts of folded sections, which the page draws itself.
+    what draws starts now, and not when a piece has to be made: for charts that were never drawn. `every`: also the
+    charts of folded sections, which the page draws itself; they are many, so two processes draw them.
     """
 
     def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
         self._every = every
         self._kept_in = kept_in
-        self._hands = Hands(active())
+        self._hands = Hands(active(), 2 if every else 1)
         if at_once:
             self._hands.start()
         self._begun: dict[str, Future[str]] = {}
@@ -84,7 +86,7 @@ class Hands:
     the letters of other languages, so these are measured with the machine's fonts; that takes twice as long.
     """
 
-    def __init__(self, language: str = ENGLISH, count: int = 2) -> None:
+    def __init__(self, language: str = ENGLISH, count: int = 1) -> None:
         fonts = {"FONTCONFIG_FILE": str(_NO_FONTS)} if language == ENGLISH else {}
         self._environ = {**os.environ, **fonts}
         self._count = count
@@ -159,7 +161,9 @@ def to_svg(
 
 def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
     """Vega, Vega-Lite and vega-embed as a single script; it takes a second to make."""
-    return kept(kept_in, f"vega-{_version()}.js", lambda: draw(bundle=_SNIPPET))
+    with suppress(OSError):
+        return _MADE.read_text(encoding="utf-8")
+    return kept(kept_in, f"vega-{_version()}.js", lambda: draw())
 
 
 def kept(folder: Path | None, name: str, make: Callable[[], str]) -> str:

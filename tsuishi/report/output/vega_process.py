@@ -1,4 +1,6 @@
-"""A process that draws: JSON lines with a Vega-Lite specification, or a script to bundle with Vega, become JSON lines.
+"""A process that draws: JSON lines with a Vega-Lite specification, or with nothing, become JSON lines.
+
+With the name of a file, the script alone is written to it.
 
 It imports nothing else of tsuishi, so it draws at once, while reports are still reading.
 """
@@ -7,14 +9,17 @@ import json
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import vl_convert
 
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
 
-def made(draw: str = "", bundle: str = "") -> str:
-    """The SVG of a specification (JSON), or a script with Vega bundled. Raises ValueError where it cannot be."""
-    if bundle:
-        return str(vl_convert.javascript_bundle(bundle))
+
+def made(draw: str = "") -> str:
+    """The SVG of a specification (JSON); without it, the script. Raises ValueError where it cannot be drawn."""
+    if not draw:
+        return str(vl_convert.javascript_bundle(_SNIPPET))
     # A chart has all its data in it; what names an address would be asked for.
     return str(vl_convert.vegalite_to_svg(draw, allowed_base_urls=[]))
 
@@ -28,10 +33,17 @@ def answers(lines: Iterable[str]) -> Iterator[str]:
             yield json.dumps({"error": str(error)})
 
 
-if __name__ == "__main__":
+def main() -> None:
+    if sys.argv[1:]:
+        Path(sys.argv[1]).write_text(made(), encoding="utf-8")
+        return
     # What is drawn can wait: the page is still being made.
     os.nice(19)
     # The first drawing takes longest; it may as well be made before any is asked for.
     made(draw='{"data": {"values": []}, "mark": "point"}')
     for answer in answers(sys.stdin):
         print(answer, flush=True)
+
+
+if __name__ == "__main__":
+    main()
