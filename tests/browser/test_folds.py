@@ -82,6 +82,18 @@ def test_a_link_and_an_address_open_what_is_folded_around_their_place(open_page:
     assert is_open(page, "telemetry")
 
 
+def test_every_card_leads_to_its_evidence(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    links = page.locator(".card h3 a")
+    assert links.count() > 0
+    for number in range(links.count()):
+        page.evaluate("document.querySelectorAll('details').forEach(details => { details.open = false })")
+        anchor = links.nth(number).get_attribute("href")
+        links.nth(number).click()
+        place = page.locator(f"[id='{anchor.removeprefix('#')}']" if anchor else "none")
+        place.wait_for(state="visible")
+
+
 @pytest.mark.parametrize("address", ["#%", "#nothing", "#main"])
 def test_an_address_of_no_folded_place_does_no_harm(open_page: Open, report: Path, address: str) -> None:
     page = open_page(report)

@@ -74,6 +74,12 @@ class Evidence:
         return self._fractions.get((suite, protocol), [])
 
     @cached_property
+    def simulated(self) -> frozenset[tuple[str, str]]:
+        """The cases and environments (labels) of which some devices were not distinct real GPUs."""
+        some = self.cases[self.cases["simulated"]]
+        return frozenset(zip(some["case_id"], some["column"], strict=True))
+
+    @cached_property
     def _fractions(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in self.fractions:

@@ -11,6 +11,7 @@ from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_c
 from tests.words import WORDS
 from tsuishi.report.parts.blocks import Bullets, Highlight, Highlights, Page, Strip, Text
 from tsuishi.report.parts.compared_times import at_least
+from tsuishi.report.parts.wording import Cell, Table
 from tsuishi.specs.case import Case
 
 TRIALS = (0.98, 1.0, 1.02)
@@ -25,6 +26,12 @@ def cards(made: Page) -> list[Highlight]:
     """The cards that a measurement filled."""
     shown = [block for block in made.sections[0].blocks if isinstance(block, Highlights)]
     return [item for block in shown for item in block.items if item.certainty != "printed"]
+
+
+def rows_of_anchors(made: Page) -> dict[str, list[Cell]]:
+    """The rows of all tables that links can lead to."""
+    tables = [block for section in made.sections for block in section.blocks if isinstance(block, Table)]
+    return {anchor: row for table in tables for anchor, row in zip(table.anchors, table.rows, strict=False) if anchor}
 
 
 def lead(made: Page) -> str:
@@ -54,12 +61,12 @@ def asks(run: SyntheticRun, of: Iterable[tuple[Case, str]], to: Iterable[tuple[C
     run.run["questions"] = [*run.run["questions"], question]
 
 
-def compared(tmp_path: Path, torch_s: float, tf_s: float, apart: float = 0.02) -> SyntheticRun:
+def compared(tmp_path: Path, torch_s: float, tf_s: float, apart: float = 0.02, **trial: Any) -> SyntheticRun:
     """Two environments with three trials each, and the question which is faster."""
     run, case = SyntheticRun(tmp_path / "run"), training_case(16)
     run.run["questions"] = []
-    add_trials(run, case, TORCH, torch_s, apart=apart)
-    add_trials(run, case, TF, tf_s, apart=apart)
+    add_trials(run, case, TORCH, torch_s, apart=apart, **trial)
+    add_trials(run, case, TF, tf_s, apart=apart, **trial)
     asks(run, [(case, TF)], [(case, TORCH)])
     return run
 
@@ -171,15 +178,32 @@ def test_a_claim_is_a_finding_whether_it_holds_or_not(tmp_path: Path) -> None:
         assert environment == TORCH
         assert letters[names.index(("torch-2080ti", "d"))].letter == letter
         assert letters[names.index(("torch-2080ti", "j"))].letter == "·"
+        assert rows_of_anchors(made)[card.anchor][0].text.startswith("(d) ")
 
 
 def test_what_a_source_says_against_its_own_numbers_is_marked_as_printed(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     run.add(WORDS.case({"suite": "input_pipeline", "protocol": "literal", "strategy": "none", "batch_size": 128}), TF)
-    (shown,) = [block for block in page(run).sections[0].blocks if isinstance(block, Highlights)]
+    made = page(run)
+    (shown,) = [block for block in made.sections[0].blocks if isinstance(block, Highlights)]
     (card,) = shown.items
     assert (card.certainty, card.topic) == ("printed", "claim b of towers-titanx")
     assert card.title.endswith("by the source's own numbers it is 3.27")
+    assert [cell.text for cell in rows_of_anchors(made)[card.anchor][1:3]] == ["towers-titanx", "direction only"]
+
+
+def test_simulated_devices_are_said_where_they_were_measured(tmp_path: Path) -> None:
+    """On the card and in the section of their suite, not in warnings at the top of the page."""
+    made = page(compared(tmp_path, 0.5, 1.0, simulated=True))
+    (card,) = cards(made)
+    assert card.sure.endswith("3 trials); simulated devices")
+    (suite,) = [section for section in made.sections if section.anchor == "suite-multi_gpu_scaling"]
+    assert suite.about.endswith("; warnings: 1")
+    first = next(iter(suite.blocks))
+    assert isinstance(first, Bullets)
+    assert first.items[0].startswith("6 of 6 trials: simulated devices")
+    top = [item for block in made.sections[0].blocks if isinstance(block, Bullets) for item in block.items]
+    assert not any("simulated" in item for item in top)
 
 
 def test_out_of_memory_in_one_environment_only_is_seen(tmp_path: Path) -> None:

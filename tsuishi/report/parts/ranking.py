@@ -35,3 +35,8 @@ def compared_alone(trials: int) -> str:
 
 def seen() -> str:
     return t("Seen, not tested")
+
+
+def marked(sure: str, simulated: bool) -> str:
+    """A certainty, with a word for devices that were not distinct real GPUs."""
+    return t("{sure}; simulated devices", sure=sure) if simulated else sure

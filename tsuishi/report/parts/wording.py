@@ -64,7 +64,8 @@ class Cell:
 class Table:
     """A table of the page. `groups`: labels above the columns, each with the number of columns that it spans.
 
-    `filters`: indexes of the columns by whose texts readers can choose rows.
+    `filters`: indexes of the columns by whose texts readers can choose rows. `anchors`: the targets of links to rows,
+    empty for a row without, or none at all.
     """
 
     columns: list[str]
@@ -74,6 +75,7 @@ class Table:
     folded: bool = False
     notes: list[str] = field(default_factory=list)
     filters: tuple[int, ...] = ()
+    anchors: tuple[str, ...] = ()
 
     @cached_property
     def numeric(self) -> list[bool]:

@@ -112,6 +112,11 @@ def _end_text(outcome: CheckResult, end: float) -> str:
     return digits(outcome.shown(end))
 
 
+def claim_anchor(source: str, claim: str, own: bool = False) -> str:
+    """The target of links to a claim's row in the verdicts, or (own) in the table of the source's own numbers."""
+    return f"{'own' if own else 'claim'}-{source}-{claim}"
+
+
 def sentence(judgement: Judgement) -> str:
     """The reasons for the verdict; for a claim that was not tested, what a test needs."""
     if judgement.verdict == "not tested":

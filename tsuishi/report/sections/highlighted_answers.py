@@ -12,7 +12,7 @@ from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
 from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
 from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, of_the_family, seen
+from tsuishi.report.parts.ranking import Candidate, Rank, compared_alone, marked, of_the_family, seen
 from tsuishi.report.parts.wording import amount, capital, case_text, label, ratio_text, unit_of
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.specs.case import PROTOCOL, SUITE
@@ -28,12 +28,14 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
     """The answers that say something; those about claims are highlights of claims."""
     for answer in questions.answers:
         if answer.asked.kind == "explanation":
-            yield from _explained(questions, explanations, answer)
+            yield from _explained(evidence, questions, explanations, answer)
         elif answer.asked.compares and answer.state == "answered":
             yield _compared(evidence, questions, answer)
 
 
-def _explained(questions: Questions, explanations: Explanations, answer: Answer) -> Iterator[Candidate]:
+def _explained(
+    evidence: Evidence, questions: Questions, explanations: Explanations, answer: Answer
+) -> Iterator[Candidate]:
     """The headline of a suite's explanation in an environment, if it has one."""
     suite, environment = answer.asked.suite, answer.columns[0]
     found = explanations.of(suite).headline(environment)
@@ -43,7 +45,8 @@ def _explained(questions: Questions, explanations: Explanations, answer: Answer)
     drawn = values_chart(found.points, found.over, found.quantity)
     chart = figures.block(drawn, topic, f"highlight-{answer.asked.id}", found.caption)
     certainty: Certainty = "certain" if found.sure else "seen"
-    sure = compared_alone(found.trials) if found.sure else seen()
+    simulated = any(name == environment and evidence.axes[case][SUITE] == suite for case, name in evidence.simulated)
+    sure = marked(compared_alone(found.trials) if found.sure else seen(), simulated)
     item = Highlight(topic, found.title, found.text, certainty, sure, f"suite-{suite}", (chart,))
     yield Candidate(_rank(answer) if found.sure else Rank.SEEN, math.log(found.times), item)
 
@@ -75,7 +78,8 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     topic = questions.title(answer.asked)
     chart = _chart(evidence, answer, (of, to), topic)
     suite = evidence.axes[answer.asked.of[0].case_id][SUITE]
-    sure = of_the_family(answer.trials)
+    measured = {(cell.case_id, _column(answer, cell.environment)) for side in cells for cell in side}
+    sure = marked(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
     item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
     return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
 

@@ -16,7 +16,7 @@ from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Highlight
 from tsuishi.report.parts.compared_times import CONFIDENCE, times
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.ranking import Candidate, Rank, seen
+from tsuishi.report.parts.ranking import Candidate, Rank, marked, seen
 from tsuishi.report.parts.wording import case_text, label
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import Matchup
@@ -83,7 +83,9 @@ def _difference(matchup: Matchup, environment: str, logarithm: Contrast, cases: 
     axis = t("{of} over {to}, log scale", of=environment, to=matchup.reference)
     caption = t("{quantity}, case by case; bars: 95 % intervals per comparison.", quantity=label(matchup.quantity))
     chart = figures.block(ratios_chart(rows[:_MOST_ROWS], axis), topic, f"highlight-{suite}-{protocol}", caption)
-    return Highlight(topic, title, text, "seen", seen(), "side-by-side", (chart,))
+    columns = environment, matchup.reference
+    simulated = any(matchup.comparison.simulated(case_id, name) for case_id in matchup.case_ids for name in columns)
+    return Highlight(topic, title, text, "seen", marked(seen(), simulated), "side-by-side", (chart,))
 
 
 def _memory(every: Iterable[Comparison]) -> Iterator[Candidate]:

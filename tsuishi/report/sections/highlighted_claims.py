@@ -8,7 +8,7 @@ from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Chart, Highlight
 from tsuishi.report.parts.ranking import Candidate, Rank, of_the_family
-from tsuishi.report.sections.claim_words import claim_name, sentence, value_text, what
+from tsuishi.report.sections.claim_words import claim_anchor, claim_name, sentence, value_text, what
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.claims import Claim
@@ -55,7 +55,8 @@ def _claim(judgements: Sequence[Judgement]) -> Highlight:
     topic = claim_name(source, claim.id)
     trials = min((outcome.trials for each in judgements for outcome in results(each)), default=0)
     chart = _chart(judgements, topic, f"highlight-{source}-{claim.id}")
-    return Highlight(topic, title, sentence(judgements[0]), "certain", of_the_family(trials), CLAIMS, chart)
+    anchor = claim_anchor(source, claim.id)
+    return Highlight(topic, title, sentence(judgements[0]), "certain", of_the_family(trials), anchor, chart)
 
 
 def _chart(judgements: Sequence[Judgement], topic: str, name: str) -> tuple[Chart, ...]:
@@ -122,4 +123,5 @@ def _printed(consistency: SelfConsistency) -> Highlight:
         chart = ratios_chart(rows, "", outcome.check.hold, is_logarithmic(outcome.check))
         caption = t("Band: what counts as the claim.")
         charts = (figures.block(chart, topic, f"highlight-own-{consistency.source}-{claim.id}", caption),)
-    return Highlight(topic, title, text, "printed", t("Printed: no measurement of this report"), CLAIMS, charts)
+    anchor = claim_anchor(consistency.source, claim.id, own=True)
+    return Highlight(topic, title, text, "printed", t("Printed: no measurement of this report"), anchor, charts)

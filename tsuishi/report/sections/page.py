@@ -11,7 +11,7 @@ from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import fits, load, replication, side_by_side, source_figures, summary
+from tsuishi.report.sections import caveats, fits, load, replication, side_by_side, source_figures, what_ran
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
@@ -30,24 +30,24 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     opening = Opening(evidence, verdicts, questions, explanations, every, compared)
 
     def in_order() -> Iterator[Section]:
-        first = (opening.view(), *summary.warnings(evidence), *questions.views())
+        first = (opening.view(), *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
         yield verdicts.section()
         yield side_by_side.section(evidence, compared)
         yield source_figures.section(evidence, every)
         for suite in evidence.suites:
             of_suite = [comparison for comparison in every if comparison.suite == suite]
-            yield suite_section(explanations.of(suite), of_suite)
+            yield suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
         yield fits.published_section(evidence)
         yield load.telemetry_section(evidence)
-        yield summary.machine_section(evidence)
+        yield what_ran.machine_section(evidence)
         yield replication.section(evidence)
 
     for section in in_order():
         begin(section)
         sections.append(section)
     return Page(
-        title=summary.title(evidence),
+        title=what_ran.title(evidence),
         sections=shortened(sections),
         tables={**_tables(evidence, sections), **_estimated(evidence)},
         verdicts=verdicts.of_claims,

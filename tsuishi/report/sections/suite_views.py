@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tsuishi.base.language import in_words, mark, t
 from tsuishi.report.charts.bars import energies, limit_fractions, step_parts
 from tsuishi.report.charts.curves import curves
-from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, Heading, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanation
 from tsuishi.report.sections.fits import fitted_lines
@@ -29,12 +29,17 @@ _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
 )
 
 
-def suite_section(explanation: Explanation, comparisons: Iterable[Comparison]) -> Section:
-    """The section of a suite that ran, from its explanation and its comparisons under each protocol."""
+def suite_section(
+    explanation: Explanation, comparisons: Iterable[Comparison], caveats: tuple[str, ...] = ()
+) -> Section:
+    """The section of a suite that ran, from its explanation, its comparisons under each protocol, and its caveats."""
     every = list(comparisons)
-    views = [view for comparison in every for view in _protocol(explanation, comparison)]
+    views = [View((Bullets(caveats, t("Before you read a number")),))] if caveats else []
+    views += [view for comparison in every for view in _protocol(explanation, comparison)]
     protocols = in_words(comparison.protocol for comparison in every)
     about = t("cases: {count}; {protocols}", count=sum(len(each.case_ids) for each in every), protocols=protocols)
+    if caveats:
+        about = t("{about}; warnings: {count}", about=about, count=len(caveats))
     return Section(f"suite-{explanation.suite}", explanation.suite, (*views, _explained(explanation)), about)
 
 

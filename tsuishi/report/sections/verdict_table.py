@@ -6,7 +6,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.report.parts.blocks import Bullets, ClaimVerdict, Heading, Section, Text, View
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, status_text, text_cell
-from tsuishi.report.sections.claim_words import TONES, bounds_text, published_text, sentence, takes, value_text, what
+from tsuishi.report.sections.claim_words import (
+    TONES,
+    bounds_text,
+    claim_anchor,
+    published_text,
+    sentence,
+    takes,
+    value_text,
+    what,
+)
 from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
@@ -81,8 +90,9 @@ class Verdicts:
     def _table(self) -> Table:
         columns = [t("claim"), t("source"), t("verdict"), t("in words"), t("on")]
         columns += [t("holds if"), t("found"), t("published"), "n"]
-        rows = [self._row(alike) for alike in _alike(self.judgements)]
-        return Table(columns, rows, t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2))
+        every = list(_alike(self.judgements))
+        rows, anchors = [self._row(alike) for alike in every], _anchors(alike[0] for alike in every)
+        return Table(columns, rows, t("Verdicts"), notes=list(map(t, _NOTES)), filters=(1, 2), anchors=anchors)
 
     def _row(self, alike: Sequence[Judgement]) -> list[Cell]:
         judgement = alike[0]
@@ -152,7 +162,8 @@ class Verdicts:
             for consistency in self.own
         ]
         title = t("Whether the sources' own numbers bear out their claims")
-        return Table(columns, rows, title, folded=True, notes=notes, filters=(1, 2))
+        anchors = _anchors(self.own, own=True)
+        return Table(columns, rows, title, folded=True, notes=notes, filters=(1, 2), anchors=anchors)
 
     def _regions_table(self) -> Table:
         """The regions of every check, with the reasons in the sources' files."""
@@ -179,6 +190,17 @@ class Verdicts:
             t("{verdict}, in part", verdict=t(consistency.verdict)) if consistency.partial else t(consistency.verdict)
         )
         return Cell(verdict, kind="verdict", tone=TONES[consistency.verdict])
+
+
+def _anchors(rows: Iterable[Judgement | SelfConsistency], own: bool = False) -> tuple[str, ...]:
+    """The anchor of each claim's first row; empty for its other rows."""
+    known: set[str] = set()
+    anchors = []
+    for row in rows:
+        anchor = claim_anchor(row.source, row.claim.id, own)
+        anchors.append("" if anchor in known else anchor)
+        known.add(anchor)
+    return tuple(anchors)
 
 
 def _claim_text(claim: Claim) -> str:

@@ -1,0 +1,100 @@
+"""Caveats: what readers have to know before they believe a number, where it concerns them.
+
+Those of a suite's trials stand at the top of its section, all others at the top of the page.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from tsuishi.base.language import t
+from tsuishi.report.parts.blocks import Bullets, View
+from tsuishi.report.sections import descriptions, load
+from tsuishi.results.frames import named_rows
+from tsuishi.results.records import EnvironmentRecord
+from tsuishi.specs.case import SUITE
+from tsuishi.verdicts.evidence import Evidence
+
+
+def of_runs(evidence: Evidence) -> Iterator[View]:
+    """The caveats of whole runs: a line that opens."""
+    if lines := (*_of_runs(evidence),):
+        yield View((Bullets(lines, t("Before you read a number ({count})", count=len(lines)), warning=True),))
+
+
+def of_suite(evidence: Evidence, suite: str) -> tuple[str, ...]:
+    """The caveats of a suite's trials."""
+    return (*_of_trials(evidence, suite), *_excluded(evidence, suite))
+
+
+def _of_runs(evidence: Evidence) -> Iterator[str]:
+    for copy in evidence.results.copies:
+        yield t(
+            "{run}: {count} of its {all} trials are those of {other} too, by their content: each of them counts once.",
+            run=copy.run_id, count=copy.shared, all=copy.trials, other=copy.other,
+        )  # fmt: skip
+    yield from _environment_warnings(descriptions.environment_records(evidence).values())
+    yield from load.telemetry_warnings(evidence)
+
+
+def _of_trials(evidence: Evidence, suite: str) -> Iterator[str]:
+    trials = evidence.results.trials
+    trials = trials[trials[SUITE] == suite]
+    simulated, synthetic = (int(trials[flag].fillna(False).sum()) for flag in ("simulated", "synthetic"))
+    if simulated:
+        yield t(
+            "{count} of {all} trials: simulated devices (several devices were asked for, and they were not all "
+            "distinct real GPUs).",
+            count=simulated, all=len(trials),
+        )  # fmt: skip
+    if synthetic:
+        yield t(
+            "{count} of {all} trials: synthetic data; their accuracy is not comparable with published accuracies.",
+            count=synthetic, all=len(trials),
+        )  # fmt: skip
+    for reason, count in Counter(filter(None, trials["forced"].fillna(""))).items():
+        yield t(
+            "{count} of {all} trials: run by --force, after a numerical self-check, in an environment that is not made "
+            "for this GPU: {reason}.",
+            count=count, all=len(trials), reason=reason,
+        )  # fmt: skip
+    for trial in named_rows(trials[trials["events_garbled"].fillna(0) > 0]):
+        yield t("{trial}: {count} events were garbled; its numbers may lack samples.", **_events(trial, "garbled"))
+    for trial in named_rows(trials[trials["events_missing"].fillna(0) > 0]):
+        yield t("{trial}: {count} events were missing; its numbers may lack samples.", **_events(trial, "missing"))
+
+
+def _excluded(evidence: Evidence, suite: str) -> Iterator[str]:
+    """The trials that are in no estimate."""
+    trials = evidence.results.trials
+    of_suite = set(trials.loc[trials[SUITE] == suite, "trial_id"])
+    for trial in (trial for trial in evidence.results.excluded if trial.trial_id in of_suite):
+        yield t(
+            "{trial} of run {run} is in no estimate, as {file} cannot be right: row {row}: {problem}. Restore the "
+            "file, or measure the trial again with `invoke run-suite --resume {run}`.",
+            trial=trial.trial_id, run=trial.run_id, file=trial.file, row=trial.row,
+            problem=t(trial.problem, **trial.named),
+        )  # fmt: skip
+
+
+def _events(trial: Any, kind: str) -> dict[str, Any]:
+    return {"trial": trial.trial_id, "count": getattr(trial, f"events_{kind}")}
+
+
+def _environment_warnings(environments: Iterable[EnvironmentRecord]) -> Iterator[str]:
+    """Warnings about bases, each with the names of the environments on that base."""
+    unpinned: dict[str, set[str]] = {}
+    changed: dict[tuple[str, str], set[str]] = {}
+    for record in environments:
+        if record.base and record.base.digest in ("", descriptions.UNPINNED):
+            unpinned.setdefault(str(record.base.used), set()).add(record.name)
+        for change in record.substitutions or []:
+            changed.setdefault((change.used, change.asked), set()).add(record.name)
+    for used, names in unpinned.items():
+        yield t(
+            "{environments}: built on {used}, which is unpinned (no digest is known).",
+            environments=", ".join(sorted(names)), used=used,
+        )  # fmt: skip
+    for (used, asked), names in changed.items():
+        concerned = ", ".join(sorted(names))
+        yield t("{environments}: {used} stands in for {asked}.", environments=concerned, used=used, asked=asked)

@@ -1,0 +1,65 @@
+"""What ran: the title of the page, the runs, and the outcomes of all planned trials."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from tsuishi.base.language import in_words, t
+from tsuishi.report.parts.blocks import Heading, Section, Text, View
+from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
+from tsuishi.report.sections import descriptions, replication
+from tsuishi.specs.statuses import STATUSES
+from tsuishi.verdicts.evidence import Evidence
+
+
+def title(evidence: Evidence) -> str:
+    """The title of the page: the machines."""
+    machines = list(map(descriptions.machine_text, evidence.machine_records.values()))
+    return in_words(machines) or t("A machine that was not recorded")
+
+
+def machine_section(evidence: Evidence) -> Section:
+    """The runs, what became of their trials, the environments and machines, and how they deviate from the sources."""
+    about = t("Planned trials by what became of them; of a trial that was tried again, its last attempt.")
+    ran = View((_facts(evidence), Heading(t("What ran where")), Text(about), _ran(evidence)))
+    runs = in_words(evidence.results.runs)
+    return Section("machine", t("Machine and deviations"), (ran, *replication.conditions(evidence)), runs)
+
+
+def _facts(evidence: Evidence) -> Table:
+    """A row per run: its date, settings, number of trials, and the version of tsuishi."""
+    rows, outcomes = [], evidence.outcomes
+    for run_id, run in evidence.results.runs.items():
+        commit = (run.git.commit if run.git else None) or ""
+        version = f"{run.tsuishi_version or ''} {commit[:12]}".strip()
+        if run.git and run.git.dirty:
+            version = t("{version} with uncommitted changes", version=version)
+        date = (run.created_at or "").replace("T", " ")[:16] + " UTC"
+        counts = _counts(outcomes.loc[outcomes["run_id"] == run_id, "status"])
+        texts = [run_id, date, run.profile, run.engine, run.seed, counts, version]
+        rows.append([text_cell(text, "label") for text in texts])
+    return Table([t("run"), t("begun"), t("profile"), t("engine"), t("seed"), t("trials"), "tsuishi"], rows)
+
+
+def _ran(evidence: Evidence) -> Table:
+    """Environments by suites, with the trials by status; then the environments that were left out, with reasons."""
+    outcomes, rows, suites = evidence.outcomes, [], evidence.suites
+    statuses: dict[tuple[str, str], list[str]] = {}
+    columns = (outcomes[name].tolist() for name in ("column", "suite", "status"))
+    for environment, suite, status in zip(*columns, strict=True):
+        statuses.setdefault((environment, suite), []).append(status)
+    for environment in evidence.environments:
+        counts = [_counts(statuses.get((environment, suite), ())) or t(NOT_PLANNED) for suite in suites]
+        rows.append([text_cell(environment), *map(text_cell, counts)])
+    runs = evidence.results.runs.values()
+    left_out = {(record.environment, record.reason) for run in runs for record in run.left_out}
+    for name, reason in sorted(left_out):
+        rows.append([text_cell(name), *[Cell(t("left out: {reason}", reason=reason), kind="status") for _ in suites]])
+    return Table([t("environment"), *suites], rows)
+
+
+def _counts(statuses: Iterable[str]) -> str:
+    """The number of trials of each status: "3 ok, 1 failed"."""
+    counted = Counter(statuses)
+    return ", ".join(
+        t("{count} {what}", count=counted[status], what=status_text(status)) for status in STATUSES if counted[status]
+    )
