@@ -31,7 +31,7 @@ from tsuishi.report.output import folder
 from tsuishi.report.output.typesetting import markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.units import Unit, readable
+from tsuishi.report.parts.shown_units import Unit, readable
 from tsuishi.report.parts.wording import digits
 from tsuishi.report.sections.descriptions import command_line
 from tsuishi.results.records import Value

@@ -7,7 +7,7 @@ from tsuishi.base.language import mark, prose, t
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.comparison import Comparison
-from tsuishi.report.parts.units import readable
+from tsuishi.report.parts.shown_units import readable
 from tsuishi.report.parts.wording import case_text, header, words
 from tsuishi.specs.case import BATCH_SIZE
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsuishi.report.charts import figures
-from tsuishi.report.parts.units import Unit
+from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import header, shown_in
 from tsuishi.specs.claims import Bounds
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import mark, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.throughput import step_time, timed_by
-from tsuishi.report.parts.units import Unit
+from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOT_MEASURED,
     NOT_PLANNED,
@@ -109,9 +109,9 @@ class Comparison:
             every = words().quantities
             chart = every[quantity].drawn_with or quantity if quantity in every else quantity
             together = {name for name, known in every.items() if chart in (name, known.drawn_with)} | {quantity}
-            values = [row.estimate for name in together for row in self.estimates_of.get(name, ())]
-            values += [number.value for number in self.numbers if number.quantity in together]
-            self._units |= dict.fromkeys(together, shown_in(quantity, values))
+            ours = [row.estimate for name in together for row in self.estimates_of.get(name, ())]
+            published = [number.value for number in self.numbers if number.quantity in together]
+            self._units |= dict.fromkeys(together, shown_in(quantity, ours or published))
         return self._units[quantity]
 
     def cell(self, case_id: str, environment: str, quantity: str, unit: Unit | None = None) -> Cell:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import in_language, t
 from tsuishi.estimates.intervals import Term
 from tsuishi.report.parts.comparison import Comparison, published_name
-from tsuishi.report.parts.units import Unit
+from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, words
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.claims import FRAMEWORK, selected

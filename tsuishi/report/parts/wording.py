@@ -12,7 +12,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.language import in_language, mark, t
 from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import Ratio, as_ratio
-from tsuishi.report.parts.units import PLAIN, Unit, readable
+from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
 from tsuishi.results.schema import exact
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import STATUSES

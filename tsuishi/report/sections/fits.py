@@ -12,7 +12,7 @@ from tsuishi.estimates.throughput import Line
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.parts.blocks import Block, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison, Known, differing, published_cases
-from tsuishi.report.parts.units import PLAIN, Unit, readable
+from tsuishi.report.parts.shown_units import PLAIN, Unit, readable
 from tsuishi.report.parts.wording import (
     NOTHING,
     Cell,
