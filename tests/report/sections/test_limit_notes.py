@@ -6,7 +6,7 @@ from tsuishi.report.sections.quantity_tables import limit_notes
 
 def test_notes_explain_what_is_above_1_and_what_is_not_measured() -> None:
     about, *others = limit_notes([0.5], {})
-    assert about.startswith("Fraction of the limit: the least time")
+    assert about.startswith("Fraction of the limit (roofline model): the shortest possible time")
     assert others == []
     assert [note.split(":")[0] for note in limit_notes([1.5, None], {})[1:]] == ["Above 1", "Not measured"]
 

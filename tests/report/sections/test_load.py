@@ -157,7 +157,7 @@ def test_where_no_trial_had_two_gpus_a_note_says_so_if_it_was_asked_for(tmp_path
     run.add(training_case(16, strategy="mirrored", devices=2), TF, [], simulated=True)
     (note,) = gpu_loads(Evidence([run.finish()], (), WORDS), SUITE).blocks
     assert isinstance(note, Text)
-    assert "one device says nothing" in note.text
+    assert "no trial used two GPUs" in note.text
 
 
 def test_warnings_count_trials_and_say_how_bad_it_was(two_gpus: Evidence) -> None:

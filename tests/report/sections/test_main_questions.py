@@ -112,7 +112,7 @@ def test_an_explanation_is_what_the_report_finds_out(tmp_path: Path) -> None:
     run.run["questions"] = [question("why", cells, [], **asked)]
     found = questions(run)
     assert found.answers[0].state == "answered"
-    assert found.words(found.answers[0]).startswith("Later runs step from 3 to 4 towers")
+    assert found.words(found.answers[0]).startswith("Later runs become faster from 3 to 4 towers")
 
 
 def test_a_claim_is_answered_by_its_verdict(tmp_path: Path) -> None:

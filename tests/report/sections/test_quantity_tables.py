@@ -31,7 +31,7 @@ def test_the_first_table_has_every_case_and_the_others_those_that_have_something
     assert found["Parts of a step"] == [("batch 16", TF, "30.0")]
     parts_table = tables(view_of(run))["Parts of a step"]
     assert parts_table.notes[-1] == (
-        "Rows without a number are left out; the first table says what became of their cases."
+        "Rows without a number are left out; the first table has the status of their cases."
     )
 
 

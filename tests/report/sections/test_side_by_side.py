@@ -154,7 +154,7 @@ def test_the_same_environment_on_two_machines_stands_side_by_side_and_machines_a
     said = " ".join(block.text for block in made.blocks if isinstance(block, Text))
     assert "Machine 1: " in said
     assert "RTX 5090" in said
-    assert "Measured on different days" in said
+    assert "were measured on different days" in said
     suite = suite_section(Explanations(evidence).of("multi_gpu_scaling"), comparisons(evidence))
     of_suite = " ".join(block.text for block in suite.blocks if isinstance(block, Text))
     assert "Machine 2: " in of_suite
@@ -166,5 +166,5 @@ def test_one_environment_has_nothing_beside_it(tmp_path: Path) -> None:
     shown, made = found(run)
     assert shown == {}
     assert [block.text for block in made.blocks if isinstance(block, Text)] == [
-        "There is one environment in this report: nothing stands beside it. Report on several runs at once."
+        "This report has one environment, so there is nothing to compare. A report can take several runs: `--run A,B`."
     ]

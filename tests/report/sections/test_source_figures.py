@@ -57,7 +57,7 @@ def test_a_source_with_charts_only_has_no_empty_frame_but_a_sentence(published: 
     assert not [block for block in blocks if isinstance(block, Chart)]
     (first, *_) = [block for block in blocks if isinstance(block, Text) and block.topic]
     assert first.topic.startswith("Time of an epoch of cnn10 on one device")
-    assert first.text.endswith("nothing of it was measured here: L: channels_last; F: channels_first.")
+    assert first.text.endswith("no run of this report measured them: L: channels_last; F: channels_first.")
 
 
 def test_the_command_names_environments_suites_and_gpus(published: Section) -> None:

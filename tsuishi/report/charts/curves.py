@@ -57,7 +57,9 @@ def _caption(comparison: Comparison, shared: dict[str, Any], points: Points, lef
     which = ", ".join(filter(None, [comparison.protocol, case_text(shared, comparison.varying)]))
     sentences = [t("{cases}.", cases=which)]
     if any(point["low"] is not None and point["mark"] != "fit" for point in points):
-        sentences.append(t("Bars: from smallest to largest trial, or the quartiles of the only one."))
+        sentences.append(
+            t("Bars: from the smallest to the largest trial; of a single trial, the quartiles of its blocks.")
+        )
     if any(point["mark"] == "fit" for point in points):
         sentences.append(t("Lines through points: the throughput model (see its table)."))
     if any(point["residual"] is not None for point in points):

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from typing import Any
@@ -93,6 +93,16 @@ class Table:
         """The column headers with their groups' labels, for tables that show no groups."""
         labels = [label for label, span in self.groups for _ in range(span)] or [""] * len(self.columns)
         return [f"{label}: {column}" if label else column for label, column in zip(labels, self.columns, strict=True)]
+
+
+def notes_once(tables: Iterable[Table]) -> list[Table]:
+    """The tables, each note below the first open table that has it."""
+    known: set[str] = set()
+    shown = []
+    for table in tables:
+        shown.append(replace(table, notes=[note for note in table.notes if note not in known]))
+        known |= set() if table.folded else set(table.notes)
+    return shown
 
 
 def text_cell(value: Any, kind: str = "text") -> Cell:

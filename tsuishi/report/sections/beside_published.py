@@ -160,8 +160,8 @@ def _table(evidence: Evidence, every_card: list[Card]) -> Table:
         rows.append([*map(text_cell, texts), text_cell(label(which.quantity)), times])
     title = t("All devices, environments and published machines")
     note = t(
-        "As many devices on both sides. In brackets: 95 % intervals, from the scatter of our trials: "
-        "they say nothing of another day."
+        "Both sides have the same number of devices. In brackets: 95 % intervals from the scatter of our trials, "
+        "all of the same days."
     )
     return Table([*columns, t("times as fast")], rows, title, folded=True, notes=[note], filters=(1, 3, 4))
 

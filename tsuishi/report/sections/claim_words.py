@@ -124,7 +124,8 @@ def sentence(judgement: Judgement) -> str:
     outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
     if judgement.hindrance == "too few":
         return t(
-            "{found}: no verdict, as a case has {trials} of the {fewest} trials it takes (--repetitions {fewest}).",
+            "{found}: no verdict, as a case has {trials} trials and a verdict needs {fewest} (--repetitions "
+            "{fewest}).",
             found="; ".join(map(_result_text, outcomes)), trials=judgement.trials, fewest=FEWEST_TRIALS,
         )  # fmt: skip
     return prose(_explained(outcome, judgement.level) for outcome in outcomes)
@@ -175,7 +176,8 @@ def takes(judgement: Judgement) -> str:
         return in_language(claim.untestable)
     if judgement.hindrance == "no gpu":
         return t(
-            "It is about GPUs, and this ran on a CPU or on simulated devices: it takes NVIDIA GPUs, {count} at least.",
+            "The claim is about GPUs, and these runs used a CPU or simulated devices. A test needs NVIDIA GPUs, "
+            "at least {count}.",
             count=max(map(int, claim.named(DEVICES)), default=1),
         )
     if judgement.hindrance == "synthetic":
@@ -196,10 +198,10 @@ def takes(judgement: Judgement) -> str:
     if judgement.hindrance == "no environment":
         if frameworks:
             return t(
-                "Nothing that it compares was run: it takes suite {suites} in an environment with {frameworks}.",
+                "None of its cases was run. A test needs suite {suites} in an environment with {frameworks}.",
                 suites=in_words(suites), frameworks=in_words(frameworks),
             )  # fmt: skip
-        return t("Nothing that it compares was run: it takes suite {suites}.", suites=in_words(suites))
+        return t("None of its cases was run. A test needs suite {suites}.", suites=in_words(suites))
     missing = [outcome for outcome in judgement.outcomes if isinstance(outcome, Missing)]
     return prose(map(_missing_text, missing[:1]))
 
@@ -218,7 +220,7 @@ def _all_the_same(judgement: Judgement) -> str:
     outcomes = [outcome for outcome in judgement.outcomes if isinstance(outcome, CheckResult)]
     if not outcomes or judgement.hindrance not in ("no gpu", "synthetic", "shortened", "other hardware"):
         return ""
-    return t("Found all the same, and no evidence: {found}.", found="; ".join(map(_result_text, outcomes)))
+    return t("Measured anyway, but no evidence for or against: {found}.", found="; ".join(map(_result_text, outcomes)))
 
 
 def published_text(check: Check, results: Iterable[tuple[str, CheckResult]]) -> str:

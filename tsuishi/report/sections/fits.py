@@ -54,10 +54,10 @@ def published_section(evidence: Evidence) -> Section:
     by_suite = [Fits(published_cases(numbers_of[suite], hardware), {SUITE: suite}, published=True) for suite in suites]
     title = t("The throughput model of every published table over batch sizes")
     lengths = sorted({number.epochs.images for number in numbers if number.epochs and number.quantity in _EPOCHS})
-    text = t("Reckoned from the printed numbers alone.")
+    text = t("Calculated from the printed numbers alone.")
     if lengths:
         text = t(
-            "Reckoned from the printed numbers alone: steps of an epoch are {images} over the batch size, rounded up.",
+            "Calculated from the printed numbers alone. An epoch has {images} over the batch size steps, rounded up.",
             images=in_words(f"{images:,}" for images in lengths),
         )
     rows = {
@@ -210,12 +210,13 @@ def _notes() -> list[str]:
             "they are). Without several trials, and of two batch sizes, it cannot be seen."
         ),
         t(
-            "A batch decides: v0 or t_cost is outside of the interval that all other batch sizes give, or v0 is more "
-            "than {percent:g} % off theirs.",
+            "A batch decides: without it, v0 or t_cost leaves the interval that all other batch sizes give, or v0"
+            " differs from theirs by more than {percent:g} %.",
             percent=KINK_PERCENT,
         ),
         t(
-            "Kink: more than {percent:g} % off the line, as where another algorithm is chosen from some batch size on.",
+            "Kink: more than {percent:g} % off the line, for instance where a library chooses another algorithm "
+            "from some batch size on.",
             percent=KINK_PERCENT,
         ),
     ]

@@ -32,7 +32,7 @@ _LOAD_NOTE = mark(
     "Over the measured phases: mean utilisation, largest memory in use; means over all trials. Imbalance: "
     "(largest − smallest) ÷ mean; 0 is even."
 )
-_NO_LOAD = mark("Load over the devices: not known. No trial had two GPUs or more; one device says nothing about it.")
+_NO_LOAD = mark("Load of each device: not known, as no trial used two GPUs or more.")
 
 
 def telemetry_section(evidence: Evidence) -> Section:

@@ -46,9 +46,9 @@ class Questions:
         notes = [t("Named before anything was measured, but for the last {count}.", count=later)] if later else []
         notes.append(
             t(
-                "Intervals are those from which the state follows: wider than 95 %, so that of 100 reports about "
-                "nothing 5 say something false, however many questions they ask and however often somebody looks again "
-                "(docs/certainty.md)."
+                "The intervals decide the state of a question. They are wider than 95 %: of 100 reports on "
+                "environments that do not differ, at most 5 state a difference, however many questions they ask "
+                "and however often they are made again (docs/certainty.md)."
             )
         )
         title = t("All questions of this run, and their answers ({count})", count=len(rows))

@@ -15,6 +15,7 @@ from tsuishi.report.parts.wording import (
     amount,
     header,
     label,
+    notes_once,
     number_cell,
     status_cell,
     text_cell,
@@ -65,7 +66,8 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
         )
         for number, (title, quantities) in enumerate(shown.items())
     ]
-    return View(tuple(tables), {"cases": list(comparison.rows()), "scatter": list(_scatter_rows(comparison))})
+    rows = {"cases": list(comparison.rows()), "scatter": list(_scatter_rows(comparison))}
+    return View(tuple(notes_once(tables)), rows)
 
 
 def _scatter(comparison: Comparison) -> Iterator[tuple[str, str, Scatter]]:
@@ -86,7 +88,7 @@ def _scatter_rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
 def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterator[str]:
     texts = [
         t(
-            "{environment} {percent} % (the case with the most: {most} %; equal in all cases: p = {p})",
+            "{environment} {percent} % (largest of a case: {most} %; test of equal scatter: p = {p})",
             environment=column,
             percent=f"{100 * known.overall:.2g}",
             most=f"{100 * known.largest:.2g}",
@@ -96,7 +98,9 @@ def _scatter_notes(comparison: Comparison, quantities: Iterable[str]) -> Iterato
         if quantity in quantities and known.equal_p is not None
     ]
     if texts:
-        yield t("Scatter between trials: {texts}. The test chooses nothing.", texts=in_words(texts))
+        yield t(
+            "Scatter between trials: {texts}. No result depends on this test of equal scatter.", texts=in_words(texts)
+        )
 
 
 def _table(comparison: Comparison, title: str, quantities: list[str], every_case: bool, folded: bool) -> Table:
@@ -130,7 +134,7 @@ def _table(comparison: Comparison, title: str, quantities: list[str], every_case
     headers = [header(name, comparison.unit(name)) for name in quantities] or [t("status")]
     notes = _notes(comparison, quantities, estimates)
     if left_out:
-        notes.append(t("Rows without a number are left out; the first table says what became of their cases."))
+        notes.append(t("Rows without a number are left out; the first table has the status of their cases."))
     columns, filters = [t("case"), t("environment"), *headers], (1,) if len(rows) > _FEW_ROWS else ()
     return Table(columns, rows, _title(comparison, title), folded=folded, notes=notes, filters=filters)
 
@@ -141,10 +145,15 @@ def _notes(comparison: Comparison, quantities: list[str], estimates: list[Any]) 
     if "fraction_of_limit" in quantities:
         notes += limit_notes(comparison.fractions, comparison.evidence.limits)
     if any(row.n > 1 for row in estimates):
-        notes.append(t("n: trials. Their geometric mean, and below it the smallest and the largest."))
+        notes.append(
+            t("n: number of trials. Each value is their geometric mean; the smallest and the largest stand below it.")
+        )
     if any(row.spread_kind == "blocks" for row in estimates):
         notes.append(
-            t("n = 1, spread within the trial: the quartiles of its blocks, which say nothing about another trial.")
+            t(
+                "n = 1, within the trial: below the value stand the quartiles of the trial's own blocks. They do "
+                "not show how much trials differ."
+            )
         )
     if any(row.derived and row.unit == "s" for row in estimates):
         notes.append(_derived(comparison.epochs))
@@ -174,12 +183,12 @@ def _title(comparison: Comparison, title: str) -> str:
 
 def _derived(epochs: Epochs | None) -> str:
     if epochs is None:
-        return t("† derived: no full epoch (or not all of them) was run.")
+        return t("† derived from shorter measurements: not every epoch was run in full.")
     images = f"{epochs.images:,}"
     if epochs.count is None:
-        return t("† derived: no full epoch of {images} images was run.", images=images)
+        return t("† derived from steps: no full epoch of {images} images was run.", images=images)
     return t(
-        "† derived: no full epoch of {images} images (or not all {epochs} epochs) was run.",
+        "† derived from steps or fewer epochs: not all {epochs} epochs of {images} images were run.",
         images=images,
         epochs=epochs.count,
     )
@@ -190,21 +199,21 @@ def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLi
     known = [value for value in values if value is not None]
     texts = {
         t(
-            "Fraction of the limit: the least time that a step's arithmetic or its memory traffic takes, whichever is "
-            "longer, at the best rates of a matrix product and of a copy on the same machine, over the time it took "
-            "(roofline model). Arithmetic and memory traffic: what a step has to compute and to move at least, over "
-            "its time."
+            "Fraction of the limit (roofline model): the shortest possible time of a step over its measured time."
+            " The shortest possible time is that of its arithmetic or of its memory traffic, whichever is longer,"
+            " at the best rates that a matrix product and a copy reached on the same machine. Arithmetic and "
+            "memory traffic: the least work of a step over its time."
         ): True,
         t("The best rates: {rates}.", rates="; ".join(sorted({_rates_text(*item) for item in limits.items()}))): bool(
             limits
         ),
         t(
-            "Above 1: done with fewer operations than counted (another algorithm, as Winograd's; work left out; "
-            "constants folded), or from caches, or the limit itself was not reached when it was measured."
+            "Above 1: the step needed fewer operations than counted (Winograd's algorithm, skipped work, folded "
+            "constants), or read from caches, or the limit was measured too low."
         ): max(known, default=0) > 1,
         t(
-            "Not measured: these runs have no limit of that machine, device and precision. Add a suite that measures "
-            "operations matmul and memory_copy."
+            "Not measured: these runs did not measure the limit of this device and precision. The suite "
+            "device_limits does."
         ): len(known) < len(values),
     }
     return [text for text, holds in texts.items() if holds]

@@ -35,7 +35,10 @@ def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
     """
     title = t("Environments side by side")
     if len(evidence.environments) < 2:
-        alone = t("There is one environment in this report: nothing stands beside it. Report on several runs at once.")
+        alone = t(
+            "This report has one environment, so there is nothing to compare. A report can take several "
+            "runs: `--run A,B`."
+        )
         return Section("side-by-side", title, (View((Text(alone),)),))
     # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
@@ -80,7 +83,9 @@ def _chart(compared: Sequence[Matchup], environments: list[str]) -> Iterator[Cha
                 point = {"case": f"{_where(matchup)}: {label(matchup.quantity)}", "environment": environment}
                 rows.append({**point, **as_ratio(speed)._asdict()})
     if rows:
-        sentences = [t("Geometric means over the cases both have: to the right of 1 is faster than the reference.")]
+        sentences = [
+            t("Geometric means over the cases that both have. Points to the right of 1 are faster than the reference.")
+        ]
         if any(row["low"] is not None for row in rows):
             sentences.append(t("Bars: 95 % intervals, where there were several trials."))
         title = t("Times as fast as the reference")
@@ -119,27 +124,29 @@ def _speeds_chart(rows: list[dict[str, Any]], environments: list[str]) -> dict[s
 def _explained(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[str]:
     """The meaning of the numbers, the machines, and the suites without a comparison."""
     yield t(
-        "Every number is a ratio to the reference, the first environment that has the quantity: 2 is twice its time, "
-        "or twice its rate. Cases are matched one by one; what one environment lacks is there, with the word for why."
+        "Every number is a ratio to the reference, the first environment that has the quantity: 2 is twice its "
+        "time, or twice its rate. Cases are compared one by one; a case that an environment lacks has its status "
+        "there."
     )
     yield t(
-        "The best of a row is marked where it is ahead of each other environment, with {trials} trials or more of "
-        "each. A mark is no verdict: of all marks of a report {share} % are wrong on the average (false discovery "
-        "rate).",
+        "The best value of a row is marked where it is ahead of every other environment, with at least {trials} "
+        "trials of each. A mark is not a verdict: on average {share} % of a report's marks are wrong (false "
+        "discovery rate).",
         trials=FEWEST_TRIALS, share=f"{100 * MARKS:g}",
     )  # fmt: skip
     apart = [matchup.mean(environment) for matchup in compared for environment in matchup.others]
     if any(mean and mean[0].error == math.inf for mean in apart):
         yield t(
-            "Measured on different days: without an interval, until each side has {count} sessions, and never marked. "
-            "Measure both in one run: what a session has in common then cancels.",
+            "Environments that were measured on different days have no interval before each has {count} sessions,"
+            " and are never marked. Measure both in one run: what all trials of a session share then cancels.",
             count=FEWEST_TRIALS,
         )
     yield from machines(evidence)
     without = [suite for suite in evidence.suites if suite not in {matchup.comparison.suite for matchup in compared}]
     if without:
         yield t(
-            "Nothing to compare in time or rate, so only in their own sections: {suites}.", suites=", ".join(without)
+            "These suites have no time or rate to compare, and are only in their own sections: {suites}.",
+            suites=", ".join(without),
         )
 
 
@@ -170,7 +177,7 @@ def _view(matchup: Matchup, folded: bool) -> View:
         ]
         for case_id in matchup.case_ids
     ]
-    notes = [t("Values: geometric means over trials (n)."), _intervals()]
+    notes = [t("Values are geometric means over n trials."), _intervals()]
     return View(
         (Table(columns, table, title, folded=folded, notes=notes),),
         {"side_by_side": [row for case_id in matchup.case_ids for row in _rows(matchup, case_id)]},
@@ -178,7 +185,10 @@ def _view(matchup: Matchup, folded: bool) -> View:
 
 
 def _intervals() -> str:
-    return t("In brackets: 95 % intervals per comparison, from the scatter of trials; no word follows from them.")
+    return t(
+        "In brackets: the 95 % interval of each comparison alone, from the scatter of trials. Verdicts use "
+        "wider intervals."
+    )
 
 
 def _cell(matchup: Matchup, case_id: str, environment: str) -> Cell:

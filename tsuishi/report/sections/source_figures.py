@@ -94,7 +94,7 @@ def _as_notes(sentences: Sequence[str]) -> Iterator[Block]:
 
 def _nothing(filled: _Filled) -> str:
     return t(
-        "The source draws it and prints no number, and nothing of it was measured here: {series}.",
+        "The source draws these series without printing a number, and no run of this report measured them: {series}.",
         series=_listed(filled.titles),
     )
 
@@ -116,7 +116,7 @@ def _caption(filled: _Filled, points: Points) -> Iterator[str]:
     if picture.line:
         yield from _constants(filled)
     if any(point["low"] is not None and point["mark"] != "fit" for point in points):
-        yield t("Bars: from smallest to largest trial, or the quartiles of the only one.")
+        yield t("Bars: from the smallest to the largest trial; of a single trial, the quartiles of its blocks.")
     if any(point["mark"] == "fit" and not point["published"] for point in points):
         yield t("Coloured lines: the same formula, fitted to our points.")
     if scale_of(picture, points) != picture.scale:
@@ -125,7 +125,9 @@ def _caption(filled: _Filled, points: Points) -> Iterator[str]:
 
 def _not_printed(filled: _Filled) -> Iterator[str]:
     if filled.not_printed:
-        yield t("Drawn by the source without a number: {series}.", series=_listed(filled.not_printed))
+        yield t(
+            "The source draws these series without printing a number: {series}.", series=_listed(filled.not_printed)
+        )
 
 
 def _constants(filled: _Filled) -> Iterator[str]:
@@ -150,7 +152,7 @@ def _ours_text(filled: _Filled) -> Iterator[str]:
     if filled.not_ours and ours:
         yield t("Not measured here: {series}.", series=_listed(filled.not_ours))
     elif not ours:
-        yield t("Nothing of it was measured here: only published numbers are shown.")
+        yield t("Published numbers only: no run of this report measured any of these cases.")
 
 
 def _rerun(source: Source, filled: Sequence[_Filled]) -> Iterator[Block]:

@@ -15,8 +15,8 @@ from tsuishi.report.sections.side_by_side import machines
 from tsuishi.report.sections.speed_up import scalings
 
 _PROTOCOLS = {
-    "literal": mark("As the source did it, with its pitfalls."),
-    "steady": mark("Warm, synchronised, repeated."),
+    "literal": mark("As the source measured, with the pitfalls of its way."),
+    "steady": mark("The device is warm and synchronised before each timing, and every measurement is repeated."),
 }
 # The views after the tables of a protocol, in reading order; each may be empty.
 _AFTER_THE_TABLES: tuple[Callable[[Comparison], View], ...] = (
@@ -66,7 +66,7 @@ def _explained(explanation: Explanation) -> View:
     paragraphs = explanation.paragraphs()
     if not paragraphs:
         return View()
-    text = t("Drawn from the cases above, each environment from its own; nothing that was not measured is in it.")
+    text = t("Each environment's text follows from its own measurements above, and from nothing else.")
     blocks: list[Block] = [Heading(t("What explains it")), Text(text)]
     for environment, several in paragraphs.items():
         blocks += [Heading(environment, 4), *(Text(paragraph.text, topic=paragraph.topic) for paragraph in several)]

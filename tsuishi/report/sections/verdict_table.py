@@ -25,12 +25,14 @@ from tsuishi.verdicts.judge import Judgement, SelfConsistency, self_consistency
 
 _NOTES = (
     mark(
-        "Found: with the interval from which the verdict follows, of means of logarithms over trials. All words of "
-        "this report are one family: of 100 reports about nothing, 5 say something false. So intervals are wider than "
-        "95 %, and wider at each later look (docs/certainty.md)."
+        "Found: the value with the interval that decides the verdict, from means of logarithms over trials. All "
+        "verdicts of a report are one family: of 100 reports on environments that do not differ, at most 5 state "
+        "a difference. So the intervals are wider than 95 %, and wider at each later look (docs/certainty.md)."
     ),
-    mark("Direction only: the interval lies in the claimed direction, but not within the published size."),
-    mark("n: trials of the case with the fewest. Regions and their reasons were fixed before anything was run."),
+    mark("Direction only: the interval lies in the claimed direction, but not within the claimed size."),
+    mark(
+        "n: number of trials of the case with the fewest. Regions and their reasons were written down before any run."
+    ),
 )
 
 
@@ -83,7 +85,7 @@ class Verdicts:
         yield View((Heading(t("Which published claims hold here")), self._table()), verdict_rows(self.judgements))
         reasons = self._not_tested()
         if reasons:
-            yield View((Bullets(reasons, t("Not tested, and what it would take")),))
+            yield View((Bullets(reasons, t("Not tested, and what a test needs")),))
         yield View((self._own_table(),), {"self_consistency": list(own_rows(self.own))})
         yield View((self._regions_table(),))
 
@@ -149,7 +151,7 @@ class Verdicts:
 
     def _own_table(self) -> Table:
         columns = [t("claim"), t("source"), t("on its own numbers"), t("of"), t("found"), t("holds if")]
-        notes = [t("Published numbers have no scatter: the value is within a region, or it is not.")]
+        notes = [t("Published numbers have no scatter: a value lies within its region or outside.")]
         rows = [
             [
                 text_cell(_claim_text(consistency.claim)),
@@ -167,7 +169,7 @@ class Verdicts:
 
     def _regions_table(self) -> Table:
         """The regions of every check, with the reasons in the sources' files."""
-        columns = [t("claim"), t("source"), t("what is reckoned"), t("holds if"), t("direction"), t("why")]
+        columns = [t("claim"), t("source"), t("quantity compared"), t("holds if"), t("direction"), t("why")]
         claims = {(judgement.source, judgement.claim.id): judgement.claim for judgement in self.judgements}
         rows = [
             [
@@ -181,7 +183,7 @@ class Verdicts:
             for (source, _), claim in claims.items()
             for check in claim.checks
         ]
-        return Table(columns, rows, t("What every claim is held to, and why"), folded=True, filters=(1,))
+        return Table(columns, rows, t("What each claim is compared with, and why"), folded=True, filters=(1,))
 
     def _own_verdict(self, consistency: SelfConsistency) -> Cell:
         if consistency.verdict is None:

@@ -19,7 +19,7 @@ def title(evidence: Evidence) -> str:
 
 def machine_section(evidence: Evidence) -> Section:
     """The runs, what became of their trials, the environments and machines, and how they deviate from the sources."""
-    about = t("Planned trials by what became of them; of a trial that was tried again, its last attempt.")
+    about = t("Planned trials by status. A trial with several attempts counts by its last.")
     ran = View((_facts(evidence), Heading(t("What ran where")), Text(about), _ran(evidence)))
     runs = in_words(evidence.results.runs)
     return Section("machine", t("Machine and deviations"), (ran, *replication.conditions(evidence)), runs)

@@ -49,13 +49,14 @@ def test_the_step_the_edge_and_the_cause_of_a_suite_of_other_sizes(tmp_path: Pat
     found = Explanations(evidence_of(small_run(tmp_path / "run"), published=True)).of(SUITE).paragraphs()[TF]
     text = {paragraph.topic: paragraph.text for paragraph in found}
     assert text["In short"].startswith(
-        "Later runs step from 1 to 2 towers, 439 and 0.910 ms: 483 times (first runs: 1.75 and 0.390 s). This "
+        "Later runs become faster from 1 to 2 towers, 439 and 0.910 ms: 483 times. First runs: 1.75 and 0.390 s. This "
         "is constant folding: the graph that ran was folded on the fast side and not on the slow one, and with folding "
         "switched off the fast side is as slow."
     )
     assert text["Where folding stops"] == (
-        "One tower is not folded with 1,049 images (10.0 MiB) and is with 1,048 (9.99 MiB), where later runs take "
-        "1.03 ms instead of 163 ms. 1,680 images are that few a tower from 2 towers on, where the step is."
+        "One tower is folded up to 1,048 images (9.99 MiB), and no longer with 1,049 (10.0 MiB). Later runs then take "
+        "1.03 ms and 163 ms. From 2 towers on, each tower has at most so many of the 1,680 images; the step is there, "
+        "too."
     )
 
 

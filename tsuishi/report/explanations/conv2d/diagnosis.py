@@ -50,7 +50,11 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         t("What this does not explain"): about_the_rest(measured),
     }
     tested = [Paragraph(topic, text) for topic, text in texts.items() if text and not isinstance(text, NotTested)]
-    missing = [t("{topic}: {why}.", topic=topic, why=why) for topic, why in texts.items() if isinstance(why, NotTested)]
+    topics: dict[str, list[str]] = {}
+    for topic, why in texts.items():
+        if isinstance(why, NotTested):
+            topics.setdefault(why, []).append(topic)
+    missing = [t("{topic}: {why}.", topic="; ".join(several), why=why) for why, several in topics.items()]
     return [*tested, Paragraph(t("Not tested here"), prose(missing))] if missing else tested
 
 
@@ -75,9 +79,11 @@ def _where(measured: Observations, step: Step) -> str:
     seconds = amounts(filter(None, first), "first_run_s")
     if measured.published:
         return t(
-            "Later runs step {step} (first runs, all that the source timed: {seconds}).", step=step, seconds=seconds
+            "Later runs become faster {step}. First runs, which are all that the source timed: {seconds}.",
+            step=step,
+            seconds=seconds,
         )
-    return t("Later runs step {step} (first runs: {seconds}).", step=step, seconds=seconds)
+    return t("Later runs become faster {step}. First runs: {seconds}.", step=step, seconds=seconds)
 
 
 def is_folding(measured: Observations, step: Step) -> bool:
@@ -116,7 +122,8 @@ def _in_vain(measured: Observations) -> str:
     if not added:
         return ""
     return t(
-        "It makes first runs longer also where nothing is folded in the end: by {seconds} with {towers}.",
+        "The attempt to fold makes first runs longer even where nothing is folded in the end: by {seconds} with "
+        "{towers}.",
         seconds=amounts(added.values(), "first_run_s"),
         towers=towers(added),
     )
@@ -186,13 +193,13 @@ def about_first_run(measured: Observations) -> str:
     }
     if measured.published:
         return t(
-            "Of the first run, which is all the source timed, {shares} ({seconds}) with {towers} is not repeated by a "
-            "later run: preparing the graph and whatever else is done once.",
+            "The source timed the first run only. With {towers}, {shares} of it ({seconds}) do not recur in a "
+            "later run: the preparation of the graph and all else that is done once.",
             **once,
         )
     return t(
-        "Of the first run {shares} ({seconds}) with {towers} is not repeated by a later run: preparing the graph and "
-        "whatever else is done once.",
+        "With {towers}, {shares} of the first run ({seconds}) do not recur in a later run: the preparation of the"
+        " graph and all else that is done once.",
         **once,
     )
 
@@ -204,16 +211,16 @@ def about_the_rest(measured: Observations) -> str:
             "all graph optimisers off is that, and the cases here do not take it apart."
         )
     if measured.simulated:
-        nothing = t("Nothing about GPUs was measured: the towers are simulated: all are the CPU.")
+        nothing = t("Nothing about GPUs was measured: the towers are simulated, and all of them run on the CPU.")
     else:
-        nothing = t("Nothing about GPUs was measured: all is done by the CPU.")
+        nothing = t("Nothing about GPUs was measured: everything ran on the CPU.")
     if measured.published:
         unexplained = t(
-            "What starting a GPU, copies to it and its memory add to a first run, and so how the published times of a "
-            "GPU come about in full, is not explained by these cases."
+            "These cases do not explain how much the start of a GPU, copies to it and its memory add to a first "
+            "run, and so not the whole of the published times."
         )
     else:
         unexplained = t(
-            "What starting a GPU, copies to it and its memory add to a first run is not explained by these cases."
+            "These cases do not explain how much the start of a GPU, copies to it and its memory add to a first run."
         )
     return prose([nothing, unexplained])

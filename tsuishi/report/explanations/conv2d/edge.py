@@ -28,8 +28,8 @@ def about_edge(measured: Observations, step: Step | None) -> str:
         )
     folded_s, unfolded_s = (amounts([measured.search(f"{side}_run_s") or 0.0], "run_s") for side in SIDES)
     edge = t(
-        "One tower is not folded with {unfolded:,.0f} images ({unfolded_size}) and is with {folded:,.0f} "
-        "({folded_size}), where later runs take {folded_time} instead of {unfolded_time}.",
+        "One tower is folded up to {folded:,.0f} images ({folded_size}), and no longer with {unfolded:,.0f} "
+        "({unfolded_size}). Later runs then take {folded_time} and {unfolded_time}.",
         unfolded=unfolded_images,
         unfolded_size=unfolded_size,
         folded=folded_images,
@@ -46,7 +46,9 @@ def _edge_and_step(measured: Observations, folded_images: float, step: Step | No
     least = next(count for count in range(1, total + 1) if total / count <= folded_images)
     there = {"images": f"{total:,}", "towers": towers([least])}
     if step is None:
-        return t("{images} images are that few a tower from {towers} on.", **there)
+        return t("From {towers} on, each tower has at most so many of the {images} images.", **there)
     if step.above == least:
-        return t("{images} images are that few a tower from {towers} on, where the step is.", **there)
-    return t("{images} images are that few a tower from {towers} on; the step is elsewhere.", **there)
+        return t(
+            "From {towers} on, each tower has at most so many of the {images} images; the step is there, too.", **there
+        )
+    return t("From {towers} on, each tower has at most so many of the {images} images; the step is elsewhere.", **there)

@@ -81,7 +81,7 @@ def about_frameworks(measured: Observations, every: dict[str, Observations]) -> 
     }
     mine = computing.pop(measured.environment, None)
     if mine is None or not computing:
-        return NotTested(t("it takes the steady case in this environment and in another"))
+        return NotTested(t("a test needs the steady case in this environment and in another"))
     others = [
         t("{seconds} in {environment}", seconds=amounts([timed.value], "compute_s"), environment=name)
         for name, timed in computing.items()
@@ -102,7 +102,7 @@ def about_size(measured: Observations, change: Change) -> str:
     larger = [axes for axes in measured.other_sizes if _is_larger(measured, change, axes)]
     advantages = {_size(measured, axes): sides for axes in larger if (sides := _advantage(measured, axes)) is not None}
     if base is None or not advantages:
-        return NotTested(t("it takes the steady case and SciPy on all cores, of both sizes"))
+        return NotTested(t("a test needs the steady case and SciPy on all cores, of both sizes"))
     values = {
         "times": times(base.ratio),
         "size": _size(measured, {}),

@@ -95,7 +95,7 @@ def about_step(measured: Observations) -> str:
     taken = {"towers": towers(first), "first": amounts(first.values(), "first_run_s")}
     if later:
         times_taken = t(
-            "With {towers} a first run takes {first}; a later one of the same session {later}.",
+            "With {towers} a first run takes {first}; a later run of the same session {later}.",
             **taken,
             later=amounts(later.values(), "later_run_s"),
         )
@@ -113,8 +113,8 @@ def _steps(measured: Observations, first: dict[int, float]) -> list[str]:
         none = t("first runs") if of_later else t("later runs") if of_first else t("first or later runs")
         sentences.append(
             t(
-                "There is no step in {runs}: none that parts slow ones from fast ones and saves {factor} times what "
-                "sharing the work would.",
+                "There is no step in {runs}: nowhere do they become faster by {factor} times what sharing the "
+                "work would save.",
                 runs=none,
                 factor=STEP,
             )

@@ -93,7 +93,7 @@ class Towers:
         """A table of what the source ran, and a folded table of all other cases, which are many."""
         titles = {
             t("First and later runs against the number of towers"): (self.own, False),
-            t("First and later runs of what the source did not run"): (self.others, True),
+            t("First and later runs of cases that the source did not run"): (self.others, True),
         }
         return [self._table(title, lines, folded) for title, (lines, folded) in titles.items() if lines]
 
