@@ -90,8 +90,8 @@ def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: st
     if unit_of(quantity) == "s":
         return t("{fast} is at least {times} as fast as {slow}", fast=less, slow=more, times=at_least(near))
     return t(
-        "{what} of {more} is at least {times} that of {less}",
-        what=capital(label(quantity)), more=more, less=less, times=at_least(near),
+        "{more} reaches at least {times} the {what} of {less}",
+        what=label(quantity), more=more, less=less, times=at_least(near),
     )  # fmt: skip
 
 
