@@ -8,6 +8,7 @@ from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart
 from tsuishi.report.parts.blocks import Chart, Highlight
 from tsuishi.report.parts.ranking import Candidate, Rank, of_the_family
+from tsuishi.report.parts.wording import capital
 from tsuishi.report.sections.claim_words import claim_anchor, claim_name, sentence, value_text, what
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.case import SUITE
@@ -56,7 +57,7 @@ def _claim(judgements: Sequence[Judgement]) -> Highlight:
     trials = min((outcome.trials for each in judgements for outcome in results(each)), default=0)
     chart = _chart(judgements, topic, f"highlight-{source}-{claim.id}")
     anchor = claim_anchor(source, claim.id)
-    return Highlight(topic, title, sentence(judgements[0]), "certain", of_the_family(trials), anchor, chart)
+    return Highlight(topic, title, capital(sentence(judgements[0])), "certain", of_the_family(trials), anchor, chart)
 
 
 def _chart(judgements: Sequence[Judgement], topic: str, name: str) -> tuple[Chart, ...]:

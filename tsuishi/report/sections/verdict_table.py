@@ -65,7 +65,7 @@ class Verdicts:
             return t("None of the {all} published claims could be tested here.", all=len(claims))
         counted = Counter(judgement.verdict for judgement in tested)
         return t(
-            "Of {all} published claims {tested} were tested here, environment by environment: {verdicts}.",
+            "Claims tested: {tested} of {all}, environment by environment ({verdicts}).",
             all=len(claims),
             tested=len({(judgement.source, judgement.claim.id) for judgement in tested}),
             verdicts=in_words(
