@@ -1,9 +1,13 @@
 """The A/A test on a real machine: `python -m benchmarks.built_again`, with .venv active; about a quarter of an hour.
 
-One environment is built twice, and measured as two: TRIALS trials of each of CASES in each of SESSIONS sessions, by the
+One environment is built twice, and measured as two: TRIALS trials of each case in each of SESSIONS sessions, by the
 real runner in virtual environments, in turns. Nothing differs but the build, so each word and mark is false. Then the
 trials of each case are split into two halves at random, SPLITS times, and judged by the functions that reports use: the
 share of splits with a false word or mark is the error on real scatter.
+
+The cases are short ones of its own; with `--within 30m` they are those that `invoke run-suite --within 30m` plans for
+the environment, which takes over an hour and a half. With `--keep` a session that was measured before is kept, so that
+the sessions can be of different hours or days.
 """
 
 import argparse
@@ -11,20 +15,26 @@ import random
 import shutil
 import statistics
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from benchmarks import known_truths as truths
 from tests.bench import REAL, link_checkout
+from tsuishi.base import budget
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.estimates import ratios
 from tsuishi.estimates.contrasts import ratio
-from tsuishi.plan.choice import Choice
+from tsuishi.plan.choice import Choice, choose
+from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
+from tsuishi.report.parts.wording import case_text, worded
 from tsuishi.results.directory import RunDirectory
-from tsuishi.run.new_run import run_suite
+from tsuishi.run.measuring import as_built
+from tsuishi.run.new_run import measured
 from tsuishi.specs.questions import MAIN
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts import family
@@ -56,19 +66,32 @@ expect = { quick = { s = 5.0 } }
 """
 # By environment and case: the values of its trials, in seconds.
 Trials = dict[str, dict[str, list[float]]]
+# The times by which cases are compared: of each case the first that it has.
+TIMES = ("step_s", "compute_s", "later_run_s", "forward_s")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--env", default="torch2-cpu", help="the environment that is built twice")
-    parser.add_argument("--keep", type=Path, help="a new folder for the runs, which are removed without it")
+    parser.add_argument("--keep", type=Path, help="the folder of the runs, which are removed without it")
+    parser.add_argument("--within", type=budget.seconds, help="measure the cases of `run-suite --within`, e.g. 30m")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         checkout = make_checkout(Path(folder), given.env)
         results = given.keep or checkout.root / "results"
-        runs = [measure(checkout, results, given.env, number) for number in range(1, SESSIONS + 1)]
+        cases = planned(given.env, given.within) if given.within else None
+        runs = [measure(checkout, results, given.env, number, cases) for number in range(1, SESSIONS + 1)]
         evidence = Evidence(runs, (), checkout_words(checkout))
-        report(Screen(), evidence)
+        with worded(evidence.words):
+            report(Screen(), evidence)
+
+
+def planned(name: str, within_s: float) -> dict[str, str]:
+    """The suites, by case, of what `run-suite --within` would measure in an environment: its main questions."""
+    session = Session(Settings(engine="venv"), Choice(), Screen(), REAL, clock=budget.Clock(within_s, time.monotonic()))
+    chosen = choose(session.builder, session.checkout, session.choice, session.nvml)
+    outlined = outline_run(session, chosen.environments)
+    return {trial.case.id: trial.case.suite for trial in outlined.trials if trial.environment == name}
 
 
 def make_checkout(root: Path, name: str) -> Checkout:
@@ -89,38 +112,59 @@ def checkout_words(checkout: Checkout) -> Vocabulary:
     return Session(Settings(engine="venv"), Choice(), Screen(), checkout).words
 
 
-def measure(checkout: Checkout, results: Path, name: str, number: int) -> RunDirectory:
-    """Measure a session of both environments."""
-    choice = Choice((name, f"{name}-again"), ("built_again",), repetitions=TRIALS, seed=number)
-    return run_suite(Session(Settings(engine="venv", results=results), choice, Screen(), checkout), f"session-{number}")
+def measure(
+    checkout: Checkout, results: Path, name: str, number: int, cases: Mapping[str, str] | None = None
+) -> RunDirectory:
+    """A session of both environments: measured now, unless it is there. cases: as `planned` has them, else our own."""
+    run_name = f"session-{number}"
+    for path in results.glob(f"*-{run_name}"):
+        return RunDirectory(path)
+    suites = sorted(set(cases.values())) if cases else ["built_again"]
+    choice = Choice((name, f"{name}-again"), tuple(suites), repetitions=TRIALS, seed=number)
+    session = Session(Settings(engine="venv", results=results), choice, Screen(), checkout)
+    chosen = choose(session.builder, checkout, choice, session.nvml).environments
+    ready = session.build(chosen)
+    outlined = outline_run(session, [as_built(each) for each in ready.values()], ready)
+    trials = tuple(trial for trial in outlined.trials if cases is None or trial.case.id in cases)
+    return measured(session, run_name, Plan(chosen, 0.0), ready, replace(outlined, trials=trials))
 
 
-def values_of(evidence: Evidence) -> Trials:
-    """The seconds of a step of every trial."""
+def quantities_of(evidence: Evidence) -> dict[str, str]:
+    """The quantity by which each case is compared."""
+    known = {(case, quantity) for case, _, quantity in evidence.terms}
+    return {case: name for name in reversed(TIMES) for case, quantity in known if quantity == name}
+
+
+def values_of(evidence: Evidence, quantities: Mapping[str, str]) -> Trials:
+    """The times of every trial, of the case's quantity."""
     values: Trials = {}
     for (_, _, column, quantity), of_cases in evidence.trial_values.items():
-        if quantity == "step_s":
-            values[column] = {case: [*of_case] for case, of_case in of_cases.items()}
+        for case, of_case in of_cases.items():
+            if quantities.get(case) == quantity:
+                values.setdefault(column, {})[case] = [*of_case]
     return values
 
 
 def report(screen: Screen, evidence: Evidence) -> None:
     """Print the ratio of both builds by case, what a report marks, and the error on real scatter."""
-    values = values_of(evidence)
+    quantities = quantities_of(evidence)
+    values = values_of(evidence, quantities)
     first, again = sorted(values, key=len)
-    terms = {(case, column): term for (case, column, quantity), term in evidence.terms.items() if quantity == "step_s"}
+    terms = {
+        (case, column): term
+        for (case, column, quantity), term in evidence.terms.items()
+        if quantities.get(case) == quantity
+    }
     rows, best = [], []
     for case in values[first]:
         sides = {column: terms[case, column] for column in (first, again)}
         found = ratios.as_ratio(ratio(sides[again], sides[first]))
         best.append(ratios.best(sides, largest=False))
-        axes = evidence.axes[case]
         own = [100 * statistics.stdev(of[case]) / statistics.fmean(of[case]) for of in (values[first], values[again])]
         shown = (f"{end:.4f}" for end in (found.value, found.low or 0.0, found.high or 0.0))
-        rows.append(
-            (axes["mode"], axes["batch_size"], len(values[first][case]), *shown, *(f"{each:.1f}" for each in own))
-        )
-    head = ("mode", "batch", "trials", "again / first", "low", "high", "scatter %", "again %")
+        named = f"{case_text(evidence.axes[case])}, {quantities[case]}"
+        rows.append((named, len(values[first][case]), *shown, *(f"{each:.1f}" for each in own)))
+    head = ("case", "trials", "again / first", "low", "high", "scatter %", "again %")
     screen.table("The same environment, built twice", head, rows)
     marks = sum(side is not None for side in ratios.marked(best))
     screen.say(f"marked: {marks} of {len(best)} rows")

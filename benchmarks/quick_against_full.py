@@ -106,11 +106,11 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     with tempfile.TemporaryDirectory() as folder:
         checkout = make_checkout(Path(folder))
-        rows = [
-            compared(subject, run(checkout, subject, "quick"), run(checkout, subject, "full"))
-            for _ in range(rounds)
-            for subject in SUBJECTS
-        ]
+        rows = []
+        for subject in SUBJECTS * rounds:
+            row = compared(subject, run(checkout, subject, "quick"), run(checkout, subject, "full"))
+            print(*row, sep="; ", flush=True)
+            rows.append(row)
     screen = Screen()
     screen.table("Early against full", [name.replace("_", " ") for name in Row._fields], rows)
     for what, errors in (

@@ -8,6 +8,7 @@ from pathlib import Path
 from tsuishi import __version__
 from tsuishi.base.checkout import git_state
 from tsuishi.base.errors import UserError
+from tsuishi.environments.entry import Ready
 from tsuishi.plan.lines import print_questions
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
@@ -33,6 +34,11 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> Run
     if tuple(question.id for question in outlined.asked) != plan.questions:
         session.screen.say("now that the environments are there and say what they can run:")
         print_questions(session.screen, outlined)
+    return measured(session, name, plan, ready, outlined)
+
+
+def measured(session: Session, name: str, plan: Plan, ready: Mapping[str, Ready], outlined: Outline) -> RunDirectory:
+    """Make a new run of an outline. ready: the environments of the plan, by name."""
     with machine_alone(session):
         await_gpus(session, outlined.trials)
         checked = check_forced(session, ready, outlined.trials)
