@@ -57,7 +57,8 @@ def published_section(evidence: Evidence) -> Section:
     text = t("Calculated from the printed numbers alone.")
     if lengths:
         text = t(
-            "Calculated from the printed numbers alone. An epoch has {images} over the batch size steps, rounded up.",
+            "Calculated from the printed numbers alone. An epoch takes as many steps as {images} over the batch "
+            "size, rounded up.",
             images=in_words(f"{images:,}" for images in lengths),
         )
     rows = {
