@@ -128,4 +128,4 @@ def test_without_scripts_sections_open_and_a_note_stands_for_their_charts(open_p
     page.locator("summary:has(#suite-conv2d)").click()
     note = page.locator("details:has(> summary #suite-conv2d) [data-chart] .note").first
     assert note.is_visible()
-    assert "takes a browser that runs scripts" in note.inner_text()
+    assert "needs a browser that runs scripts" in note.inner_text()

@@ -95,7 +95,7 @@ def test_the_report_names_folding_in_tensorflow_1_13_and_nowhere_else(done: tupl
         told = {(row["environment"], row["topic"]): row["text"] for row in csv.DictReader(file)}
     assert "This is constant folding" in told["tf1.13-cpu", "In short"]
     assert "262" in told["tf1.13-cpu", "Where folding stops"]
-    assert "where the step is" in told["tf1.13-cpu", "Where folding stops"]
+    assert "the step is there" in told["tf1.13-cpu", "Where folding stops"]
     assert "This is constant folding" not in told["tf2-cpu", "In short"]
     assert "No convolution remained in the graph that ran with 3 and 4 towers" in told["tf2-cpu", "The graph that ran"]
     for environment in TORCH:

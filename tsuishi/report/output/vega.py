@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _NO_FONTS = Path(__file__).with_name("fonts.conf")
 # The script, where ./invoke has made it with the virtual environment.
-_MADE = Path(sys.prefix) / "vega.js"
+MADE = Path(sys.prefix) / "vega.js"
 # Of a piece that is kept; the script has a million.
 _MOST_BYTES = 32 << 20
 
@@ -162,7 +162,7 @@ def to_svg(
 def runtime(kept_in: Path | None, draw: Callable[..., str] = here) -> str:
     """Vega, Vega-Lite and vega-embed as a single script; it takes a second to make."""
     with suppress(OSError):
-        return _MADE.read_text(encoding="utf-8")
+        return MADE.read_text(encoding="utf-8")
     return kept(kept_in, f"vega-{_version()}.js", lambda: draw())
 
 

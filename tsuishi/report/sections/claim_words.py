@@ -86,10 +86,15 @@ def bounds_text(bounds: Bounds | None) -> str:
     if bounds is None:
         return ""
     if bounds.above is None:
-        return t("below {bound}", bound=f"{bounds.below:g}")
+        return t("below {bound}", bound=_bound(bounds.below))
     if bounds.below is None:
-        return t("above {bound}", bound=f"{bounds.above:g}")
-    return t("{low} to {high}", low=f"{bounds.above:g}", high=f"{bounds.below:g}")
+        return t("above {bound}", bound=_bound(bounds.above))
+    return t("{low} to {high}", low=_bound(bounds.above), high=_bound(bounds.below))
+
+
+def _bound(bound: float | None) -> str:
+    """A bound with three digits at most: 1.11 for 1.1111, as the reciprocal of 0.9 is written."""
+    return "" if bound is None else f"{float(f'{bound:.3g}'):g}"
 
 
 def value_text(outcome: CheckResult, level: float = 0.0) -> str:

@@ -212,8 +212,8 @@ def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLi
             "constants), or read from caches, or the limit was measured too low."
         ): max(known, default=0) > 1,
         t(
-            "Not measured: these runs did not measure the limit of this device and precision. The suite "
-            "device_limits does."
+            "Not measured: these runs did not measure the limit of this device and precision. A suite with the "
+            "operations matmul and memory_copy does."
         ): len(known) < len(values),
     }
     return [text for text, holds in texts.items() if holds]
