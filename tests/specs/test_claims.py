@@ -42,7 +42,7 @@ CHECK = VALID[VALID.index("[[claims.checks]]") :]
 
 # The letters of the sources' claims; what follows from one has its letter and a word.
 LETTERS = {
-    "batch-throughput": "a a2 a2-proportional b c d e f g h i",
+    "batch-throughput": "a a2 a2-proportional b c d e f g h",
     "conv2d-gce": "a b c",
     "keras-channels-first": "a b c d e f g",
     "torch-2080ti": "a b c d e f g h i j k l m n",

@@ -69,7 +69,7 @@ class Questions:
 
     def title(self, asked: Asked) -> str:
         """A question in the report's language."""
-        title = in_language(asked.title)
+        title = in_language(asked.title).rstrip(".。")
         return f"{asked.source} ({asked.claim}): {title}" if asked.claim else title
 
     def brief(self, asked: Asked) -> str:
