@@ -131,10 +131,12 @@ def digits(value: float, unit: Unit = PLAIN) -> str:
 
     >>> digits(0.28791), digits(0.28791, Unit("ms", 1e3)), digits(7677.5), digits(4), digits(1.0)
     ('0.288', '288', '7,678', '4', '1.00')
+    >>> digits(999.7), digits(99.97)
+    ('1,000', '100')
     """
     whole = isinstance(value, int) or (unit.name == "1" and value == int(value))
     value *= unit.factor
-    return f"{value:,.0f}" if whole or abs(value) >= 1000 else f"{value:#.3g}".removesuffix(".")
+    return f"{value:,.0f}" if whole or abs(value) >= 999.5 else f"{value:#.3g}".removesuffix(".")
 
 
 def amount(value: float, unit: str) -> str:
@@ -199,10 +201,5 @@ def ratio_cell(logarithm: Contrast, notes: tuple[str, ...], best: bool = False) 
 def ratio_text(ratio: Ratio) -> str:
     """A ratio, with its interval if there is an interval: 1.23 [1.10, 1.37]."""
     if ratio.low is None or ratio.high is None:
-        return short(ratio.value)
-    return f"{short(ratio.value)} [{short(ratio.low)}, {short(ratio.high)}]"
-
-
-def short(ratio: float) -> str:
-    """A ratio with three significant digits; from 100 on, all digits before the point."""
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.3g}"
+        return digits(ratio.value)
+    return f"{digits(ratio.value)} [{digits(ratio.low)}, {digits(ratio.high)}]"

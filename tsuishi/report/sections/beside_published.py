@@ -13,7 +13,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, Text, View
 from tsuishi.report.parts.standing import device_names
-from tsuishi.report.parts.wording import Cell, Table, label, ratio_text, short, text_cell, words
+from tsuishi.report.parts.wording import Cell, Table, digits, label, ratio_text, text_cell, words
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import DEVICES, MODEL, SUITE
 from tsuishi.verdicts.evidence import Evidence
@@ -109,13 +109,13 @@ def _times_text(card: Card) -> str:
     environment, (value, low, high) = card.which.environment, card.times
     if low is None or high is None:
         return t(
-            "{times}× in {environment} (cases: {cases})", times=short(value), environment=environment, cases=card.cases
+            "{times}× in {environment} (cases: {cases})", times=digits(value), environment=environment, cases=card.cases
         )
     return t(
         "{times}× [{low}, {high}] in {environment} (cases: {cases})",
-        times=short(value),
-        low=short(low),
-        high=short(high),
+        times=digits(value),
+        low=digits(low),
+        high=digits(high),
         environment=environment,
         cases=card.cases,
     )

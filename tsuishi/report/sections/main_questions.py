@@ -9,7 +9,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, View
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.wording import Table, case_text, label, short, status_text, text_cell
+from tsuishi.report.parts.wording import Table, case_text, digits, label, status_text, text_cell
 from tsuishi.report.sections.claim_words import claim_name, sentence
 from tsuishi.specs.case import BATCH_SIZE, DEVICES
 from tsuishi.specs.questions import Asked, look_at
@@ -98,14 +98,14 @@ class Questions:
         what = label(asked.quantity)
         if ratio.low is None or ratio.high is None:
             comparison = t(
-                "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=short(ratio.value)
+                "{what} of {of} is {ratio} times that of {to}", what=what, of=of, to=to, ratio=digits(ratio.value)
             )
             apart = logarithm.error == math.inf
             why = t("(no interval: measured on different days)") if apart else t("(no interval: a single trial)")
             return prose([comparison, why])
         comparison = t(
             "{what} of {of} is {ratio} times that of {to}, interval {low} to {high}",
-            what=what, of=of, to=to, ratio=short(ratio.value), low=short(ratio.low), high=short(ratio.high),
+            what=what, of=of, to=to, ratio=digits(ratio.value), low=digits(ratio.low), high=digits(ratio.high),
         )  # fmt: skip
         if answer.trials < FEWEST_TRIALS:
             return prose([comparison, t("(too few trials for a verdict)")])
@@ -114,7 +114,7 @@ class Questions:
         if answer.state == "open" and level:
             found = t(
                 "(open: with this scatter, {trials} trials find a difference of {ratio} times in four of five runs)",
-                trials=look_at(answer.trials), ratio=short(math.exp(logarithm.detectable(level))),
+                trials=look_at(answer.trials), ratio=digits(math.exp(logarithm.detectable(level))),
             )  # fmt: skip
             return prose([comparison, found])
         return comparison
