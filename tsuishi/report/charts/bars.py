@@ -53,7 +53,7 @@ def step_parts(comparison: Comparison) -> View:
             "case": comparison.name(str(known.case_id)),
             "environment": known.series,
             "part": part,
-            "time": seconds * unit.factor,
+            "time": unit.of(seconds),
         }
         for known, part, seconds in times
     ]

@@ -20,7 +20,7 @@ def curves(comparison: Comparison) -> View:
     drawn = []
     for sweep, groups in _charts(comparison):
         most = MOST_PANELS // len(sweep.quantities)
-        shared, points = sweeps.panel_points(groups[:most], sweep)
+        shared, points = _panel_points(groups[:most], sweep)
         name = f"{comparison.suite}-{comparison.protocol}-{sweep.quantities[0]}"
         caption = _caption(comparison, shared, points, len(groups[most:]) * len(sweep.quantities))
         chart = figures.sweep_chart(points, sweep, comparison.evidence.environments, hardware)
@@ -39,6 +39,26 @@ def _charts(comparison: Comparison) -> Iterator[tuple[Sweep, list[list[Variant]]
             groups = [variants for variants in groups if any(map(_has_published, variants))] or groups
         if groups:
             yield sweep, groups
+
+
+def _panel_points(groups: list[list[Variant]], sweep: Sweep) -> tuple[dict[str, Any], Points]:
+    """The points of small multiples, which share their axes: a panel for each group of variants (and each quantity).
+
+    Returns as sweeps.sweep_points does; of several groups, no residuals.
+    """
+    drawn = [sweeps.sweep_points(variants, sweep) for variants in groups]
+    if len(drawn) == 1:
+        return drawn[0]
+    first, *others = [own for own, _ in drawn]
+    shared = {axis: value for axis, value in first.items() if all(own.get(axis) == value for own in others)}
+    points: Points = []
+    for own, of_group in drawn:
+        group = case_text({axis: value for axis, value in own.items() if axis not in shared})
+        several = len({point["panel"] for point in of_group}) > 1
+        for point in of_group:
+            panel = t("{what}: {which}", what=group, which=point["panel"]) if several else group
+            points.append({**point, "panel": panel, "residual": None})
+    return shared, points
 
 
 def _title(comparison: Comparison, sweep: Sweep) -> str:

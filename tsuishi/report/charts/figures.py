@@ -77,7 +77,7 @@ def sweep_chart(points: Points, sweep: Sweep, series: list[str], hardware: list[
     values, shown = ("y", "low", "high"), ("panel", "series", "mark", "rule", "residual")
     data = data_of(
         {"x": x if whole or x is None else float(x)}
-        | {name: None if point[name] is None else point[name] * unit.factor for name in values}
+        | {name: unit.of(point[name]) for name in values}
         | {name: point[name] for name in shown}
         for point in points
         for x in [point["x"]]

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from tsuishi.report.charts import figures
-from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import header, shown_in
 from tsuishi.specs.claims import Bounds
 
@@ -31,7 +30,7 @@ def trials_chart(sides: Sequence[tuple[str, Sequence[float], float]], quantity: 
         (name, value, None) for name, values, _ in sides for value in values
     ]
     every += [(name, None, mean) for name, _, mean in sides]
-    rows = [{"side": name, "value": _in(unit, value), "mean": _in(unit, mean)} for name, value, mean in every]
+    rows = [{"side": name, "value": unit.of(value), "mean": unit.of(mean)} for name, value, mean in every]
     x = {"type": "quantitative", "title": header(quantity, unit), "scale": {"zero": True}}
     x["axis"] = {**_VALUES}
     y = {"field": "side", "type": "nominal", "title": None, "sort": names, "axis": _HIDDEN}
@@ -85,7 +84,7 @@ def values_chart(rows: Sequence[dict[str, Any]], over: str, quantity: str) -> di
     """
     names = list(dict.fromkeys(row["series"] for row in rows))
     unit = shown_in(quantity, (row["y"] for row in rows))
-    rows = [{**row, **{name: _in(unit, row[name]) for name in ("y", "low", "high")}} for row in rows]
+    rows = [{**row, **{name: unit.of(row[name]) for name in ("y", "low", "high")}} for row in rows]
     x = {"field": "x", "type": "ordinal", "title": over, "axis": {"labelAngle": 0, "grid": False, **_FINE}}
     y = {"type": "quantitative", "title": header(quantity, unit), "scale": {"type": "log", "nice": False, "padding": 8}}
     y["axis"] = {**_VALUES, "tickCount": 3}
@@ -95,10 +94,6 @@ def values_chart(rows: Sequence[dict[str, Any]], over: str, quantity: str) -> di
     shape = {**series, "scale": {"domain": names, "range": list(figures.SHAPES[: len(names)])}}
     layers = _with_spread("y", "y", y, {"x": x, "color": colour}, shape)
     return {**figures.data_of(rows), "layer": layers, "width": _WIDTH + 60, "height": 72}
-
-
-def _in(unit: Unit, value: float | None) -> float | None:
-    return None if value is None else value * unit.factor
 
 
 def _with_spread(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple
 
-from tsuishi.base.language import in_language, t
+from tsuishi.base.language import in_language
 from tsuishi.estimates import throughput
 from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
 from tsuishi.estimates.terms import Terms
@@ -110,26 +110,6 @@ def sweep_points(variants: list[Variant], sweep: Sweep) -> tuple[Axes, Points]:
     for point in drawn:
         point.pop("term")
     return shared, drawn
-
-
-def panel_points(groups: list[list[Variant]], sweep: Sweep) -> tuple[Axes, Points]:
-    """The points of small multiples, which share their axes: a panel for each group of variants (and each quantity).
-
-    Returns as sweep_points does; of several groups, no residuals.
-    """
-    drawn = [sweep_points(variants, sweep) for variants in groups]
-    if len(drawn) == 1:
-        return drawn[0]
-    first, *others = [own for own, _ in drawn]
-    shared = {axis: value for axis, value in first.items() if all(own.get(axis) == value for own in others)}
-    points: Points = []
-    for own, of_group in drawn:
-        group = case_text({axis: value for axis, value in own.items() if axis not in shared})
-        several = len({point["panel"] for point in of_group}) > 1
-        for point in of_group:
-            panel = t("{what}: {which}", what=group, which=point["panel"]) if several else group
-            points.append({**point, "panel": panel, "residual": None})
-    return shared, points
 
 
 def _part_single_trials(points: Points) -> None:

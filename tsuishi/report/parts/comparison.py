@@ -93,7 +93,6 @@ class Comparison:
             self._estimates[row.case_id, row.column, row.quantity] = row
             self._parts.setdefault((row.case_id, row.column), []).append(row)
         self.quantities = {*self.estimates_of, *(row["quantity"] for row in fractions)}
-        self._simulated = {key for key, part in self._parts.items() if any(row.simulated for row in part)}
         statuses: dict[tuple[str, str], set[str]] = {}
         for case_id, column, status in zip(case_ids, columns, every_status, strict=True):
             statuses.setdefault((case_id, column), set()).add(status)
@@ -139,7 +138,7 @@ class Comparison:
 
     def simulated(self, case_id: str, environment: str) -> bool:
         """Whether some devices of a measured case were not distinct real GPUs."""
-        return (case_id, environment) in self._simulated
+        return (case_id, environment) in self.evidence.simulated
 
     def marks(self, case_id: str, environment: str) -> list[str]:
         """The words below each number of a measured case."""
@@ -216,7 +215,7 @@ class Comparison:
 
     def flags(self) -> list[str]:
         """The sentences below every chart of these cases."""
-        flags = [t("Some devices are simulated.")] if self._simulated else []
+        flags = [] if self.evidence.simulated.isdisjoint(self._parts) else [t("Some devices are simulated.")]
         return [*flags, t("Synthetic data.")] if any(row.synthetic for row in self.estimates) else flags
 
 

@@ -11,6 +11,10 @@ class Unit(NamedTuple):
     name: str = ""
     factor: float = 1.0
 
+    def of(self, value: float | None) -> float | None:
+        """A value of the data in this unit; None for None."""
+        return None if value is None else value * self.factor
+
 
 PLAIN = Unit()
 
