@@ -21,7 +21,13 @@ def unsupported(*arguments: Any) -> Any:
 def fake(gpus: list[dict[str, Any]]) -> types.ModuleType:
     """A module with the functions of pynvml that are used, answering from a recording; real constants and errors."""
     module = types.ModuleType("pynvml")
-    for name in ("NVMLError", "NVML_CLOCK_SM", "NVML_CLOCK_MEM", "NVML_TEMPERATURE_GPU"):
+    for name in (
+        "NVMLError",
+        "NVML_CLOCK_SM",
+        "NVML_CLOCK_MEM",
+        "NVML_TEMPERATURE_GPU",
+        "NVML_P2P_STATUS_OK",
+    ):
         setattr(module, name, getattr(pynvml, name))
 
     def answers(field: str, *more: int) -> Callable[..., Any]:
@@ -50,11 +56,21 @@ def fake(gpus: list[dict[str, Any]]) -> types.ModuleType:
         "ClockInfo": "clock",
         "CurrentClocksThrottleReasons": "throttle",
         "DisplayActive": "display",
+        "MaxPcieLinkGeneration": "pcie_generation",
+        "MaxPcieLinkWidth": "pcie_lanes",
+        "PersistenceMode": "persistence",
+        "EccMode": "ecc",
+        "ApplicationsClock": "set_clock",
         "MigMode": "mig",
         "ComputeRunningProcesses": "processes",
         "ComputeRunningProcesses_v2": "processes_v2",
     }.items():
         setattr(module, f"nvmlDeviceGet{function}", answers(field))
+
+    def status(one: int, other: int, read: int) -> Any:
+        return answers(f"peer{other}", pynvml.NVML_P2P_CAPS_INDEX_READ[0])(one, read)
+
+    module.nvmlDeviceGetP2PStatus = status  # type: ignore[attr-defined]
     module.nvmlDeviceGetTemperature = answers("temperature", pynvml.NVML_TEMPERATURE_GPU)  # type: ignore[attr-defined]
     return module
 
@@ -75,6 +91,11 @@ V100 = {
     f"clock{pynvml.NVML_CLOCK_MEM}": 877,
     "throttle": 0x4,
     "display": 1,
+    "pcie_generation": 3,
+    "pcie_lanes": 16,
+    "persistence": 1,
+    "ecc": (1, 0),
+    f"set_clock{pynvml.NVML_CLOCK_SM}": 1312,
     "mig": (0, 0),
     "processes": [],
 }
@@ -101,6 +122,11 @@ def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
         "sm_clock_max_mhz": 1530,
         "memory_clock_max_mhz": 877,
         "display_active": True,
+        "pcie_generation_max": 3,
+        "pcie_lanes_max": 16,
+        "persistence_mode": True,
+        "ecc": True,
+        "sm_clock_set_mhz": 1312,
     }
     assert nvml.sample([0]) == [
         {
@@ -115,6 +141,26 @@ def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
             "throttle_reasons": "sw_power_cap",
         }
     ]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "reach"),
+    [
+        ({"peer1": pynvml.NVML_P2P_STATUS_OK}, {"peer0": pynvml.NVML_P2P_STATUS_OK}, True),
+        ({"peer1": pynvml.NVML_P2P_STATUS_OK}, {"peer0": pynvml.NVML_P2P_STATUS_CHIPSET_NOT_SUPPORTED}, False),
+        ({"peer1": pynvml.NVML_P2P_STATUS_OK}, {}, None),
+    ],
+)
+def test_gpus_reach_each_other_where_each_can_read_the_other(
+    monkeypatch: pytest.MonkeyPatch, first: dict[str, int], second: dict[str, int], reach: bool | None
+) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake([{**V100, **first}, {**V100, "uuid": "GPU-3", **second}]))
+    assert Nvml().peer_to_peer() is reach
+
+
+def test_a_single_gpu_reaches_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", fake([V100]))
+    assert Nvml().peer_to_peer() is None
 
 
 def test_what_an_old_gpu_does_not_support_is_none_and_the_rest_is_read(nvml: Nvml) -> None:

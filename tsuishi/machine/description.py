@@ -20,6 +20,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
             "logical": psutil.cpu_count(),
             "physical": psutil.cpu_count(logical=False),
             "usable": len(os.sched_getaffinity(0)),
+            "governor": _governor(),
         },
         "memory_mib": psutil.virtual_memory().total // _MIB,
         "architecture": platform.machine(),
@@ -27,6 +28,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "os": _os_name(),
         "driver": nvml.driver(),
         "gpus": nvml.describe(),
+        "peer_to_peer": nvml.peer_to_peer(),
         "wsl": wsl(),
     }
 
@@ -36,6 +38,14 @@ def _os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
         return platform.system()
+
+
+def _governor() -> str | None:
+    """The governor of the first core's frequency; None where the system does not say, as in virtual machines."""
+    try:
+        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
 
 
 def _cpu_model() -> str:

@@ -1,5 +1,6 @@
 """The GPUs of this machine, by NVML (nvidia-ml-py). A value that a GPU does not support is None, never a number."""
 
+import itertools
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -22,6 +23,8 @@ _THROTTLE_REASONS = {
     0x0000000000000100: "display_clock_setting",
 }
 _MIB = 1 << 20
+# NVML_P2P_CAPS_INDEX_READ, which is a tuple in nvidia-ml-py by mistake.
+_CAN_READ = 0
 # Values of the setting `gpus`, as for `docker run --gpus`: all GPUs, or the beginning of a list.
 ALL = "all"
 DEVICES = "device="
@@ -136,10 +139,24 @@ class Nvml:
                 "memory_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
                 # A desktop takes memory and time of the GPU.
                 "display_active": _yes_or_no(self._ask(nvml.nvmlDeviceGetDisplayActive, handle)),
+                # The most that GPU and slot can do: an idle GPU lowers the generation.
+                "pcie_generation_max": self._ask(nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle),
+                "pcie_lanes_max": self._ask(nvml.nvmlDeviceGetMaxPcieLinkWidth, handle),
+                "persistence_mode": _yes_or_no(self._ask(nvml.nvmlDeviceGetPersistenceMode, handle)),
+                "ecc": _yes_or_no((self._ask(nvml.nvmlDeviceGetEccMode, handle) or (None,))[0]),
+                "sm_clock_set_mhz": self._ask(nvml.nvmlDeviceGetApplicationsClock, handle, nvml.NVML_CLOCK_SM),
             }
             for index, handle in self._handles.items()
             if nvml
         ]
+
+    def peer_to_peer(self) -> bool | None:
+        """Whether each GPU can read the memory of each other GPU; None for fewer than two, or an old driver."""
+        pairs = itertools.permutations(self._handles.values(), 2)
+        known = [self._ask(self._nvml.nvmlDeviceGetP2PStatus, *pair, _CAN_READ) for pair in pairs]
+        if not known or None in known:
+            return None
+        return all(status == self._nvml.NVML_P2P_STATUS_OK for status in known)
 
     def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """A row of telemetry (see schema.TELEMETRY) for each GPU, or for the indices in `devices`."""

@@ -95,12 +95,13 @@ class EnvironmentRecord(Record):
 
 
 class Processor(Record):
-    """The CPU of a machine. `usable`: the logical cores that this process may use."""
+    """The CPU of a machine. `usable`: the logical cores that this process may use. `governor`: of its frequency."""
 
     model: str | None = None
     logical: Count | None = None
     physical: Count | None = None
     usable: Count | None = None
+    governor: str | None = None
 
 
 class GpuRecord(Record):
@@ -115,6 +116,11 @@ class GpuRecord(Record):
     sm_clock_max_mhz: Number | None = None
     memory_clock_max_mhz: Number | None = None
     display_active: bool | None = None
+    pcie_generation_max: Count | None = None
+    pcie_lanes_max: Count | None = None
+    persistence_mode: bool | None = None
+    ecc: bool | None = None
+    sm_clock_set_mhz: Number | None = None
 
 
 class MachineRecord(Record):
@@ -129,6 +135,7 @@ class MachineRecord(Record):
     os: str | None = None
     driver: str | None = None
     gpus: list[GpuRecord] | None = None
+    peer_to_peer: bool | None = None
     wsl: bool | None = None
 
 
