@@ -76,9 +76,9 @@ def false_word(environments: int, noisy: float) -> Draw:
 
     Each pair of environments has a main question and three claims; a batch scatters `noisy` times as much.
     """
-    order = make_check("order", hold={"below": 1.0})
-    every = make_check("order", hold={"below": 1.0}, every="all")
-    size = make_check("ratio", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
+    order = make_check("order", over="batch_size", hold={"below": 1.0})
+    every = make_check("order", hold={"below": 1.0})
+    size = make_check("ratio", over="batch_size", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
     scatter = EVEN.copy()
     scatter[0] *= noisy
 
@@ -137,7 +137,7 @@ def false_word_over_looks(environments: int) -> Draw:
 
 def failed_batches_forgotten() -> Draw:
     """A claim about every batch is reproduced, though the batches where it is false have failed."""
-    check = make_check("order", hold={"below": 1.0}, every="all", case={"batch_size": [*BATCHES]})
+    check = make_check("order", hold={"below": 1.0}, case={"batch_size": [*BATCHES]})
     failed = [("torch", batch) for batch in BATCHES[-2:]]
 
     def draw(random: Random) -> bool:

@@ -35,9 +35,9 @@ def claim(kind: str, **fields: Any) -> dict[str, Any]:
     return {"kind": kind, "case": case, "why": "made up", **quantity, **usual, **fields}
 
 
-ORDER = claim("order", hold={"below": 1.0})
-EVERY = claim("order", hold={"below": 1.0}, every="all")
-SIZE = claim("ratio", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
+ORDER = claim("order", over="batch_size", hold={"below": 1.0})
+EVERY = claim("order", hold={"below": 1.0})
+SIZE = claim("ratio", over="batch_size", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0})
 
 
 def reported(cells: Cells, claims: Sequence[Mapping[str, Any]] = (), sessions: Sequence[str] = ()) -> Tables:

@@ -90,7 +90,7 @@ def stalls_missed(random: Random) -> bool:
     trials = [
         Trial([STEP_S * (2 if stall else 1) for stall in stalled]) for stalled in random.uniform(size=(5, 40)) < 0.1
     ]
-    mean = claim("ratio", of={}, than=1.1 * STEP_S, hold={"above": 0.99, "below": 1.01})
+    mean = claim("ratio", of={}, over="batch_size", than=1.1 * STEP_S, hold={"above": 0.99, "below": 1.01})
     (row,) = reported({(TORCH, 16): trials}, [mean])["verdicts"]
     return not float(row["low"]) <= 1 <= float(row["high"])
 

@@ -51,7 +51,7 @@ def test_the_mean_of_several_ratios_is_geometric_and_a_shared_base_is_counted_on
         steps(4.0, 4.0, devices=1, strategy="none", shared=Pool(0.04, 8)),
     ]
     of = {"of": {"devices": [2], "strategy": ["towers", "mirrored"]}, "to": {"devices": [1], "strategy": ["none"]}}
-    found = outcome(check("ratio", **of, **LESS), findings)
+    found = outcome(check("ratio", **of, **LESS, over=["strategy"]), findings)
     assert found.summary is not None
     assert found.shown(found.summary.value) == pytest.approx(0.5)
     # 0.04 / 2 for each of the two with weight 1/2, and for the base with weight 1.
@@ -63,7 +63,7 @@ def test_all_is_judged_by_the_least_favourable_and_some_by_the_most() -> None:
         *(steps(time, time, time, devices=2, batch_size=batch, shared=TIGHT) for batch, time in ((1, 0.5), (2, 1.5))),
         *(steps(1.0, 1.0, 1.0, devices=1, batch_size=batch, shared=TIGHT) for batch in (1, 2)),
     ]
-    every = outcome(check("order", **TWO_TO_ONE, hold={"below": 1.0}, every="all"), findings)
+    every = outcome(check("order", **TWO_TO_ONE, hold={"below": 1.0}), findings)
     some = outcome(check("order", **TWO_TO_ONE, hold={"below": 1.0}, every="some"), findings)
     assert every.summary is not None
     assert some.summary is not None
@@ -327,7 +327,7 @@ def test_a_printed_parameter_counts_where_nothing_is_left_to_fit() -> None:
 
 def test_every_point_is_held_against_its_line() -> None:
     findings = line(0.01, 1000)
-    asked = check("fit", parameter="residual", hold={"above": 0.95, "below": 1.0526}, every="all")
+    asked = check("fit", parameter="residual", hold={"above": 0.95, "below": 1.0526})
     found = outcome(asked, findings)
     assert len(found.elements) == 4
     assert found.p_hold < 1e-6
@@ -343,7 +343,7 @@ def test_what_was_tried_and_failed_is_told() -> None:
 
 
 EVERY_BATCH = check(
-    "order", case={"batch_size": [64, 128, 256]}, **TWO_TO_ONE, hold={"below": 1.0}, every="all"
+    "order", case={"batch_size": [64, 128, 256]}, **TWO_TO_ONE, hold={"below": 1.0}
 )  # fmt: skip
 
 
@@ -375,7 +375,7 @@ def test_a_case_that_is_absent_keeps_nobody_from_refuting_every_and_from_showing
     assert outcome(slow, batches(64, 128, 256, failed=(256,)), True).p_against < 1e-6
     some = EVERY_BATCH.model_copy(update={"every": "some"})
     assert outcome(some, batches(64, 128, 256, failed=(256,)), True).p_hold < 1e-6
-    mean = slow.model_copy(update={"every": "mean"})
+    mean = slow.model_copy(update={"over": ("batch_size",)})
     assert outcome(mean, batches(64, 128, 256, failed=(256,)), True).p_against == 1.0
 
 
@@ -403,6 +403,6 @@ def test_a_gap_shrinks_where_the_far_ratio_is_nearer_to_1_on_either_side(
 
 def test_what_fits_in_memory_is_counted_and_never_always() -> None:
     rows = [finding({}, statuses=("ok",) * trials, batch_size=batch) for batch, trials in ((64, 3), (128, 2))]
-    found = outcome(check("presence", of={"batch_size": [64, 128]}, every="all"), rows)
+    found = outcome(check("presence", of={"batch_size": [64, 128]}), rows)
     judgement = Judgement("made-up", Claim.model_construct(id="a"), None, "reproduced", (found,), level=0.01)
     assert sentence(judgement).endswith("in 5 of 5 trials.")

@@ -96,14 +96,14 @@ def test_the_case_with_the_fewest_trials_counts_and_a_status_needs_none() -> Non
 
 # Of A against B, which are the same: whatever is claimed but that they are equal is false.
 CLAIMS = {
-    "ratio": check("ratio", **A_TO_B, hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0}),
-    "order": check("order", **A_TO_B, hold={"below": 1.0}),
-    "order of all": check("order", **A_TO_B, hold={"below": 1.0}, every="all"),
+    "ratio": check("ratio", **A_TO_B, over="batch_size", hold={"above": 0.85, "below": 0.95}, direction={"below": 1.0}),
+    "order": check("order", **A_TO_B, over="batch_size", hold={"below": 1.0}),
+    "order of all": check("order", **A_TO_B, hold={"below": 1.0}),
     "order of some": check("order", **A_TO_B, hold={"below": 1.0}, every="some"),
-    "equal": check("equal", **A_TO_B, hold={"above": 0.95, "below": 1 / 0.95}),
+    "equal": check("equal", **A_TO_B, over="batch_size", hold={"above": 0.95, "below": 1 / 0.95}),
     "trend": check("trend", **A_TO_B, along="batch_size", hold={"below": -0.1}, direction={"below": 0.0}),
     "shrinks": check("shrinks", **A_TO_B, along="batch_size"),
-    "difference": check("order", **A_TO_B, scale="difference", hold={"below": 0.0}),
+    "difference": check("order", **A_TO_B, over="batch_size", scale="difference", hold={"below": 0.0}),
     "fit": check("fit", parameter="v0", **A_TO_B, hold={"below": 0.9}, direction={"below": 1.0}),
 }
 BATCHES = (16, 32, 64, 128, 256)

@@ -13,8 +13,9 @@ around it. `why` gives the reason for their size. The kinds of checks, and what 
     imbalance  gpu_imbalance of the cases `of`: (largest - smallest) / mean of the GPUs' utilisation
     fit        a parameter of the throughput model over batch sizes: of the lines `of`, divided by that of `to`
 
-Cases that differ only in the axes of `of` and `to` are one comparison. `every` says how several comparisons count: by
-their (geometric) mean, all of them, or some of them.
+Cases that differ only in the axes of `of` and `to` are one comparison. `every` says whether all comparisons have to
+hold or some of them. Comparisons that differ only in the axes `over` count once, by their (geometric) mean: differences
+of opposite signs cancel there and nowhere else.
 """
 
 import math
@@ -120,14 +121,23 @@ class Check(toml.Spec):
     status: Annotated[str, AfterValidator(_shows_memory)] = OK
     # Values whose scatter grows with them are compared by ratio; values that may be 0 (accuracies) by difference.
     scale: Literal["ratio", "difference"] = "ratio"
-    every: Literal["mean", "all", "some"] = "mean"
-    # How many comparisons a verdict needs.
+    every: Literal["all", "some"] = "all"
+    over: Values = ()
+    # How many comparisons a verdict needs; and how many values of its axis a line needs, where its kind asks for fewer.
     fewest: Annotated[int, Field(ge=1)] = 1
+    along_at_least: Annotated[int, Field(ge=1)] = 1
     hold: Bounds | None = None
     direction: Bounds | None = None
     # The ratio as the source words it ("about 4 times"), where no published numbers give it.
     published: float | None = None
     why: toml.Texts
+
+    @property
+    def points(self) -> int:
+        """How many values of its axis a line needs, for kinds that compare along an axis; 1 for the others."""
+        if self.kind == "trend" or self.parameter == "residual":
+            return max(3, self.along_at_least)
+        return max(2, self.along_at_least) if self.kind in ("shrinks", "fit") else 1
 
     @model_validator(mode="before")
     @classmethod
@@ -138,7 +148,7 @@ class Check(toml.Spec):
                 raise ValueError(
                     "a check of kind 'shrinks' has no use for 'every', 'hold' and 'direction'; remove them"
                 )
-            return {**given, "every": "all", "hold": {"above": 1.0}}
+            return {**given, "hold": {"above": 1.0}}
         return given
 
     @model_validator(mode="after")
@@ -148,8 +158,9 @@ class Check(toml.Spec):
             for name in (self.quantity, self.to_quantity):
                 if name and name not in words.quantities:
                     raise ValueError(str(unknown("quantity", name, words.quantities)))
-            if self.along and self.along not in words.axes:
-                raise ValueError(str(unknown("axis", self.along, words.axes)))
+            for axis in (self.along, *map(str, self.over)):
+                if axis and axis not in words.axes:
+                    raise ValueError(str(unknown("axis", axis, words.axes)))
         return self
 
     @model_validator(mode="after")
@@ -194,6 +205,8 @@ class Scope(toml.Spec):
 
     # The memory of every GPU that computed, in GiB.
     gpu_memory_gib: Bounds | None = None
+    # Whether all GPUs of the machine can reach each other's memory.
+    peer_to_peer: bool | None = None
 
 
 class Claim(toml.Spec):

@@ -14,7 +14,7 @@ from tsuishi.specs.claims import Bounds, Check, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.fit_checks import parameters, residuals
-from tsuishi.verdicts.hypotheses import Element, Missing, comparisons, gaps, is_logarithmic, mean, slopes
+from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, is_logarithmic, slopes
 
 
 class Absent(NamedTuple):
@@ -30,10 +30,10 @@ class CheckResult:
 
     Each p value is the smallest a at which its statement is true of intervals of confidence 1 - a. p_hold: the
     comparisons lie in the region `hold`. p_direction: they lie in `direction`. p_against: they lie outside `direction`.
-    `summary`: the mean of the comparisons, or the comparison that decides (the least favourable for "all", the most
-    favourable for "some"); None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
+    `summary`: the comparison (or the mean of several) that decides, the least favourable for "all", the most favourable
+    for "some"; None for presence, which has `statuses` instead. `trials`: of the case with the fewest.
     `absent`: cases that belong to the check and have no number. Without them nothing can hold for "all", nor be refuted
-    for "some", and a mean is another mean. `counted`: for presence, the trials of all cases together.
+    for "some", and a mean over them is another mean. `counted`: for presence, the trials of all cases together.
     """
 
     check: Check
@@ -65,10 +65,11 @@ def evaluate(check: Check, findings: Sequence[Finding], complete: bool = False) 
         return elements
     absent = tuple(_absent(check, findings)) if complete else ()
     hold, direction = _region(check, check.hold), _region(check, check.direction or check.hold)
-    contrasts = [element.contrast for element in ([mean(elements)] if check.every == "mean" else elements)]
+    contrasts = [element.contrast for element in (averaged(check, elements) if check.over else elements)]
     # The sign of a gap is that of its estimate.
     signs = 2 if check.kind == "shrinks" else 1
-    can_hold, can_fall = not absent or check.every == "some", not absent or check.every == "all"
+    can_hold = not absent or check.every == "some"
+    can_fall = not absent or (check.every == "all" and not check.over)
     return CheckResult(
         check,
         tuple(elements),
@@ -107,7 +108,7 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
             if not {*finding.statuses} & {OK, UNSUPPORTED}:
                 yield Absent(finding.axes, finding.statuses)
         for axis, values in {**check.case, **side}.items():
-            if check.every == "all" and check.fewest == 1 and len(values) > 1:
+            if check.every == "all" and check.fewest == 1 and len(values) > 1 and axis != check.along:
                 there = {finding.axes.get(axis) for finding in selected}
                 yield from (Absent({axis: size}) for size in values if isinstance(size, int) and size not in there)
 

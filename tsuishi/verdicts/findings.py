@@ -38,6 +38,8 @@ class Finding:
     epochs: Epochs | None = None
     shortened: bool = False
     gpu_memory_gib: float | None = None
+    # Whether the GPUs of the machine can reach each other's memory; None where that is not recorded.
+    peer_to_peer: bool | None = None
     machine: str = ""
     partial: bool = False
 
@@ -71,9 +73,11 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
             epochs=evidence.epochs.get(case_id),
             shortened=any(_shortened(evidence, trial) for trial in of_case),
             gpu_memory_gib=_gpu_memory_gib(evidence, of_case[0]["machine_record"]),
+            peer_to_peer=machine.peer_to_peer if machine else None,
             machine=of_case[0]["machine_record"],
         )
         for (case_id, column), of_case in sorted(trials.items())
+        for machine in [evidence.results.machines.get(of_case[0]["machine_record"])]
     ]
 
 

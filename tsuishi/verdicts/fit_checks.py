@@ -9,7 +9,7 @@ from typing import Any
 
 from tsuishi.estimates import throughput
 from tsuishi.estimates.intervals import InSession, Term, student
-from tsuishi.estimates.line_fit import FEWEST_POINTS, Fit, fit, measured
+from tsuishi.estimates.line_fit import Fit, fit, measured
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check, Selection
@@ -43,7 +43,7 @@ def residuals(check: Check, findings: Sequence[Finding]) -> list[Element] | Miss
     elements = []
     for line, points in _points(check, findings, check.of, check.quantity):
         fitted = _fit(points)
-        if fitted and len(points) >= FEWEST_POINTS:
+        if fitted and len(points) >= check.points:
             for batch_size, term in points:
                 axes = {**line.axes, BATCH_SIZE: batch_size}
                 key = line.series, frozenset(axes.items()), "residual"

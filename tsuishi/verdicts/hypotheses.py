@@ -1,13 +1,13 @@
 """The comparisons that a check asks for, each a weighted sum of terms. For the kinds of checks see specs/claims.py."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.estimates.line_fit import FEWEST_POINTS
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.findings import Finding
 
@@ -59,10 +59,27 @@ def is_logarithmic(check: Check) -> bool:
     return check.kind not in ("trend", "imbalance", "presence") and check.scale == "ratio"
 
 
-def mean(elements: Sequence[Element]) -> Element:
-    """The mean of comparisons. The weights of a term that several of them share are added."""
+def averaged(check: Check, elements: Sequence[Element]) -> list[Element]:
+    """The means of comparisons that differ only in the axes `over`. The weights of a term that they share add up."""
+    return [_mean(of_group) for of_group in _grouped(elements, map(str, check.over))]
+
+
+def _mean(elements: Sequence[Element]) -> Element:
     share = 1 / len(elements)
-    return Element({}, _weighted(elements, [share] * len(elements)), share * sum(element.shift for element in elements))
+    shift = share * sum(element.shift for element in elements)
+    return Element({}, _weighted(elements, [share] * len(elements)), shift)
+
+
+def _grouped(elements: Iterable[Element], without: Iterable[str]) -> list[list[Element]]:
+    """The comparisons whose cases agree in all axes but these."""
+    axes, groups = {*without}, defaultdict[frozenset[Key], list[Element]](list)
+    for element in elements:
+        groups[frozenset((series, _less(case, axes), name) for series, case, name in element.weights)].append(element)
+    return [*groups.values()]
+
+
+def _less(case: Iterable[tuple[str, Any]], axes: Collection[str]) -> frozenset[tuple[str, Any]]:
+    return frozenset((axis, value) for axis, value in case if axis not in axes)
 
 
 def comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
@@ -97,12 +114,12 @@ def slopes(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing
     if isinstance(lines, Missing):
         return lines
     elements = []
-    for rest, line in lines.items():
+    for line in lines:
         xs = [math.log(point.axes[check.along]) for point in line]
         middle = sum(xs) / len(xs)
         spread = sum((x - middle) ** 2 for x in xs)
-        if len(set(xs)) >= FEWEST_POINTS:
-            elements.append(Element(dict(rest), _weighted(line, [(x - middle) / spread for x in xs])))
+        if len(set(xs)) >= check.points:
+            elements.append(Element(_rest_of(check, line), _weighted(line, [(x - middle) / spread for x in xs])))
     if len(elements) < check.fewest:
         return Missing("along", {**check.case, **check.of})
     return elements
@@ -119,30 +136,30 @@ def gaps(check: Check, findings: Sequence[Finding]) -> list[Element] | Missing:
     if isinstance(lines, Missing):
         return lines
     elements = []
-    for rest, line in lines.items():
+    for line in lines:
         ordered = sorted(line, key=lambda point: point.axes[check.along])
         near, far = ordered[0], ordered[-1]
         if near is not far:
             sign = math.copysign(1.0, near.contrast.value)
             for other in (-sign, sign):
                 shift = sign * near.shift + other * far.shift
-                elements.append(Element(dict(rest), _weighted((near, far), (sign, other)), shift))
+                elements.append(Element(_rest_of(check, line), _weighted((near, far), (sign, other)), shift))
     if len(elements) < 2 * check.fewest:
         return Missing("along", {**check.case, **check.of})
     return elements
 
 
-def _lines(check: Check, findings: Sequence[Finding]) -> dict[frozenset[tuple[str, Any]], list[Element]] | Missing:
-    """The comparisons of every line along the axis of a check, by the axes that the line shares."""
+def _lines(check: Check, findings: Sequence[Finding]) -> list[list[Element]] | Missing:
+    """The comparisons of every line along the axis of a check."""
     points = comparisons(check.model_copy(update={"fewest": 1}), findings)
     if isinstance(points, Missing):
         return points
-    lines: dict[frozenset[tuple[str, Any]], list[Element]] = {}
-    for point in points:
-        if check.along in point.axes:
-            rest = frozenset((axis, value) for axis, value in point.axes.items() if axis != check.along)
-            lines.setdefault(rest, []).append(point)
-    return lines
+    return _grouped((point for point in points if check.along in point.axes), [check.along])
+
+
+def _rest_of(check: Check, line: Sequence[Element]) -> Mapping[str, Any]:
+    """The axes that the comparisons of a line share."""
+    return {axis: value for axis, value in line[0].axes.items() if axis != check.along}
 
 
 def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tuple[str, str]) -> list[Element]:
@@ -175,8 +192,7 @@ def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
 
 def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:
     """The axes that no side of the check names: both cases of a comparison agree in them."""
-    axes_of_sides = {*check.of, *(check.to or {})}
-    return frozenset((axis, value) for axis, value in finding.axes.items() if axis not in axes_of_sides)
+    return _less(finding.axes.items(), {*check.of, *(check.to or {})})
 
 
 def _key(finding: Finding, quantity: str) -> Key:
