@@ -20,7 +20,7 @@ from common import events
 from common.request import Request
 from experiments import possible
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
-from tests.job import TORCH
+from tests.job import TENSORFLOW, TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
 from tests.words import WORDS
 from tsuishi.environments import possible as asking
@@ -48,6 +48,9 @@ LONGER = [
     ("conv2d", {"search": "folding_edge"}, JAX),
     *(("conv2d", {"graph_optimizers": optimizers}, JAX) for optimizers in ("no_folding", "none")),
     ("input_pipeline", {}, JAX),
+    ("multi_gpu_scaling", {"loader": "tensors_2_workers"}, TENSORFLOW),
+    ("multi_gpu_scaling", {"loader": "torchvision_4_workers"}, [*TENSORFLOW, "torch2-cpu"]),
+    *(("multi_gpu_scaling", {"loader": loader}, JAX) for loader in WORDS.axes["loader"].values[1:]),
     *((STRATEGY_SUITES, {"strategy": strategy}, JAX) for strategy in WORDS.axes["strategy"].values[1:-1]),
     *((STRATEGY_SUITES, axes, environments) for suites, axes, environments in UNSUPPORTED if "strategy" in axes),
 ]
@@ -242,5 +245,7 @@ def test_a_request_of_the_question_is_that_of_the_trial() -> None:
     parsed = possible.read(asking.argument(ready, "cpu", questions))
     assert len(parsed) == len(questions)
     for (name, request), (workload, case, settings) in zip(parsed, questions, strict=True):
-        own = Request({"case": case.axes, "framework": PINNED[0].framework, "accelerator": "cpu", "settings": settings})
+        own = Request(
+            {"case": case.values, "framework": PINNED[0].framework, "accelerator": "cpu", "settings": settings}
+        )
         assert (name, request.case, request.settings) == (workload, own.case, own.settings)

@@ -7,10 +7,12 @@ from common import data
 # network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
 # device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), or None before
 # with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64; settings: of
-# the request.
+# the request; loader: how literal training gets its batches, TENSORS where a case does not say it.
 Job = collections.namedtuple(
-    "Job", "network mode layout strategy places batch_size precision execution train test settings"
+    "Job", "network mode layout strategy places batch_size precision execution train test settings loader"
 )
+TENSORS = "tensors"
+Job.__new__.__defaults__ = (TENSORS,)
 
 
 def with_data(job, request):

@@ -10,6 +10,7 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     batch_size  over all devices
     precision   fp32 has TF32 off
     execution   `compiled` is torch.compile or XLA
+    loader      of literal training: how batches are made on the host; TENSORS, from arrays that are ready, if not given
 
 The last batch of an epoch may be smaller: it is trained on, and its images count.
 """
@@ -33,6 +34,7 @@ AXES = (
     "batch_size",
     "precision",
     "execution",
+    "loader",
 )
 
 
@@ -47,6 +49,7 @@ def check(request):
 
 def check_case(case):
     """ValueError for axes or values that are unknown or do not fit, Unsupported for what no framework can do."""
+    case.setdefault("loader", jobs.TENSORS)
     case.require_only(AXES)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("mode", ("training", "inference"))
@@ -94,6 +97,12 @@ def make_job(request):
         raise Unsupported(
             "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(case["strategy"])
         )
+    if case["loader"] not in strategy.loaders:
+        raise Unsupported(
+            "loader {!r}: {} has none of that name; '{}' would run".format(case["loader"], framework.name, jobs.TENSORS)
+        )
+    if case["loader"] != jobs.TENSORS and case["protocol"] == "steady":
+        raise Unsupported("loader {!r}: protocol 'steady' loads nothing; 'literal' would run".format(case["loader"]))
     job = jobs.Job(
         networks.NETWORKS[case["model"]],
         case["mode"],
@@ -106,6 +115,7 @@ def make_job(request):
         None,
         None,
         request.settings,
+        case["loader"],
     )
     strategy.check(job, case["protocol"])
     return framework, strategy, job

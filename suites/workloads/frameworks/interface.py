@@ -17,7 +17,7 @@ import importlib
 import os
 
 import frameworks
-from common import devices, installed
+from common import devices, installed, jobs
 from common.events import Unsupported
 
 
@@ -109,10 +109,12 @@ class Strategy:
     """A way to share a batch among devices.
 
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
+    loaders: the values of the axis `loader` that it knows.
     """
 
     steady = None
     literal = None
+    loaders = (jobs.TENSORS,)
 
     def check(self, job, protocol):
         """Raises Unsupported for a job that this framework, or this device, cannot do. The job has no data yet."""

@@ -26,6 +26,11 @@ class Literal(Trainer):
             compilation = {} if IS_GRAPH_MODE else {"jit_compile": job.execution == "compiled"}
             self.trained.compile(self.optimizer(), loss=keras_loss(), **compilation)
 
+    def laid_out(self, images):
+        """As the source's script: float64, from a division by 255.0, and for channels_first a transposed view."""
+        images = images.astype(np.float64)
+        return images if self.layout == "channels_last" else np.transpose(images, [0, 3, 1, 2])
+
     def scope(self):
         """Where the model is built and compiled."""
         return tf.name_scope("literal")

@@ -1,13 +1,14 @@
 """A single device: steps on a batch that is on it from the start, or epochs over a DataLoader."""
 
+import collections
 import functools
 
 import torch
-from torch.utils.data import DataLoader, TensorDataset
 
 from common import cuda_devices, devices, timing
 from common.events import Unsupported
 from frameworks import interface
+from frameworks.torch import loaders
 from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 
 
@@ -57,15 +58,19 @@ class Steady(Trainer):
 
 
 class Literal(Trainer):
-    """Epochs over a DataLoader by its defaults: the main process makes the batches from shuffled host tensors."""
+    """Epochs over a DataLoader: by its defaults the main process makes the batches from shuffled host tensors."""
 
     def fit(self, emitter, probe):
-        images, labels = self.job.train
+        images = len(self.job.train[1])
         torch.manual_seed(self.job.settings["seed"])  # of the order of the images
-        loader = DataLoader(TensorDataset(nchw(images), torch.from_numpy(labels)), self.job.batch_size, shuffle=True)
+        loader = loaders.make(self.job)
         self.model.train()
         epoch = functools.partial(self._epoch, loader, probe)
-        return timing.timed_epochs(emitter, self.job.settings, len(labels), epoch).item() / len(labels)
+        loss = timing.timed_epochs(emitter, self.job.settings, images, epoch).item() / images
+        with emitter.phase("loading"):
+            _, seconds = timing.timed(lambda: collections.deque(loader, maxlen=0))
+        emitter.sample("loading", 0, len(loader), images, seconds)
+        return loss
 
     def _epoch(self, loader, probe):
         """(sum of the images' losses, steps), synchronised. The sum is on the device, so that no step waits for it."""
@@ -81,8 +86,10 @@ class Literal(Trainer):
 class Strategy(interface.Strategy):
     steady = Steady
     literal = Literal
+    loaders = tuple(loaders.LOADERS)
 
     def check(self, job, protocol):
+        loaders.check(job)
         needs = [
             (job.layout == "channels_last", hasattr(torch, "channels_last"), "layout 'channels_last'", "1.5"),
             (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
