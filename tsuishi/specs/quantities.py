@@ -7,8 +7,8 @@ from pydantic import ConfigDict, Field, model_validator
 
 from tsuishi.base import toml
 
-# The phases of a trial with the measured work; energy is summed over these.
-MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs")
+# The phases of a trial with the measured work. GPUs' load, power and memory, and energy, are those of these phases.
+MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs", "step", "load")
 # The numbers of GPUs that have quantities of their own: load, power and memory.
 GPUS = range(8)
 # A quantity's name ends with its unit.

@@ -30,6 +30,8 @@ class TimingSettings(toml.Spec):
     measure_s: float = 10.0
     max_s: float = 60.0
     later_runs: PositiveInt = 10
+    # Steps that are timed one by one go on for so long in all, so that the load of GPUs can be read.
+    load_s: Annotated[float, Field(ge=0)] = 10.0
     epochs: PositiveInt = 100
     train_images: PositiveInt = 50000
     test_images: PositiveInt = 10000

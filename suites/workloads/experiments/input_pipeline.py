@@ -16,6 +16,7 @@ that the different images which reach the towers can be counted.
 """
 
 import collections
+import time
 
 import numpy as np
 
@@ -76,13 +77,14 @@ def literal(trainer, job, budget, emitter):
     """Times steps 0 to settings["later_runs"], each on its own. Returns the first and the last loss.
 
     Every step has a sample: step 0, which prepares much, in phase first_step, the others in phase step. For step 0 and
-    every tenth step it prints the line of the source's log.
+    every tenth step it prints the line of the source's log. The source read its GPUs' load while such a run went on:
+    more steps follow in phase load, which has one sample, until settings["load_s"] have passed since step 0.
     """
     with emitter.phase("first_step"):
         first, seconds = timing.timed(lambda: finished_step(trainer))
     emitter.sample("first_step", 0, 1, job.batch_size, seconds)
     log(0, first, seconds, job)
-    steps, last = job.settings.positive("later_runs"), first
+    steps, last, begin = job.settings.positive("later_runs"), first, time.perf_counter()
     with emitter.phase("step"):
         for step in range(1, steps + 1):
             last, seconds = timing.timed(lambda: finished_step(trainer))
@@ -92,7 +94,19 @@ def literal(trainer, job, budget, emitter):
             if step == 2:
                 left = steps - step
                 budget.require(left * seconds, "{} more steps at {:.3g} s a step (the third)".format(left, seconds))
-    return first, last
+    return first, keep_on(trainer, job, begin, emitter) or last
+
+
+def keep_on(trainer, job, begin, emitter):
+    """Runs steps until settings["load_s"] have passed since `begin`; returns the last loss, None where none was run."""
+    if time.perf_counter() - begin >= job.settings["load_s"]:
+        return None
+    with emitter.phase("load"):
+        steps, started = 0, time.perf_counter()
+        while time.perf_counter() - begin < job.settings["load_s"]:
+            last, steps = finished_step(trainer), steps + 1
+        emitter.sample("load", 0, steps, steps * job.batch_size, time.perf_counter() - started)
+    return last
 
 
 def finished_step(trainer):
