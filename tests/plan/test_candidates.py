@@ -121,8 +121,8 @@ TF = (("tf1", "tensorflow", "1.13.1"), ("tf2", "tensorflow", "2.21.0"))
 def test_a_cpu_is_asked_for_the_step_of_conv2d_and_for_2019_against_today_and_for_no_claim_about_gpus() -> None:
     asked = shipped("cpu", 0, *TF)
     assert {"conv2d/step/tf1", "multi_gpu_scaling/today/tf1/tf2", "input_pipeline/distinct/tf1"} <= set(asked)
-    assert "batch-throughput/a2/tf2" in asked
-    assert not [one for one in asked if one.startswith(("keras-channels-first", "towers-titanx", "torch-2080ti"))]
+    sources = tuple(f"{source.name}/" for source in read_sources(Checkout().published, WORDS))
+    assert not [one for one in asked if one.startswith(sources)]
 
 
 def test_gpus_are_asked_for_the_claims_about_them() -> None:
@@ -130,3 +130,9 @@ def test_gpus_are_asked_for_the_claims_about_them() -> None:
     assert {"keras-channels-first/a/tf1", "towers-titanx/b/tf2", "batch-throughput/b/tf2"} <= set(asked)
     one_gpu = shipped("cuda", 1, *TF)
     assert "batch-throughput/b/tf2" not in one_gpu, "two GPUs against one"
+
+
+def test_claims_on_two_frameworks_are_asked_of_pairs_of_environments() -> None:
+    asked = shipped("cuda", 2, *TF, ("torch1", "torch", "1.1.0"))
+    assert {"torch-2080ti/a/tf1/torch1", "torch-2080ti/c/tf2/torch1"} <= set(asked)
+    assert not [one for one in shipped("cuda", 2, *TF) if one.startswith("torch-2080ti/a/")]

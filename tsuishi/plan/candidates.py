@@ -1,12 +1,16 @@
 """Candidates: every question that can be asked about the environments at hand."""
 
+import itertools
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from packaging.version import Version
 
-from tsuishi.specs.case import Case
+from tsuishi.plan.claim_cells import cells_of
+from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
 from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import Asked, MatrixCell, Question
@@ -17,13 +21,23 @@ _CLAIM_WORTH = 3.0
 _CASE_WORTH = 0.1
 
 
-class Possible(NamedTuple):
+@dataclass(frozen=True)
+class Possible:
     """The cases that can be planned in an environment. `refused`: why a case cannot run there, by its id."""
 
     environment: Environment
     accelerator: Accelerator
     cases: Mapping[str, Case]
     refused: Mapping[str, str]
+
+    @cached_property
+    def axes(self) -> dict[MatrixCell, dict[str, Any]]:
+        """The cells of cases that can run, each with the values of its case and the framework."""
+        return {
+            MatrixCell(case_id, self.environment.name): {**case.values, FRAMEWORK: self.environment.framework}
+            for case_id, case in self.cases.items()
+            if case_id not in self.refused
+        }
 
     def cells(
         self, suite: str | None, selections: Sequence[Selection] = ({},), also: Selection | None = None
@@ -33,23 +47,26 @@ class Possible(NamedTuple):
         suite: the cases of this suite only; None: the cases of all suites.
         """
         return tuple(
-            MatrixCell(case_id, self.environment.name)
-            for case_id, case in self.cases.items()
-            if suite in (None, case.suite) and case_id not in self.refused
-            for axes in [{**case.values, FRAMEWORK: self.environment.framework}]
-            if any(selected(axes, selection, also or {}) for selection in selections)
+            cell
+            for cell, axes in self.axes.items()
+            if suite in (None, axes[SUITE]) and any(selected(axes, selection, also or {}) for selection in selections)
         )
 
 
 def candidates(
-    suites: Mapping[str, Sequence[Question]], sources: Iterable[Source], possible: Sequence[Possible], gpus: int
+    suites: Mapping[str, Sequence[Question]],
+    sources: Iterable[Source],
+    possible: Sequence[Possible],
+    gpus: int,
+    accuracy: bool = False,
 ) -> list[Asked]:
     """Every question that the environments at hand can answer, in a fixed order.
 
     suites: the questions of each suite, by its name. A suite that has no questions, and no case of a claim, is asked
-    how long each of its cases takes.
+    how long each of its cases takes. accuracy: whether trainings are whole and on real data, as claims about accuracy
+    need.
     """
-    asked = [claim for source in sources for claim in _claims(source, possible, gpus)]
+    asked = [claim for source in sources for claim in _claims(source, possible, gpus, accuracy)]
     claimed = {cell for claim in asked for cell in claim.cells}
     for suite, questions in suites.items():
         for question in questions:
@@ -133,38 +150,34 @@ def _measurements(suite: str, possible: Sequence[Possible]) -> Iterator[Asked]:
         )
 
 
-def _claims(source: Source, possible: Sequence[Possible], gpus: int) -> Iterator[Asked]:
-    """The claims of a source, each for every environment here that can judge it."""
+def _claims(source: Source, possible: Sequence[Possible], gpus: int, accuracy: bool) -> Iterator[Asked]:
+    """The claims of a source, each for every environment here that can judge it; for pairs, if it names frameworks."""
     for claim in source.claims:
-        frameworks = claim.named(FRAMEWORK)
-        if claim.untestable or "accuracy" in claim.about or len(frameworks) > 1:
+        if claim.untestable or ("accuracy" in claim.about and not accuracy):
             continue
-        for here in possible:
-            on_gpu = here.accelerator == "cuda" and gpus > 0
-            if (frameworks and here.environment.framework not in frameworks) or ("gpu" in claim.about and not on_gpu):
-                continue
-            cells = _claim_cells(claim, here)
+        for judging in _judging(claim, possible, gpus):
+            cells = cells_of(claim, {cell: axes for here in judging for cell, axes in here.axes.items()})
             if cells:
+                names = tuple(here.environment.name for here in judging)
                 yield Asked(
-                    id=f"{source.name}/{claim.id}/{here.environment.name}",
+                    id="/".join((source.name, claim.id, *names)),
                     kind="claim",
                     title=claim.text,
                     worth=_CLAIM_WORTH,
-                    environments=(here.environment.name,),
+                    environments=names,
                     of=cells,
                     source=source.name,
                     claim=claim.id,
                 )
 
 
-def _claim_cells(claim: Claim, here: Possible) -> tuple[MatrixCell, ...]:
-    """The cells that a claim's checks compare; empty where a side of a check has no case in this environment."""
-    cells: dict[MatrixCell, None] = {}
-    for check in claim.checks:
-        for side in (check.of, check.to):
-            if side is not None:
-                chosen = here.cells(None, [check.case], side)
-                if not chosen:
-                    return ()
-                cells |= dict.fromkeys(chosen)
-    return tuple(cells)
+def _judging(claim: Claim, possible: Sequence[Possible], gpus: int) -> Iterator[tuple[Possible, ...]]:
+    """The environments that can judge a claim; one of each framework where the claim is about several."""
+    able = [here for here in possible if "gpu" not in claim.about or (here.accelerator == "cuda" and gpus > 0)]
+    frameworks = sorted(map(str, claim.named(FRAMEWORK)))
+    if not frameworks:
+        yield from ((here,) for here in able)
+    else:
+        yield from itertools.product(
+            *([here for here in able if here.environment.framework == name] for name in frameworks)
+        )

@@ -2,12 +2,13 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tsuishi.base.budget import Clock
 from tsuishi.base.screen import Screen
 from tsuishi.base.units import duration, megabytes
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
+from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.power import Comparing, detectable_ratio, share_found
 from tsuishi.plan.trials import PlannedTrial, cell_of, scatter_name
@@ -111,6 +112,36 @@ def power_sentences(comparing: Comparing, known: str, planned: int) -> list[str]
     if planned < LOOKS[0]:
         sentences.append(f"{planned} trials are planned: they bring no verdict.")
     return sentences
+
+
+_TAKES: dict[Takes, str] = {
+    "planned": "can be judged by this plan",
+    "time": "need more time (--within none)",
+    "profile": "need --profile full",
+    "data": "need real data and whole trainings (invoke fetch-data, --profile full)",
+    "environment": "need other environments or suites",
+    "gpus": "need more NVIDIA GPUs",
+    "hardware": "are about other GPUs",
+    "nothing": "cannot be tested with tsuishi",
+}
+
+
+def claim_rows(takes: Mapping[tuple[str, str], Takes]) -> list[tuple[str, str]]:
+    """A row for each thing that claims take: "need more time", "keras-channels-first a, b; towers-titanx d".
+
+    takes: by source and claim.
+    """
+    by_need: dict[Takes, dict[str, list[str]]] = {}
+    for (source, claim), need in takes.items():
+        by_need.setdefault(need, {}).setdefault(source, []).append(claim)
+    return [
+        (
+            f"{sum(map(len, by_need[need].values()))} {text}",
+            "; ".join(f"{source} {', '.join(claims)}" for source, claims in by_need[need].items()),
+        )
+        for need, text in _TAKES.items()
+        if need in by_need
+    ]
 
 
 def _often(share: float) -> str:

@@ -1,7 +1,8 @@
 """The plan of a command: the environments it needs, its questions, what it leaves out, and how long it takes."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tsuishi.base import units
 from tsuishi.base.errors import UserError
@@ -14,6 +15,7 @@ from tsuishi.machine.busy import shared_with
 from tsuishi.plan import lines, trials
 from tsuishi.plan.candidates import candidates
 from tsuishi.plan.choice import UsableEnvironments, choose
+from tsuishi.plan.decidable import GpusHere, Situation, what_claims_take
 from tsuishi.plan.outline import Outline, environments_in, outline
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, Refused
@@ -60,6 +62,7 @@ def plan_run(session: Session) -> Plan:
     left_out = {**chosen.left_out, **later}
     print_builds(session.screen, wanted, left_out)
     lines.print_outline(session.screen, outlined, session.clock, session.history)
+    print_claims(session, chosen.environments, outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
     session.screen.say(_data_line(session))
@@ -110,7 +113,29 @@ def questions(session: Session, matrix: Matrix) -> list[Asked]:
     checkout = session.checkout
     by_suite = {suite.name: suite.questions for suite in select_suites(checkout.suites, session.choice.suites)}
     sources = read_sources(checkout.published, session.words)
-    return candidates(by_suite, sources, matrix.possible, len(session.nvml))
+    return candidates(by_suite, sources, matrix.possible, len(session.nvml), _shows_accuracy(session))
+
+
+def _shows_accuracy(session: Session) -> bool:
+    """Whether trainings are whole, and on real data."""
+    return session.data is not None and session.choice.profile == "full"
+
+
+def print_claims(session: Session, environments: Sequence[Environment], outlined: Outline) -> None:
+    """Print what this plan can decide of the claims of sources, and what the others would take."""
+    larger = trials.matrix(
+        replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
+    )
+    memory = [gpu["memory_mib"] / 1024 for gpu in session.nvml.describe() if gpu["memory_mib"]]
+    situation = Situation(
+        GpusHere(len(session.nvml), min(memory, default=None), session.nvml.peer_to_peer()),
+        outlined.matrix.possible,
+        larger.possible,
+        Counter(trials.cell_of(trial) for trial in outlined.trials),
+        _shows_accuracy(session),
+    )
+    takes = what_claims_take(read_sources(session.checkout.published, session.words), situation)
+    session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
 
 
 def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:

@@ -1,0 +1,136 @@
+"""What decides each published claim: `python -m benchmarks.claims_table` writes docs/claims.md, with .venv active.
+
+A plan is made for machines that have as many GPUs as a claim takes, with RTX 2080 Ti's memory where its scope is that
+memory, for the profiles quick and full and for several times; see tsuishi/plan/decidable.py. The times of trials are
+the guesses of suites, of environments that are built. Nothing is measured.
+"""
+
+import argparse
+import math
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.machine.test_compatibility import Machine
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.machine.history import History
+from tsuishi.plan import trials
+from tsuishi.plan.candidates import candidates
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.decidable import GpusHere, Situation, Takes, gpus_of, what_claims_take
+from tsuishi.plan.outline import outline
+from tsuishi.report.parts.wording import worded
+from tsuishi.report.sections.claim_words import bounds_text, what
+from tsuishi.specs.case import PROTOCOL
+from tsuishi.specs.claims import Claim
+from tsuishi.specs.environment import read_environments
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.suite import Profile, select_suites
+
+CHECKOUT = Checkout()
+PAGE = CHECKOUT.root / "docs" / "claims.md"
+CARD, MEMORY_GIB = "GeForce RTX 2080 Ti", 11.0
+TIMES = {"10 min": 600.0, "1 h": 3600.0, "no limit": math.inf}
+PROFILES: tuple[Profile, ...] = ("quick", "full")
+# The environments of each kind of machine: those of 2019 and of today.
+ON_CPU = ("tf1.13-cpu", "tf2-cpu", "torch1.1-cu90", "torch2-cpu")
+ON_GPUS = ("tf1.13-cu100", "tf2-cuda", "torch1.1-cu100", "torch2-cuda")
+WORDS_OF: dict[Takes, str] = {
+    "planned": "yes",
+    "time": "more time",
+    "profile": "needs `full`",
+    "environment": "no",
+    "data": "needs data",
+    "gpus": "GPUs",
+    "hardware": "other GPUs",
+    "nothing": "no",
+}
+
+
+class Plan(NamedTuple):
+    """A plan that is not carried out: GPUs of the machine, profile, and a name in TIMES."""
+
+    gpus: int
+    profile: Profile
+    time: str
+
+
+@cache
+def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
+    """What each claim takes there, with real data at hand, and without transfers between GPUs."""
+    environments = [
+        each for each in read_environments(CHECKOUT.images) if each.name in (ON_GPUS if plan.gpus else ON_CPU)
+    ]
+    machine = Machine(*[CARD] * plan.gpus)
+    choice = Choice(profile=plan.profile, environments=tuple(each.name for each in environments))
+    with tempfile.TemporaryDirectory() as empty:
+        given = (CHECKOUT, environments, machine, History(Path(empty), "machine"))
+        matrix = trials.matrix(choice, *given)
+        larger = trials.matrix(Choice(profile="full", environments=choice.environments), *given)
+    sources = read_sources(CHECKOUT.published, WORDS)
+    questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, ())}
+    asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
+    outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
+    planned = Counter(map(trials.cell_of, outlined.trials))
+    hardware = GpusHere(plan.gpus, MEMORY_GIB, peer_to_peer=False)
+    here = Situation(hardware, matrix.possible, larger.possible, planned, accuracy=plan.profile == "full")
+    return what_claims_take(sources, here)
+
+
+def page() -> str:
+    """The text of docs/claims.md."""
+    lines = [*INTRODUCTION.strip().splitlines(), ""]
+    for source in read_sources(CHECKOUT.published, WORDS):
+        lines += [f"## {source.name}", ""]
+        times = [f"{profile}, {time}" for profile in PROFILES for time in TIMES]
+        header = ["claim", "judged on", "protocol", "GPUs", *times]
+        lines += [f"| {' | '.join(header)} |", "|" + "---|" * len(header)]
+        for claim in source.claims:
+            gpus = gpus_of(claim)
+            plans = [Plan(gpus, profile, time) for profile in PROFILES for time in TIMES]
+            words = [WORDS_OF[takes(plan)[source.name, claim.id]] for plan in plans]
+            cells = [f"({claim.id}) {claim.text['en']}", _judged_on(claim), _protocols(claim), str(gpus), *words]
+            lines.append(f"| {' | '.join(cells)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _judged_on(claim: Claim) -> str:
+    if claim.untestable:
+        return claim.untestable["en"]
+    with worded(WORDS):
+        return "; ".join(
+            f"{what(check)} ({bounds_text(check.hold)})" if check.hold else what(check) for check in claim.checks
+        )
+
+
+def _protocols(claim: Claim) -> str:
+    return ", ".join(sorted(map(str, claim.named(PROTOCOL)))) or "both"
+
+
+INTRODUCTION = """
+# Every claim, and what decides it
+
+`python -m benchmarks.claims_table` writes this page; a test holds it to the suites and sources.
+
+A plan can decide a claim if each of its cells has three trials, of a case, an environment (or a pair of them), and a
+protocol. GPUs: how many NVIDIA GPUs a claim takes at least; 0 for a claim that any machine can judge. The other columns
+are a machine with just so many of the sources' own GPUs (RTX 2080 Ti with 11 GiB, without transfers between GPUs), the
+environments of 2019 and of today already built, and real data: can `run-suite --profile P --within T` decide the
+claim? "more time": it can be asked, and other questions were worth more for the time. "needs `full`": this profile has
+too few of its cases. The times of trials are the suites' guesses; a machine that has measured before plans by its own.
+`invoke run-suite --plan` prints the same for the machine at hand.
+"""
+
+
+def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    PAGE.write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

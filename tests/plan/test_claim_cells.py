@@ -1,0 +1,76 @@
+"""Claims are asked exactly where their checks have enough comparisons: held against the checks themselves."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.verdicts.claim_checks import known
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.plan.claim_cells import cells_of
+from tsuishi.specs.case import Case
+from tsuishi.specs.claims import FRAMEWORK, Claim
+from tsuishi.specs.questions import MatrixCell
+from tsuishi.specs.source import read_sources
+from tsuishi.specs.suite import select_suites
+from tsuishi.verdicts.checks import CheckResult, evaluate
+from tsuishi.verdicts.findings import Finding
+
+CLAIMS = {
+    f"{source.name}/{claim.id}": claim
+    for source in read_sources(Checkout().published, WORDS)
+    for claim in source.claims
+    if not claim.untestable
+}
+
+
+@cache
+def cases(profile: str, accelerator: str, gpus: int) -> tuple[Case, ...]:
+    suites = select_suites(Checkout().suites, ())
+    return tuple(case for suite in suites for case, _ in suite.cases(profile, accelerator, gpus))  # type: ignore[arg-type]
+
+
+def found(claim: Claim, case: Case, framework: str) -> Finding:
+    """A case with three trials of every quantity that the claim's checks ask for."""
+    names = {name for check in claim.checks for name in (check.quantity, check.to_quantity) if name}
+    terms = {name: known([1.0, 1.1, 1.2]) for name in {*names, "gpu_imbalance", "step_s"}}
+    # Seconds that grow with the batch: else there is no line through them.
+    size = float(case.batch_size or 1)
+    terms["step_s"] = terms["forward_s"] = known([size + 1, size + 1.1, size + 1.2])
+    logs, values = ({name: term[place] for name, term in terms.items()} for place in (0, 1))
+    return Finding(framework, case.axes, framework, logs, values, ("ok",) * 3)
+
+
+def judged(claim: Claim, findings: list[Finding]) -> bool:
+    """Whether the checks have a result, and lack no case that could be the exception."""
+    outcomes = [evaluate(check, findings, complete=True) for check in claim.checks]
+    return all(isinstance(outcome, CheckResult) and not outcome.absent for outcome in outcomes)
+
+
+def subjects(profile: str, accelerator: str, gpus: int) -> Iterator[tuple[str, tuple[Case, ...]]]:
+    every = cases(profile, accelerator, gpus)
+    for protocol in ("literal", "steady"):
+        yield protocol, tuple(case for case in every if case.protocol == protocol)
+
+
+@pytest.mark.parametrize("gpus", [0, 1, 2, 4, 8])
+@pytest.mark.parametrize("profile", ["smoke", "quick", "full"])
+@pytest.mark.parametrize("name", CLAIMS)
+def test_a_claim_is_asked_where_its_checks_have_enough_comparisons(name: str, profile: str, gpus: int) -> None:
+    claim, accelerator = CLAIMS[name], "cuda" if gpus else "cpu"
+    frameworks = sorted(map(str, claim.named(FRAMEWORK))) or ["torch"]
+    for protocol, of_protocol in subjects(profile, accelerator, gpus):
+        cells: dict[MatrixCell, dict[str, Any]] = {
+            MatrixCell(case.id, framework): {**case.values, FRAMEWORK: framework}
+            for case in of_protocol
+            for framework in frameworks
+        }
+        asked = cells_of(claim, cells)
+        every = [found(claim, case, framework) for case in of_protocol for framework in frameworks]
+        assert bool(asked) == judged(claim, every), protocol
+        if asked:
+            needed = [finding for finding in every if MatrixCell(WORDS.case(finding.axes).id, finding.series) in asked]
+            assert judged(claim, needed), "the cells that are asked suffice"
+            assert len(asked) <= len(every)

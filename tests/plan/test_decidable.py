@@ -1,0 +1,68 @@
+"""What plans can decide of the claims, on every machine of docs/claims.md, and what is missing where they cannot."""
+
+import pytest
+
+from benchmarks.claims_table import PAGE, TIMES, Plan, page, takes
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.plan.decidable import GpusHere, Situation, Takes, what_claims_take
+from tsuishi.plan.lines import claim_rows
+from tsuishi.specs.source import read_sources
+
+SOURCES = read_sources(Checkout().published, WORDS)
+UNTESTABLE = {("batch-throughput", "i"), ("torch-2080ti", "j")}
+GPUS = (0, 1, 2, 4, 8)
+
+
+def test_every_claim_but_those_on_mxnet_and_a_tpu_is_decided_by_the_full_profile_on_some_machine() -> None:
+    decided = {
+        key for gpus in GPUS for key, needs in takes(Plan(gpus, "full", "no limit")).items() if needs == "planned"
+    }
+    every = {(source.name, claim.id) for source in SOURCES for claim in source.claims}
+    assert every - decided == UNTESTABLE
+
+
+@pytest.mark.parametrize("profile", ["quick", "full"])
+def test_more_time_and_more_gpus_decide_no_less(profile: str) -> None:
+    def decided(gpus: int, time: str) -> int:
+        return sum(needs == "planned" for needs in takes(Plan(gpus, profile, time)).values())  # type: ignore[arg-type]
+
+    by_time = [decided(2, time) for time in TIMES]
+    by_gpus = [decided(gpus, "no limit") for gpus in GPUS]
+    assert by_time == sorted(by_time)
+    assert by_gpus == sorted(by_gpus)
+    assert by_gpus[0] < by_gpus[-1]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "profile", "time", "claim", "needs"),
+    [
+        (0, "quick", "no limit", ("keras-channels-first", "a"), "gpus"),
+        (1, "quick", "no limit", ("keras-channels-first", "c"), "gpus"),
+        (2, "quick", "no limit", ("keras-channels-first", "c"), "planned"),
+        (2, "quick", "no limit", ("torch-2080ti", "n"), "profile"),
+        (1, "quick", "10 min", ("keras-channels-first", "b"), "time"),
+        (1, "quick", "no limit", ("keras-channels-first", "e"), "data"),
+        (8, "full", "no limit", ("torch-2080ti", "j"), "nothing"),
+    ],
+)
+def test_a_claim_takes(gpus: int, profile: str, time: str, claim: tuple[str, str], needs: Takes) -> None:
+    assert takes(Plan(gpus, profile, time))[claim] == needs  # type: ignore[arg-type]
+
+
+def test_a_claim_takes_gpus_of_its_scope() -> None:
+    def of(memory_gib: float, peer_to_peer: bool) -> dict[tuple[str, str], Takes]:
+        return what_claims_take(SOURCES, Situation(GpusHere(8, memory_gib, peer_to_peer), (), (), {}))
+
+    assert of(24.0, False)["torch-2080ti", "e"] == "hardware"
+    assert of(11.0, False)["torch-2080ti", "e"] == "environment"
+    assert of(11.0, True)["batch-throughput", "b"] == "hardware"
+
+
+def test_claims_are_listed_by_what_they_take() -> None:
+    rows = claim_rows({("s", "a"): "gpus", ("s", "b"): "planned", ("r", "a"): "gpus"})
+    assert rows == [("1 can be judged by this plan", "s b"), ("2 need more NVIDIA GPUs", "s a; r a")]
+
+
+def test_the_page_of_claims_is_that_of_these_suites_and_sources() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "python -m benchmarks.claims_table writes it anew"
