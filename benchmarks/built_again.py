@@ -105,6 +105,9 @@ def make_checkout(root: Path, name: str) -> Checkout:
         # The title is part of what is built: without another, both names share a build.
         again.write_text(text.replace('title = "', 'title = "built again: ', 1), encoding="utf-8")
     (checkout.suites / "built_again.toml").write_text(SUITE, encoding="utf-8")
+    for path in REAL.suites.glob("*.toml"):
+        if not (checkout.suites / path.name).exists():
+            shutil.copy(path, checkout.suites)
     return checkout
 
 

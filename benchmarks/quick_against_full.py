@@ -162,7 +162,8 @@ def epochs_within(trial: Trial, seconds: float) -> int:
 
 def compared(subject: Subject, early: Trial, full: Trial) -> Row:
     taken_s = sum(full.epochs)
-    own_tenth = full.epochs[: epochs_within(full, full.duration_s / 10)]
+    # A prediction needs a second epoch, also where that ends a little later.
+    own_tenth = full.epochs[: max(2, epochs_within(full, full.duration_s / 10))]
     error, own = (100 * (predicted_s(epochs) / taken_s - 1) for epochs in (early.epochs, own_tenth))
     return Row(
         case=f"{subject.model}, batch {subject.batch_size}, {subject.environment}",

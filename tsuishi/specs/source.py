@@ -18,6 +18,7 @@ from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
+from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.quantities import GPUS, imbalance
@@ -174,6 +175,7 @@ class Source(toml.Spec):
     # The assumptions of a replication about facts that the source does not give.
     assumed: tuple[toml.Texts, ...] = ()
     notes: tuple[toml.Texts, ...] = ()
+    deviations: tuple[Deviation, ...] = ()
     # Measured durations of shortened epochs, or of steps, are converted to the duration of these epochs.
     epochs: tuple[Epochs, ...] = ()
     numbers: tuple[Numbers, ...] = ()

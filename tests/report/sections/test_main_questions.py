@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from tests.gpu_run import GPU, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -116,13 +117,13 @@ def test_an_explanation_is_what_the_report_finds_out(tmp_path: Path) -> None:
 
 
 def test_a_claim_is_answered_by_its_verdict(tmp_path: Path) -> None:
-    run = SyntheticRun(tmp_path / "run")
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
     cells = []
     for batch_size in (8, 16, 32, 64):
         case = training_case(batch_size, suite="batch_throughput")
         for number, wobble in enumerate((0.999, 1.0, 1.001), 1):
             seconds = wobble * (batch_size / 1000 + 0.01)
-            run.add(case, TF, [("measure", 0, 1, batch_size, seconds)], repetition=number)
+            run.add(case, TF, [("measure", 0, 1, batch_size, seconds)], repetition=number, **GPU)
         cells.append([case.id, TF])
     asked = {"kind": "claim", "suite": "", "quantity": "", "source": "batch-throughput", "claim": "a"}
     run.run["questions"] = [question("a straight line", cells, [], **asked)]

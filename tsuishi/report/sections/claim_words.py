@@ -8,7 +8,7 @@ from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.claims import FRAMEWORK, Bounds, Check
+from tsuishi.specs.claims import FRAMEWORK, Bounds, Check, Scope
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import Absent, CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
@@ -195,10 +195,7 @@ def takes(judgement: Judgement) -> str:
     if judgement.hindrance == "shortened":
         return t("It is about the accuracy after the whole training, and this trained less: --profile full.")
     if judgement.hindrance == "other hardware":
-        memory = claim.scope.gpu_memory_gib if claim.scope else None
-        return t(
-            "It is about GPUs with {memory} GiB of memory, and these have another size.", memory=bounds_text(memory)
-        )
+        return _scope_text(claim.scope)
     suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK))
     if judgement.hindrance == "no environment":
         if frameworks:
@@ -209,6 +206,16 @@ def takes(judgement: Judgement) -> str:
         return t("None of its cases was run. A test needs suite {suites}.", suites=in_words(suites))
     missing = [outcome for outcome in judgement.outcomes if isinstance(outcome, Missing)]
     return prose(map(_missing_text, missing[:1]))
+
+
+def _scope_text(scope: Scope | None) -> str:
+    """The hardware on which a claim can be judged, which is not that of the run."""
+    if scope and scope.gpu_memory_gib:
+        memory = bounds_text(scope.gpu_memory_gib)
+        return t("It is about GPUs with {memory} GiB of memory, and these have another size.", memory=memory)
+    if scope and scope.peer_to_peer is False:
+        return t("It is about GPUs that cannot reach each other's memory, and these can, or did not say.")
+    return t("It is about GPUs that can reach each other's memory, and these cannot, or did not say.")
 
 
 def _missing_text(missing: Missing) -> str:

@@ -1,11 +1,13 @@
 """Deviations: the differences between a run and a source's experiment, as far as both are known."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
-from tsuishi.base.language import in_words, t
+from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
+from tsuishi.results.frames import named_rows
+from tsuishi.specs.claims import FRAMEWORK, Claim, selected
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
@@ -15,16 +17,39 @@ _FRAMEWORKS = {"pytorch": "torch", "tensorflow": "tensorflow"}
 
 
 def deviations(evidence: Evidence) -> View:
-    """The deviations from every source whose suites ran: hardware, software, length, data."""
+    """The deviations from every source whose suites ran: hardware, software, length, data, and those it declares."""
     blocks: list[Block] = []
     for source in evidence.sources:
         suites = {number.axes["suite"] for number in source.flat()}
         suites |= {suite for claim in source.claims for suite in claim.named("suite")}
-        if differences := tuple(_of_source(evidence, source, suites & set(evidence.suites))):
+        every = {claim.id for claim in source.claims}
+        differences = (*_of_source(evidence, source, suites & set(evidence.suites)), *declared(evidence, source, every))
+        if differences:
             blocks.append(Bullets(differences, source.name))
     if not blocks:
         return View()
     return View((Heading(t("Deviations from what the sources did")), *blocks))
+
+
+def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Iterator[str]:
+    """A sentence for each declared deviation of cases that ran, with those of `claims` judged on such cases."""
+    ran = {(row.case_id, row.column) for row in named_rows(evidence.results.trials[["case_id", "column"]])}
+    cases = [{**evidence.axes[case_id], FRAMEWORK: evidence.frameworks.get(column)} for case_id, column in sorted(ran)]
+    for deviation in source.deviations:
+        touched = [case for case in cases if selected(case, deviation.case)]
+        named = [claim.id for claim in source.claims if claim.id in claims and _is_judged_on(claim, touched)]
+        if named:
+            yield prose([in_language(deviation.text), t("It touches claims {claims}.", claims=in_words(named))])
+
+
+def _is_judged_on(claim: Claim, cases: Iterable[Mapping[str, Any]]) -> bool:
+    return any(
+        selected(case, check.case, side)
+        for case in cases
+        for check in claim.checks
+        for side in (check.of, check.to)
+        if side is not None
+    )
 
 
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:

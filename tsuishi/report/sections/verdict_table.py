@@ -16,6 +16,7 @@ from tsuishi.report.sections.claim_words import (
     value_text,
     what,
 )
+from tsuishi.report.sections.deviations import declared
 from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
@@ -40,6 +41,7 @@ class Verdicts:
     """The judgements on the claims, by a report's evidence and by the sources' own numbers, and their views."""
 
     def __init__(self, evidence: Evidence) -> None:
+        self._evidence = evidence
         self.conclusions = conclude(evidence)
         self.judgements = self.conclusions.judgements
         self.own = list(self_consistency(evidence.sources))
@@ -83,6 +85,8 @@ class Verdicts:
         if not self.judgements:
             return
         yield View((Heading(t("Which published claims hold here")), self._table()), verdict_rows(self.judgements))
+        if differences := tuple(self._deviations()):
+            yield View((Bullets(differences, t("What the cases of these verdicts do differently from the source")),))
         reasons = self._not_tested()
         if reasons:
             yield View((Bullets(reasons, t("Not tested, and what a test needs")),))
@@ -135,6 +139,17 @@ class Verdicts:
             ]
             texts.append(published_text(check, own))
         return "; ".join(dict.fromkeys(filter(None, texts)))
+
+    def _deviations(self) -> Iterator[str]:
+        """What a source declares to be different in the cases of verdicts."""
+        for source in self._evidence.sources:
+            tested = {
+                judgement.claim.id
+                for judgement in self.judgements
+                if judgement.source == source.name and judgement.verdict != "not tested"
+            }
+            for text in declared(self._evidence, source, tested):
+                yield f"{source.name}: {text}"
 
     def _not_tested(self) -> tuple[str, ...]:
         """The reasons why claims were tested in no environment, each with its claims."""
