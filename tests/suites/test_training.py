@@ -11,6 +11,8 @@ from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.specs.environment import Environment
 
 BATCH = 4
+TORCH = [environment for environment in PINNED if environment.framework == "torch"]
+TENSORFLOW = [environment for environment in PINNED if environment.framework == "tensorflow"]
 
 
 @inside
@@ -65,3 +67,30 @@ def test_how_a_trial_ends_that_cannot_go_on(environment: Environment) -> None:
         assert ending["lost_touch"]
         assert not ending["patience_ended"]
         assert ending["left"] == 0
+
+
+@pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
+@inside
+def test_every_loader_gives_each_image_once_with_its_label(environment: Environment) -> None:
+    """torchvision makes bytes of the images and divides them again: to the last digit or so they are the same."""
+    found = run_inside(environment, "check_loaders.py")
+    has_torchvision = any(pin.name == "torchvision" for pin in environment.pins)
+    for name, loaded in found.items():
+        if name.startswith("torchvision") and not has_torchvision:
+            assert "torchvision is not installed" in loaded["unsupported"]
+            continue
+        assert loaded["batches"] == [16, 16, 8]
+        assert loaded["types"] == ["torch.float32", "torch.int64"]
+        assert loaded["each_once"]
+        assert loaded["labels"]
+        assert loaded["shuffled"]
+        assert loaded["largest_error"] < 1e-6
+    assert {name for name, loaded in found.items() if "batches" in loaded} >= {"tensors", "tensors_2_workers"}
+
+
+@pytest.mark.parametrize("environment", TENSORFLOW, ids=lambda environment: environment.name)
+@inside
+def test_keras_is_handed_what_the_source_handed_it(environment: Environment) -> None:
+    found = run_inside(environment, "check_keras_input.py")
+    assert found["channels_last"] == {"type": "float64", "shape": [8, 32, 32, 3], "is_a_view": False}
+    assert found["channels_first"] == {"type": "float64", "shape": [8, 3, 32, 32], "is_a_view": True}
