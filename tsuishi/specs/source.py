@@ -62,6 +62,10 @@ class Epochs(toml.Spec):
         """How many batches an epoch has; the last batch may be smaller."""
         return math.ceil(self.images / batch_size)
 
+    def whole_steps(self, batch_size: int) -> float:
+        """How many whole batches an epoch is worth: the last batch counts by its images."""
+        return self.images / batch_size
+
 
 class Numbers(toml.Spec):
     """A table of a source. `columns` names the axes and quantities of its rows; `case` holds axes of all rows."""

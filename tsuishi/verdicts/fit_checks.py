@@ -85,13 +85,16 @@ def _step_time(finding: Finding, quantity: str) -> Term | None:
     """The term of `quantity`; without a quantity, of the time of a step, or of an epoch divided by its steps."""
     if quantity:
         return finding.logs.get(quantity)
-    for name, term in finding.logs.items():
-        seconds = throughput.step_time({name: math.exp(term.mean)}, finding.axes, finding.epochs)
-        if seconds:
-            of_steps = math.log(seconds) - term.mean
-            sessions = {session: each._replace(mean=each.mean + of_steps) for session, each in term.sessions.items()}
-            return term._replace(mean=math.log(seconds), sessions=sessions)
-    return None
+    timed = throughput.timed_by(finding.logs, finding.axes, finding.epochs)
+    if timed is None:
+        return None
+    term = finding.logs[timed]
+    seconds = throughput.step_time({timed: math.exp(term.mean)}, finding.axes, finding.epochs)
+    if not seconds:
+        return None
+    of_steps = math.log(seconds) - term.mean
+    sessions = {session: each._replace(mean=each.mean + of_steps) for session, each in term.sessions.items()}
+    return term._replace(mean=math.log(seconds), sessions=sessions)
 
 
 def _printed(parameter: str, line: Finding) -> Term | None:
