@@ -9,7 +9,7 @@ from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
 from tests.words import WORDS
 from tsuishi.report.sections.claim_words import sentence
-from tsuishi.specs.claims import Check, Claim
+from tsuishi.specs.claims import Bounds, Check, Claim, Scope
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
@@ -157,9 +157,20 @@ def test_what_fits_is_judged_on_gpus_of_that_memory_only(tmp_path: Path) -> None
     assert (found.verdict, found.hindrance) == ("not tested", "other hardware")
 
 
-def _scope(above: float, below: float) -> Any:
-    from tsuishi.specs.claims import Bounds, Scope
+@pytest.mark.parametrize(("reach", "verdict"), [(False, "reproduced"), (True, "not tested"), (None, "not tested")])
+def test_a_claim_on_gpus_without_transfers_between_them_is_judged_on_such_gpus_only(
+    tmp_path: Path, reach: bool | None, verdict: str
+) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    gpus = [{"name": "RTX 2080 Ti", "memory_mib": 11264, "uuid": f"GPU-{number}"} for number in (0, 1)]
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus, "peer_to_peer": reach})
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TORCH, 0.05, devices=2, strategy="data_parallel")
+    (found,) = judged(run, claim(FASTER_ON_TWO).model_copy(update={"scope": Scope(peer_to_peer=False)}))
+    assert (found.verdict, found.hindrance) == (verdict, "" if reach is False else "other hardware")
 
+
+def _scope(above: float, below: float) -> Scope:
     return Scope(gpu_memory_gib=Bounds(above=above, below=below))
 
 

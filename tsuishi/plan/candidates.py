@@ -40,16 +40,13 @@ class Possible:
         }
 
     def cells(
-        self, suite: str | None, selections: Sequence[Selection] = ({},), also: Selection | None = None
+        self, suite: str, selections: Sequence[Selection] = ({},), also: Selection | None = None
     ) -> tuple[MatrixCell, ...]:
-        """The cells of cases that can run, that one of `selections` selects, and that `also` selects.
-
-        suite: the cases of this suite only; None: the cases of all suites.
-        """
+        """The cells of a suite that can run, that one of `selections` selects, and that `also` selects."""
         return tuple(
             cell
             for cell, axes in self.axes.items()
-            if suite in (None, axes[SUITE]) and any(selected(axes, selection, also or {}) for selection in selections)
+            if axes[SUITE] == suite and any(selected(axes, selection, also or {}) for selection in selections)
         )
 
 

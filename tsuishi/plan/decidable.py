@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from tsuishi.plan.candidates import Possible, candidates
 from tsuishi.specs.case import DEVICES
-from tsuishi.specs.claims import FRAMEWORK, Claim, Scope
+from tsuishi.specs.claims import FRAMEWORK, Claim
 from tsuishi.specs.questions import LOOKS, MatrixCell
 from tsuishi.specs.source import Source
 
@@ -71,17 +71,10 @@ def _missing(claim: Claim, here: Situation) -> Takes | None:
         return "nothing"
     if here.hardware.gpus < gpus_of(claim):
         return "gpus"
-    if claim.scope and not _in_scope(claim.scope, here.hardware):
+    if claim.scope and not claim.scope.includes(here.hardware.memory_gib, here.hardware.peer_to_peer):
         return "hardware"
     there = {each.environment.framework for each in here.possible}
     return None if claim.named(FRAMEWORK) <= there else "environment"
-
-
-def _in_scope(scope: Scope, hardware: GpusHere) -> bool:
-    memory = scope.gpu_memory_gib
-    if memory and not (hardware.memory_gib and memory.low < hardware.memory_gib < memory.high):
-        return False
-    return scope.peer_to_peer in (None, hardware.peer_to_peer)
 
 
 def _cells_of_claims(

@@ -208,6 +208,12 @@ class Scope(toml.Spec):
     # Whether all GPUs of the machine can reach each other's memory.
     peer_to_peer: bool | None = None
 
+    def includes(self, memory_gib: float | None, peer_to_peer: bool | None) -> bool:
+        """Whether a claim can be judged on such GPUs; not where what the scope is about is unknown (None) of them."""
+        memory = self.gpu_memory_gib
+        fits = memory is None or (memory_gib is not None and memory.low < memory_gib < memory.high)
+        return fits and self.peer_to_peer in (None, peer_to_peer)
+
 
 class Claim(toml.Spec):
     """One claim of a source. `text` is the claim in our words, in one sentence."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import DEVICES, PROTOCOL, SUITE
-from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Scope, Verdict
+from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Verdict
 from tsuishi.specs.questions import look_at
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
@@ -183,19 +183,13 @@ def _hindrance(claim: Claim, finding: Finding) -> Hindrance:
         return "no gpu"
     if "accuracy" in claim.about and (finding.synthetic or finding.shortened):
         return "synthetic" if finding.synthetic else "shortened"
-    if claim.scope and not _in_scope(claim.scope, finding):
-        return "other hardware"
+    if claim.scope:
+        # A case on a single GPU has no transfers between GPUs: it is in either scope.
+        alone = finding.axes.get(DEVICES, 1) == 1
+        reach = claim.scope.peer_to_peer if alone else finding.peer_to_peer
+        if not claim.scope.includes(finding.gpu_memory_gib, reach):
+            return "other hardware"
     return ""
-
-
-def _in_scope(scope: Scope, finding: Finding) -> bool:
-    """Whether a claim can be judged on the hardware of a finding; not where the hardware is unknown."""
-    memory = scope.gpu_memory_gib
-    if memory and not (finding.gpu_memory_gib and memory.low < finding.gpu_memory_gib < memory.high):
-        return False
-    # The scope is of transfers between GPUs: a case on a single GPU has none.
-    several = finding.axes.get(DEVICES, 1) > 1
-    return not several or scope.peer_to_peer in (None, finding.peer_to_peer)
 
 
 def results(judgement: Judgement) -> tuple[CheckResult, ...]:
