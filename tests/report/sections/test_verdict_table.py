@@ -1,6 +1,7 @@
 """The verdict table: what a reader is told of every claim, and the files behind it."""
 
 import csv
+import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,10 @@ from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS
 from tsuishi.base.language import speaking
 from tsuishi.report.parts.blocks import Bullets
-from tsuishi.report.parts.wording import Table
+from tsuishi.report.parts.wording import Table, worded
+from tsuishi.report.sections.claim_words import what
 from tsuishi.report.sections.verdict_table import Verdicts
+from tsuishi.specs.claims import Check
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
@@ -155,3 +158,13 @@ def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_pa
     found = rows()
     assert found["torch-2080ti", "d"]["verdict"] == "inconclusive"
     assert "64, fp32 (failed)" in found["torch-2080ti", "d"]["sentence"]
+
+
+def test_a_check_of_two_quantities_of_the_same_cases_names_both_and_the_cases_once() -> None:
+    check = {
+        "kind": "order", "quantity": "gpu0_utilisation_percent", "to_quantity": "gpu1_utilisation_percent",
+        "case": {"devices": 4, "batch_size": 512}, "to": {}, "hold": {"above": 1.0}, "why": "made up",
+    }  # fmt: skip
+    with worded(WORDS):
+        said = what(Check.model_validate_json(json.dumps(check), context=WORDS))
+    assert said == "GPU 0 ÷ GPU 1: 4 devices, batch 512"

@@ -60,6 +60,8 @@ def what(check: Check) -> str:
     if check.kind == "fit":
         parameter = ", ".join(filter(None, [t(_PARAMETERS[check.parameter]), models]))
         return t("{what}: {of} ÷ {to}", what=parameter, of=_sided(of, quantity), to=_sided(to, to_quantity))
+    if check.to is not None and not (check.of or check.to):
+        return t("{what}: {compared}", what=f"{quantity} ÷ {to_quantity}", compared=selection_text(check.case))
     if check.to is None:
         unit = unit_of(check.quantity)
         than = f" ÷ {check.than:g}{'' if unit == '1' else ' ' + unit}" if check.than else ""
