@@ -60,8 +60,8 @@ def test_epochs_are_derived_from_steps_and_marked() -> None:
     assert (first.value, first.derived) == (pytest.approx(3.5 + 498 * 0.3), True)
 
 
-def test_the_last_partial_batch_counts_as_a_step() -> None:
-    assert estimate(MEASURE, "median_epoch_s", batch_size=30000).value == pytest.approx(2 * 0.3)
+def test_the_last_batch_of_a_derived_epoch_counts_by_its_images() -> None:
+    assert estimate(MEASURE, "median_epoch_s", batch_size=30000).value == pytest.approx(50_000 / 30_000 * 0.3)
 
 
 def test_what_no_source_trained_has_no_epochs() -> None:
