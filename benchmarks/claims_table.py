@@ -85,8 +85,9 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
     planned = Counter(map(trials.cell_of, outlined.trials))
     hardware = GpusHere(plan.gpus, MEMORY_GIB, peer_to_peer=False)
-    here = Situation(hardware, matrix.possible, larger.possible, planned, accuracy=plan.profile == "full")
-    return what_claims_take(sources, here)
+    frameworks = frozenset(environment.framework for environment in environments)
+    of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)
+    return what_claims_take(sources, Situation(hardware, frameworks, asked, of_full, planned))
 
 
 def page() -> str:

@@ -4,10 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tsuishi.plan.candidates import Possible, candidates
 from tsuishi.specs.case import DEVICES
 from tsuishi.specs.claims import FRAMEWORK, Claim
-from tsuishi.specs.questions import LOOKS, MatrixCell
+from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
 from tsuishi.specs.source import Source
 
 # Why a claim can be judged by a plan, or what it takes.
@@ -26,38 +25,38 @@ class GpusHere(NamedTuple):
 class Situation:
     """A plan, and the machine it is for.
 
-    possible: the cases of the plan's profile, by environment; `larger`: those of the profile `full`. planned: how many
-    trials of each cell are planned. `accuracy`: whether trainings are whole and on real data.
+    frameworks: of its environments. asked: every question that its profile can ask; `larger`: those of the profile
+    `full` with real data. planned: how many trials of each cell are planned.
     """
 
     hardware: GpusHere
-    possible: Sequence[Possible]
-    larger: Sequence[Possible]
+    frameworks: frozenset[str]
+    asked: Sequence[Asked]
+    larger: Sequence[Asked]
     planned: Mapping[MatrixCell, int]
-    accuracy: bool = False
 
 
 def what_claims_take(sources: Iterable[Source], here: Situation) -> dict[tuple[str, str], Takes]:
     """What each claim takes here, by source and claim."""
-    sources = tuple(sources)
-    askable = _cells_of_claims(sources, here.possible, here.hardware.gpus, here.accuracy)
-    larger = _cells_of_claims(sources, here.larger, here.hardware.gpus, accuracy=True)
+    asked, larger = _cells_of_claims(here.asked), _cells_of_claims(here.larger)
     takes: dict[tuple[str, str], Takes] = {}
     for source in sources:
         for claim in source.claims:
             key = source.name, claim.id
-            takes[key] = _missing(claim, here) or (
-                "planned"
-                if any(_is_planned(cells, here.planned) for cells in askable.get(key, ()))
-                else "time"
-                if key in askable
-                else "data"
-                if "accuracy" in claim.about
-                else "profile"
-                if key in larger
-                else "environment"
-            )
+            takes[key] = _needs_of_machine(claim, here) or _needs_of_plan(claim, here, asked.get(key), key in larger)
     return takes
+
+
+def _needs_of_plan(
+    claim: Claim, here: Situation, asked: Sequence[Sequence[MatrixCell]] | None, in_larger: bool
+) -> Takes:
+    """asked: the cells that each environment (or pair) would judge the claim on; None where nobody can be asked."""
+    if asked:
+        enough = any(all(here.planned.get(cell, 0) >= LOOKS[0] for cell in cells) for cells in asked)
+        return "planned" if enough else "time"
+    if "accuracy" in claim.about:
+        return "data"
+    return "profile" if in_larger else "environment"
 
 
 def gpus_of(claim: Claim) -> int:
@@ -66,26 +65,20 @@ def gpus_of(claim: Claim) -> int:
     return most if "gpu" in claim.about or most > 1 else 0
 
 
-def _missing(claim: Claim, here: Situation) -> Takes | None:
+def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
     if claim.untestable:
         return "nothing"
     if here.hardware.gpus < gpus_of(claim):
         return "gpus"
     if claim.scope and not claim.scope.includes(here.hardware.memory_gib, here.hardware.peer_to_peer):
         return "hardware"
-    there = {each.environment.framework for each in here.possible}
-    return None if claim.named(FRAMEWORK) <= there else "environment"
+    return None if claim.named(FRAMEWORK) <= here.frameworks else "environment"
 
 
-def _cells_of_claims(
-    sources: Sequence[Source], possible: Sequence[Possible], gpus: int, accuracy: bool
-) -> dict[tuple[str, str], list[tuple[MatrixCell, ...]]]:
-    """The cells of each claim that can be asked, once for every environment (or pair) that can judge it."""
+def _cells_of_claims(questions: Iterable[Asked]) -> dict[tuple[str, str], list[tuple[MatrixCell, ...]]]:
+    """The cells of each claim that is asked, once for every environment (or pair) that can judge it."""
     cells: dict[tuple[str, str], list[tuple[MatrixCell, ...]]] = {}
-    for asked in candidates({}, sources, possible, gpus, accuracy):
-        cells.setdefault((asked.source, asked.claim), []).append(asked.cells)
+    for question in questions:
+        if question.claim:
+            cells.setdefault((question.source, question.claim), []).append(question.cells)
     return cells
-
-
-def _is_planned(cells: Iterable[MatrixCell], planned: Mapping[MatrixCell, int]) -> bool:
-    return all(planned.get(cell, 0) >= LOOKS[0] for cell in cells)

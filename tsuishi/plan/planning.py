@@ -126,15 +126,16 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
     larger = trials.matrix(
         replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
     )
+    sources = read_sources(session.checkout.published, session.words)
     memory = [gpu["memory_mib"] / 1024 for gpu in session.nvml.describe() if gpu["memory_mib"]]
     situation = Situation(
         GpusHere(len(session.nvml), min(memory, default=None), session.nvml.peer_to_peer()),
-        outlined.matrix.possible,
-        larger.possible,
+        frozenset(environment.framework for environment in environments),
+        (*outlined.asked, *outlined.others),
+        candidates({}, sources, larger.possible, len(session.nvml), accuracy=True),
         Counter(trials.cell_of(trial) for trial in outlined.trials),
-        _shows_accuracy(session),
     )
-    takes = what_claims_take(read_sources(session.checkout.published, session.words), situation)
+    takes = what_claims_take(sources, situation)
     session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
 
 

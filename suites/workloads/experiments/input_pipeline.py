@@ -94,16 +94,17 @@ def literal(trainer, job, budget, emitter):
             if step == 2:
                 left = steps - step
                 budget.require(left * seconds, "{} more steps at {:.3g} s a step (the third)".format(left, seconds))
-    return first, keep_on(trainer, job, begin, emitter) or last
+    return first, keep_on(trainer, job, begin, last, emitter)
 
 
-def keep_on(trainer, job, begin, emitter):
-    """Runs steps until settings["load_s"] have passed since `begin`; returns the last loss, None where none was run."""
-    if time.perf_counter() - begin >= job.settings["load_s"]:
-        return None
+def keep_on(trainer, job, begin, last, emitter):
+    """Runs steps until settings["load_s"] have passed since `begin`. Returns the last loss: `last` if none was run."""
+    steps, started = 0, time.perf_counter()
+    end = begin + job.settings["load_s"]
+    if started >= end:
+        return last
     with emitter.phase("load"):
-        steps, started = 0, time.perf_counter()
-        while time.perf_counter() - begin < job.settings["load_s"]:
+        while steps == 0 or time.perf_counter() < end:
             last, steps = finished_step(trainer), steps + 1
         emitter.sample("load", 0, steps, steps * job.batch_size, time.perf_counter() - started)
     return last

@@ -33,8 +33,8 @@ def deviations(evidence: Evidence) -> View:
 
 def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Iterator[str]:
     """A sentence for each declared deviation of cases that ran, with those of `claims` judged on such cases."""
-    ran = {(row.case_id, row.column) for row in named_rows(evidence.results.trials[["case_id", "column"]])}
-    cases = [{**evidence.axes[case_id], FRAMEWORK: evidence.frameworks.get(column)} for case_id, column in sorted(ran)]
+    ran = evidence.results.trials[["case_id", "column"]].drop_duplicates()
+    cases = [{**evidence.axes[row.case_id], FRAMEWORK: evidence.frameworks.get(row.column)} for row in named_rows(ran)]
     for deviation in source.deviations:
         touched = [case for case in cases if selected(case, deviation.case)]
         named = [claim.id for claim in source.claims if claim.id in claims and _is_judged_on(claim, touched)]
