@@ -43,8 +43,8 @@ CHECK = VALID[VALID.index("[[claims.checks]]") :]
 # The letters of the sources' claims; what follows from one has its letter and a word.
 LETTERS = {
     "batch-throughput": "a a2 a2-proportional b c d e f g h i",
-    "conv2d-gce": "a b c",
-    "keras-channels-first": "a b c d e f g",
+    "conv2d-gce": "a b c d",
+    "keras-channels-first": "a b c d e f g h",
     "torch-2080ti": "a b c d e f g h i j k l m n",
     "towers-titanx": "a b b-distinct c d e f g",
 }
@@ -128,6 +128,16 @@ def test_a_valid_claim_is_read(tmp_path: Path) -> None:
             'to = { devices = 1, strategy = "none" }',
             'parameter = "v0"',
             "checks[0]': a check of kind 'order' has no use for 'parameter'; remove it",
+        ),
+        (
+            "to = {",
+            'at = { model = "wrn28_10" }\nto = {',
+            "'at' and 'against' compare two ratios of 'of' to 'to'; give all four, or neither of these",
+        ),
+        (
+            "to = {",
+            'at = { model = "wrn28_10" }\nagainst = { framework = "torch" }\nto = {',
+            "'at' and 'against' select by axes of cases; remove 'framework' from them",
         ),
         # Regions.
         (

@@ -58,6 +58,28 @@ def test_the_mean_of_several_ratios_is_geometric_and_a_shared_base_is_counted_on
     assert found.summary.error == pytest.approx(math.sqrt(0.02 * (0.25 + 0.25 + 1)))
 
 
+def test_ratios_of_two_models_are_compared_at_the_same_batch() -> None:
+    """The gain of the small model is 0.5, and of the large 0.8 and 0.9; the small has no third batch."""
+    seconds = {("cnn10", 1): 0.5, ("cnn10", 2): 0.5, ("wrn28_10", 1): 0.8, ("wrn28_10", 2): 0.9, ("wrn28_10", 4): 0.1}
+    findings = [
+        steps(*[each] * 3, devices=devices, model=model, batch_size=batch, shared=TIGHT)
+        for (model, batch), gained in seconds.items()
+        for devices, each in ((2, gained), (1, 1.0))
+    ]
+    of_two = {**TWO_TO_ONE, "at": {"model": ["wrn28_10"]}, "against": {"model": ["cnn10"]}}
+    found = outcome(check("order", **of_two, hold={"above": 1.0}), findings)
+    assert found.summary is not None
+    assert found.shown(found.summary.value) == pytest.approx(1.6), "the least favourable of 1.6 and 1.8"
+    assert {element.axes["batch_size"] for element in found.elements} == {1, 2}
+    assert found.p_hold < 1e-6
+    # Four means, each with weight 1 and 1e-6 / 3.
+    assert found.summary.error == pytest.approx(math.sqrt(4e-6 / 3))
+    alone = evaluate(
+        check("order", **of_two, hold={"above": 1.0}), [one for one in findings if one.axes["model"] == "cnn10"]
+    )
+    assert isinstance(alone, Missing)
+
+
 def test_all_is_judged_by_the_least_favourable_and_some_by_the_most() -> None:
     findings = [
         *(steps(time, time, time, devices=2, batch_size=batch, shared=TIGHT) for batch, time in ((1, 0.5), (2, 1.5))),

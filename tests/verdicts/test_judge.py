@@ -14,7 +14,7 @@ from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.judge import Judgement, self_consistency
+from tsuishi.verdicts.judge import Judgement, by_printed_numbers
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
 
@@ -207,7 +207,7 @@ def own(source_name: str) -> dict[tuple[str, str], tuple[str | None, list[float]
             one.verdict,
             [outcome.shown(outcome.summary.value) for outcome in one.outcomes if outcome.summary],
         )
-        for one in self_consistency([wanted])
+        for one in by_printed_numbers([wanted])
     }
 
 
@@ -226,6 +226,21 @@ def test_one_cpu_is_about_three_times_as_fast_as_eight_gpus_by_the_sources_table
 
 def test_the_cost_time_of_two_gpus_is_2_8_times_that_of_one() -> None:
     assert own("batch-throughput")["b", "unnamed-gpu"] == ("reproduced", [pytest.approx(0.15 / 0.054)])
+
+
+def test_a_claim_is_held_against_the_lines_of_another_source() -> None:
+    """Two GPUs against one: the costs and ideal speeds of least-squares lines through another table's epochs."""
+    sources = [one for one in read_sources(PUBLISHED, WORDS) if one.name in ("batch-throughput", "torch-2080ti")]
+    values = {
+        (one.claim.id, one.hardware): [
+            outcome.shown(outcome.summary.value) for outcome in one.outcomes if outcome.summary
+        ]
+        for one in by_printed_numbers(sources)
+        if one.source == "batch-throughput" and not one.is_own
+    }
+    assert values["b", "rtx-2080ti"] == [pytest.approx(1.48, abs=0.005)]
+    assert values["f", "rtx-2080ti"] == [pytest.approx(1.60, abs=0.005)]
+    assert {hardware for _, hardware in values} == {"rtx-2080ti"}
 
 
 def test_a_source_that_prints_no_numbers_is_not_judged_on_them() -> None:

@@ -47,6 +47,8 @@ def _cells(check: Check, cells: Mapping[MatrixCell, CellAxes]) -> list[MatrixCel
     if check.kind == "fit":
         of, to = _lines(check, of), _lines(check, to)
     compared = of if check.to is None else _pairs(check, of, to)
+    if check.at:
+        compared = _of_two_ratios(check, compared)
     if check.along:
         compared = _along(check, compared)
     return _cells_in(compared) if len(compared) >= check.fewest else []
@@ -83,6 +85,18 @@ def _pairs(check: Check, of: Iterable[_Point], to: Iterable[_Point]) -> list[_Po
         for rest, points in _grouped(of, named).items()
         for point in points
         for base in bases.get(rest, ())
+    ]
+
+
+def _of_two_ratios(check: Check, ratios: Sequence[_Point]) -> list[_Point]:
+    """The pairs of ratios `at` and `against` that agree in the axes that neither names."""
+    named = {*check.at, *check.against}
+    bases = _grouped((ratio for ratio in ratios if selected(ratio.axes, check.against)), named)
+    return [
+        _Point(dict(rest), (*first.cells, *second.cells))
+        for rest, firsts in _grouped((ratio for ratio in ratios if selected(ratio.axes, check.at)), named).items()
+        for first in firsts
+        for second in bases.get(rest, ())
     ]
 
 

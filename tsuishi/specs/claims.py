@@ -15,7 +15,8 @@ around it. `why` gives the reason for their size. The kinds of checks, and what 
 
 Cases that differ only in the axes of `of` and `to` are one comparison. `every` says whether all comparisons have to
 hold or some of them. Comparisons that differ only in the axes `over` count once, by their (geometric) mean: differences
-of opposite signs cancel there and nowhere else.
+of opposite signs cancel there and nowhere else. With `at` and `against`, a ratio, order or equal is of two ratios: that
+of the cases `at`, divided by that of the cases `against`; both agree in all axes that neither names.
 """
 
 import math
@@ -35,6 +36,7 @@ from tsuishi.specs.vocabulary import Vocabulary
 Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive", "not tested"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "shrinks", "presence", "imbalance", "fit"]
+_OF_TWO_RATIOS = ("ratio", "order", "equal")
 # Selects cases by their environment. It is no axis of a case.
 FRAMEWORK = "framework"
 
@@ -113,6 +115,9 @@ class Check(toml.Spec):
     case: Selection = {}
     of: Selection = {}
     to: Selection | None = None
+    # Selects the cases of the first ratio, and those of the second, where ratios are compared.
+    at: Selection = {}
+    against: Selection = {}
     # A number in the quantity's unit, in place of the second side.
     than: float | None = None
     along: str = ""
@@ -177,6 +182,12 @@ class Check(toml.Spec):
                 raise ValueError(f"a check of kind '{self.kind}' {wanted}")
         if self.kind in ("ratio", "order", "equal", "shrinks") and (self.to is None) == (self.than is None):
             raise ValueError(f"a check of kind '{self.kind}' compares with 'to' or with 'than'; give one of them")
+        if bool(self.at) != bool(self.against) or (self.at and (self.kind not in _OF_TWO_RATIOS or self.to is None)):
+            raise ValueError(
+                "'at' and 'against' compare two ratios of 'of' to 'to'; give all four, or neither of these"
+            )
+        if FRAMEWORK in {*self.at, *self.against}:
+            raise ValueError("'at' and 'against' select by axes of cases; remove 'framework' from them")
         if self.parameter == "residual" and self.to is not None:
             raise ValueError("residuals are what points are off their own line; remove 'to'")
         if self.kind == "fit" and self.parameter != "residual" and self.to is None:
@@ -225,13 +236,19 @@ class Claim(toml.Spec):
     scope: Scope | None = None
     # Why this suite of experiments cannot test the claim, and what a test would need.
     untestable: toml.Texts | None = None
+    # Other sources whose numbers the claim is held against too, as if they were of the claim's suite.
+    also_by: tuple[str, ...] = ()
     # False where the claim only follows from a sentence of the source.
     stated: bool = True
     checks: tuple[Check, ...] = ()
 
     def named(self, axis: str) -> set[str | int]:
         """The values of an axis (or the frameworks, for FRAMEWORK) in the selections of its checks."""
-        selections = [selection for check in self.checks for selection in (check.case, check.of, check.to or {})]
+        selections = [
+            selection
+            for check in self.checks
+            for selection in (check.case, check.of, check.to or {}, check.at, check.against)
+        ]
         return {value for selection in selections for value in selection.get(axis, ())}
 
     @model_validator(mode="after")

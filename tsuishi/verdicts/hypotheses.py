@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.specs.claims import Check
+from tsuishi.specs.claims import Check, selected
 from tsuishi.verdicts.findings import Finding
 
 _IMBALANCE = "gpu_imbalance"
@@ -100,6 +100,8 @@ def comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | Mi
         if isinstance(to, Missing):
             return to
         elements = pairs(check, of, to, (quantity, check.to_quantity or quantity))
+    if check.at:
+        elements = _of_two_ratios(check, elements)
     if len(elements) < check.fewest:
         return Missing("both", {**check.case, **(check.to or {}), **check.of})
     return elements
@@ -172,6 +174,18 @@ def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tupl
         for case, term in of
         for rest in [_rest(case, check)]
         for other, base in bases.get(rest, ())
+    ]
+
+
+def _of_two_ratios(check: Check, ratios: Sequence[Element]) -> list[Element]:
+    """A comparison for each pair of ratios `at` and `against` that agree in the axes that neither names."""
+    named = {*check.at, *check.against}
+    axes = [{axis: value for axis, value in ratio.axes.items() if axis not in named} for ratio in ratios]
+    return [
+        Element(shared, _weighted((first, second), (1.0, -1.0)))
+        for first, shared in zip(ratios, axes, strict=True)
+        for second, others in zip(ratios, axes, strict=True)
+        if shared == others and selected(first.axes, check.at) and selected(second.axes, check.against)
     ]
 
 

@@ -57,18 +57,25 @@ class Judgement:
 
 
 @dataclass(frozen=True)
-class SelfConsistency:
-    """The verdict on a claim by the numbers of its own source; None where the source prints no numbers.
+class PrintedVerdict:
+    """The verdict on a claim by the numbers that a source prints; None where it prints none for the claim.
 
-    `partial`: the source prints numbers for only some of the claim's checks.
+    `printed_by`: the claim's own source, or another that the claim names. `partial`: the numbers are those of only some
+    of the claim's checks.
     """
 
     source: str
     claim: Claim
+    printed_by: str
     hardware: str
     verdict: Verdict | None
     outcomes: tuple[CheckResult, ...]
     partial: bool = False
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the numbers are those of the claim's source."""
+        return self.printed_by == self.source
 
 
 def undecided(evidence: Evidence) -> list[Judgement]:
@@ -201,17 +208,37 @@ def _results(outcomes: Iterable[CheckResult | Missing]) -> tuple[CheckResult, ..
     return tuple(outcome for outcome in outcomes if isinstance(outcome, CheckResult))
 
 
-def self_consistency(sources: Iterable[Source]) -> Iterator[SelfConsistency]:
-    """A verdict on each claim by its source's own numbers, for each hardware of these numbers."""
+def by_printed_numbers(sources: Sequence[Source]) -> Iterator[PrintedVerdict]:
+    """A verdict on each claim by its own source's numbers, then by those of the sources that it names (`also_by`).
+
+    There is a verdict for each hardware of these numbers.
+    """
+    printed = {source.name: published_findings(source) for source in sources}
     for source in sources:
-        printed = published_findings(source)
         for claim in source.claims:
-            has_numbers = False
-            for hardware, findings in printed.items():
-                outcomes = [evaluate(check, findings) for check in claim.checks]
-                if results := _results(outcomes):
-                    has_numbers, partial = True, len(results) < len(outcomes)
-                    verdict = decision.on_values(results)
-                    yield SelfConsistency(source.name, claim, hardware, verdict, results, partial)
-            if not has_numbers:
-                yield SelfConsistency(source.name, claim, "", None, ())
+            own = list(_by_numbers_of(source.name, claim, source.name, printed[source.name]))
+            yield from own or [PrintedVerdict(source.name, claim, source.name, "", None, ())]
+            for other in claim.also_by:
+                yield from _by_numbers_of(source.name, claim, other, _moved(printed.get(other, {}), claim))
+
+
+def _by_numbers_of(
+    source: str, claim: Claim, printed_by: str, printed: Mapping[str, Sequence[Finding]]
+) -> Iterator[PrintedVerdict]:
+    for hardware, findings in printed.items():
+        outcomes = [evaluate(check, findings) for check in claim.checks]
+        if results := _results(outcomes):
+            verdict, partial = decision.on_values(results), len(results) < len(outcomes)
+            yield PrintedVerdict(source, claim, printed_by, hardware, verdict, results, partial)
+
+
+def _moved(printed: Mapping[str, Sequence[Finding]], claim: Claim) -> dict[str, list[Finding]]:
+    """The numbers of another source, as numbers of each suite that the claim names."""
+    return {
+        hardware: [
+            replace(finding, axes={**finding.axes, SUITE: suite})
+            for suite in sorted(map(str, claim.named(SUITE)))
+            for finding in findings
+        ]
+        for hardware, findings in printed.items()
+    }

@@ -109,8 +109,9 @@ TABLES: dict[str, Declared] = {
     "self_consistency": (
         _SOURCE,
         _CLAIM,
+        Column("printed_by", "string", "the source of the numbers: the claim's own, or another that it names"),
         _HARDWARE,
-        Column("verdict", "string", "of the source's own numbers on its claim"),
+        Column("verdict", "string", "of these numbers on the claim"),
         _CHECK,
         *_REGIONS,
         *_JUDGED,

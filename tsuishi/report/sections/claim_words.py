@@ -68,7 +68,10 @@ def what(check: Check) -> str:
         compared = cases + than
     else:
         compared = f"{of} {'−' if check.scale == 'difference' else '÷'} {_sided(to, to_quantity)}"
-    quantity = ", ".join(filter(None, [quantity, models]))
+    quantity = ", ".join(filter(None, [quantity, "" if check.at else models]))
+    if check.at:
+        at, against = selection_text(check.at), selection_text(check.against)
+        compared = t("{compared}, with {at} over that with {against}", compared=compared, at=at, against=against)
     if check.kind == "trend":
         axis = words().axis(check.along).called
         return t("slope of log {what} over log {axis}: {compared}", what=quantity, axis=axis, compared=compared)

@@ -39,7 +39,7 @@ def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Ite
         touched = [case for case in cases if selected(case, deviation.case)]
         named = [claim.id for claim in source.claims if claim.id in claims and _is_judged_on(claim, touched)]
         if named:
-            yield prose([in_language(deviation.text), t("It touches claims {claims}.", claims=in_words(named))])
+            yield prose([in_language(deviation.text), t("Claims it touches: {claims}.", claims=in_words(named))])
 
 
 def _is_judged_on(claim: Claim, cases: Iterable[Mapping[str, Any]]) -> bool:

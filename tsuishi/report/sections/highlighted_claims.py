@@ -17,7 +17,7 @@ from tsuishi.verdicts.answers import is_about
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.hypotheses import is_logarithmic
-from tsuishi.verdicts.judge import Judgement, SelfConsistency, results
+from tsuishi.verdicts.judge import Judgement, PrintedVerdict, results
 
 _DECIDED = ("reproduced", "direction only", "contradicted")
 # The surprise of a verdict, on the scale of logarithms of ratios: what is contradicted, as a factor of 3.
@@ -99,23 +99,23 @@ def _ends(outcome: CheckResult, level: float) -> tuple[float, float | None, floa
 
 def from_sources(evidence: Evidence, verdicts: Verdicts) -> Iterator[Candidate]:
     """A highlight for each claim that its own source's numbers do not bear out, where a suite of it ran."""
-    for consistency in verdicts.own:
-        ran = {*map(str, consistency.claim.named(SUITE))} & {*evidence.suites}
-        if ran and consistency.verdict in ("contradicted", "direction only"):
-            yield Candidate(Rank.SEEN, _SURPRISES[consistency.verdict], _printed(consistency))
+    for each in verdicts.printed:
+        ran = {*map(str, each.claim.named(SUITE))} & {*evidence.suites}
+        if ran and each.is_own and each.verdict in ("contradicted", "direction only"):
+            yield Candidate(Rank.SEEN, _SURPRISES[each.verdict], _printed(each))
 
 
-def _printed(consistency: SelfConsistency) -> Highlight:
-    claim = consistency.claim
-    values = "; ".join(map(value_text, consistency.outcomes))
+def _printed(printed: PrintedVerdict) -> Highlight:
+    claim = printed.claim
+    values = "; ".join(map(value_text, printed.outcomes))
     title = t(
         "“{claim}”: by the source's own numbers it is {found}",
         claim=_quoted(claim),
         found=values,
     )
-    topic = claim_name(consistency.source, claim.id)
-    text = " ".join(in_language(outcome.check.why) for outcome in consistency.outcomes if outcome.check.why)
-    outcome = next((each for each in consistency.outcomes if each.summary), None)
+    topic = claim_name(printed.source, claim.id)
+    text = " ".join(in_language(outcome.check.why) for outcome in printed.outcomes if outcome.check.why)
+    outcome = next((each for each in printed.outcomes if each.summary), None)
     charts: tuple[Chart, ...] = ()
     if outcome and outcome.summary:
         rows = [_row(t("its numbers"), outcome.shown(outcome.summary.value), published=True)]
@@ -123,6 +123,6 @@ def _printed(consistency: SelfConsistency) -> Highlight:
             rows.append(_row(t("its sentence"), outcome.check.published, published=True))
         chart = ratios_chart(rows, "", outcome.check.hold, is_logarithmic(outcome.check))
         caption = t("Band: what counts as the claim.")
-        charts = (figures.block(chart, topic, f"highlight-own-{consistency.source}-{claim.id}", caption),)
-    anchor = claim_anchor(consistency.source, claim.id, own=True)
+        charts = (figures.block(chart, topic, f"highlight-own-{printed.source}-{claim.id}", caption),)
+    anchor = claim_anchor(printed.source, claim.id, own=True)
     return Highlight(topic, title, text, "printed", t("Printed: no measurement of this report"), anchor, charts)

@@ -9,7 +9,7 @@ from tsuishi.report.sections.claim_words import sentence, what
 from tsuishi.specs.claims import Check
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.hypotheses import Missing
-from tsuishi.verdicts.judge import Judgement, SelfConsistency
+from tsuishi.verdicts.judge import Judgement, PrintedVerdict
 
 
 def verdict_rows(judgements: Iterable[Judgement]) -> dict[str, list[dict[str, Any]]]:
@@ -34,12 +34,13 @@ def verdict_rows(judgements: Iterable[Judgement]) -> dict[str, list[dict[str, An
     return {"verdicts": verdicts, "verdict_cases": cases}
 
 
-def own_rows(own: Iterable[SelfConsistency]) -> Iterator[dict[str, Any]]:
-    """A row of self_consistency.csv for each check of each claim that a source's own numbers were compared with."""
-    for consistency in own:
-        claim, verdict = consistency.claim, consistency.verdict or "no numbers published"
-        base = {"source": consistency.source, "claim": claim.id, "hardware": consistency.hardware, "verdict": verdict}
-        for outcome in consistency.outcomes or (None,):
+def printed_rows(printed: Iterable[PrintedVerdict]) -> Iterator[dict[str, Any]]:
+    """A row of self_consistency.csv for each check of each claim that printed numbers were compared with."""
+    for each in printed:
+        claim, verdict = each.claim, each.verdict or "no numbers published"
+        base = {"source": each.source, "claim": claim.id, "printed_by": each.printed_by}
+        base |= {"hardware": each.hardware, "verdict": verdict}
+        for outcome in each.outcomes or (None,):
             check = outcome.check if outcome else None
             number = next((place for place, other in enumerate(claim.checks, start=1) if other is check), None)
             yield {**base, "check": number, **_regions(check), **(_numbers(outcome) if outcome else {})}

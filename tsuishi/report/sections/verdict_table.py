@@ -17,12 +17,12 @@ from tsuishi.report.sections.claim_words import (
     what,
 )
 from tsuishi.report.sections.deviations import declared
-from tsuishi.report.sections.verdict_rows import environments_text, own_rows, verdict_rows
+from tsuishi.report.sections.verdict_rows import environments_text, printed_rows, verdict_rows
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.judge import Judgement, SelfConsistency, self_consistency
+from tsuishi.verdicts.judge import Judgement, PrintedVerdict, by_printed_numbers
 
 _NOTES = (
     mark(
@@ -38,13 +38,13 @@ _NOTES = (
 
 
 class Verdicts:
-    """The judgements on the claims, by a report's evidence and by the sources' own numbers, and their views."""
+    """The judgements on the claims, by a report's evidence and by printed numbers, and their views."""
 
     def __init__(self, evidence: Evidence) -> None:
         self._evidence = evidence
         self.conclusions = conclude(evidence)
         self.judgements = self.conclusions.judgements
-        self.own = list(self_consistency(evidence.sources))
+        self.printed = list(by_printed_numbers(evidence.sources))
         self._environments = set(evidence.environments)
         self._titles = {
             (source.name, hardware.name): hardware.title for source in evidence.sources for hardware in source.hardware
@@ -90,7 +90,7 @@ class Verdicts:
         reasons = self._not_tested()
         if reasons:
             yield View((Bullets(reasons, t("Not tested, and what a test needs")),))
-        yield View((self._own_table(),), {"self_consistency": list(own_rows(self.own))})
+        yield View((self._printed_table(),), {"self_consistency": list(printed_rows(self.printed))})
         yield View((self._regions_table(),))
 
     def _table(self) -> Table:
@@ -127,17 +127,17 @@ class Verdicts:
         return text_cell(in_words(dict.fromkeys(" / ".join(subject.environments) for subject in subjects)))
 
     def _published(self, judgement: Judgement) -> str:
-        """The result of every check by the source's own numbers."""
+        """The result of every check by printed numbers."""
         texts = []
         for check in judgement.claim.checks:
-            own = [
-                (self._titles[consistency.source, consistency.hardware], outcome)
-                for consistency in self.own
-                if (consistency.source, consistency.claim.id) == (judgement.source, judgement.claim.id)
-                for outcome in consistency.outcomes
+            printed = [
+                (self._printed_on(each), outcome)
+                for each in self.printed
+                if (each.source, each.claim.id) == (judgement.source, judgement.claim.id)
+                for outcome in each.outcomes
                 if outcome.check is check
             ]
-            texts.append(published_text(check, own))
+            texts.append(published_text(check, printed))
         return "; ".join(dict.fromkeys(filter(None, texts)))
 
     def _deviations(self) -> Iterator[str]:
@@ -164,22 +164,33 @@ class Verdicts:
             t("{reason} ({claims})", reason=reason, claims=in_words(claims)) for reason, claims in reasons.items()
         )
 
-    def _own_table(self) -> Table:
-        columns = [t("claim"), t("source"), t("on its own numbers"), t("of"), t("found"), t("holds if")]
-        notes = [t("Published numbers have no scatter: a value lies within its region or outside.")]
+    def _printed_on(self, printed: PrintedVerdict) -> str:
+        """The hardware of printed numbers, with their source where it is not that of the claim."""
+        title = self._titles.get((printed.printed_by, printed.hardware), "")
+        return title if printed.is_own else t("{hardware} in {source}", hardware=title, source=printed.printed_by)
+
+    def _printed_table(self) -> Table:
+        columns = [t("claim"), t("source"), t("on printed numbers"), t("of"), t("found"), t("holds if")]
+        notes = [
+            t("Published numbers have no scatter: a value lies within its region or outside."),
+            t(
+                "A row that names another source holds the claim against that source's numbers, which are of an "
+                "experiment of the same kind on its hardware."
+            ),
+        ]
         rows = [
             [
-                text_cell(_claim_text(consistency.claim)),
-                text_cell(consistency.source, "label"),
-                self._own_verdict(consistency),
-                text_cell(self._titles.get((consistency.source, consistency.hardware))),
-                text_cell("; ".join(map(value_text, consistency.outcomes))),
-                text_cell(_holds_if(consistency.claim)),
+                text_cell(_claim_text(each.claim)),
+                text_cell(each.source, "label"),
+                self._printed_verdict(each),
+                text_cell(self._printed_on(each)),
+                text_cell("; ".join(map(value_text, each.outcomes))),
+                text_cell(_holds_if(each.claim)),
             ]
-            for consistency in self.own
+            for each in self.printed
         ]
         title = t("Whether the sources' own numbers bear out their claims")
-        anchors = _anchors(self.own, own=True)
+        anchors = _anchors(self.printed, own=True)
         return Table(columns, rows, title, folded=True, notes=notes, filters=(1, 2), anchors=anchors)
 
     def _regions_table(self) -> Table:
@@ -200,16 +211,14 @@ class Verdicts:
         ]
         return Table(columns, rows, t("What each claim is compared with, and why"), folded=True, filters=(1,))
 
-    def _own_verdict(self, consistency: SelfConsistency) -> Cell:
-        if consistency.verdict is None:
+    def _printed_verdict(self, printed: PrintedVerdict) -> Cell:
+        if printed.verdict is None:
             return Cell(t("no numbers published"), kind="verdict", tone=TONES["not tested"])
-        verdict = (
-            t("{verdict}, in part", verdict=t(consistency.verdict)) if consistency.partial else t(consistency.verdict)
-        )
-        return Cell(verdict, kind="verdict", tone=TONES[consistency.verdict])
+        verdict = t("{verdict}, in part", verdict=t(printed.verdict)) if printed.partial else t(printed.verdict)
+        return Cell(verdict, kind="verdict", tone=TONES[printed.verdict])
 
 
-def _anchors(rows: Iterable[Judgement | SelfConsistency], own: bool = False) -> tuple[str, ...]:
+def _anchors(rows: Iterable[Judgement | PrintedVerdict], own: bool = False) -> tuple[str, ...]:
     """The anchor of each claim's first row; empty for its other rows."""
     known: set[str] = set()
     anchors = []
