@@ -56,6 +56,13 @@ def test_two_batch_sizes_have_intervals_and_no_test_of_their_fit(tmp_path: Path)
     assert (cells[-1].text, cells[-1].notes) == ("not to be seen", ("trials scatter by 1.00 %",))
 
 
+def test_three_batch_sizes_are_said_to_test_no_line(tmp_path: Path) -> None:
+    _, three = row_and_cells(fits(tmp_path / "3", dict.fromkeys((16, 64, 256), 1.0)))
+    _, four = row_and_cells(fits(tmp_path / "4", dict.fromkeys((16, 32, 64, 256), 1.0)))
+    assert "near a line, whatever they are" in three[2].notes
+    assert "near a line, whatever they are" not in four[2].notes
+
+
 def test_single_trials_have_no_scatter_of_their_own(tmp_path: Path) -> None:
     row, cells = row_and_cells(fits(tmp_path, {16: 1.0, 64: 1.01, 256: 1.0}, scatter=(1.0,)))
     assert (row["trials"], row["pure_error_percent"], row["lack_of_fit_p"]) == (None, None, None)

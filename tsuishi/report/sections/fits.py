@@ -58,7 +58,7 @@ def published_section(evidence: Evidence) -> Section:
     if lengths:
         text = t(
             "Calculated from the printed numbers alone. An epoch takes as many steps as {images} over the batch "
-            "size, rounded up.",
+            "size, rounded up: a smaller last batch counts as a step of its own, with a whole batch of images.",
             images=in_words(f"{images:,}" for images in lengths),
         )
     rows = {
@@ -163,8 +163,10 @@ class Fits:
             no_line = status_cell(t("no line: a step does not take longer with the batch"))
             return [text_cell(count), no_line, *[status_cell(NOTHING)] * 4]
         decided = self._decided[line]
-        notes = () if decided is None else (t("batch {batch} decides", batch=decided),)
-        cells = [Cell(count, notes=notes)]
+        notes = [] if decided is None else [t("batch {batch} decides", batch=decided)]
+        if points == FEWEST_POINTS:
+            notes.append(t("near a line, whatever they are"))
+        cells = [Cell(count, notes=tuple(notes))]
         for (value, interval), unit in zip(_values(found), (PLAIN, time, PLAIN), strict=True):
             note = " – ".join(_end(end, unit) for end in interval) if interval else t("2 points: no interval")
             if found.kinked:
@@ -214,6 +216,10 @@ def _notes() -> list[str]:
             "A batch decides: without it, v0 or t_cost leaves the interval that all other batch sizes give, or v0"
             " differs from theirs by more than {percent:g} %.",
             percent=KINK_PERCENT,
+        ),
+        t(
+            "Near a line, whatever they are: through three batch sizes that rise a line nearly always fits, so that it "
+            "is assumed and hardly tested. It takes four."
         ),
         t(
             "Kink: more than {percent:g} % off the line, for instance where a library chooses another algorithm "
