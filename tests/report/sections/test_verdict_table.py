@@ -72,7 +72,9 @@ def test_a_claim_that_holds_says_by_how_much_and_within_what(on_two_gpus: Synthe
     assert row["holds if"] == "below 1"
     assert row["published"].startswith("RTX 2080 Ti: 0.858")
     assert "later epochs, median, wrn28_10: data_parallel, 2 devices ÷ 1 device: 0.600 [" in row["in words"]
+    assert row["in words"].endswith("no literal training, which the source timed, is judged here (--profile full).")
     assert rows["torch-2080ti", "c"][0]["verdict"] == "not tested"
+    assert "no literal training" not in rows["torch-2080ti", "c"][0]["in words"]
 
 
 def test_what_could_not_be_tested_is_listed_with_what_it_takes(on_two_gpus: SyntheticRun) -> None:

@@ -18,6 +18,7 @@ from tsuishi.report.sections.claim_words import (
 )
 from tsuishi.report.sections.deviations import declared
 from tsuishi.report.sections.verdict_rows import environments_text, printed_rows, verdict_rows
+from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
@@ -46,6 +47,11 @@ class Verdicts:
         self.judgements = self.conclusions.judgements
         self.printed = list(by_printed_numbers(evidence.sources))
         self._environments = set(evidence.environments)
+        self._tested_in = {
+            (each.source, each.claim.id, *each.subject)
+            for each in self.judgements
+            if each.subject and each.verdict != "not tested"
+        }
         self._titles = {
             (source.name, hardware.name): hardware.title for source in evidence.sources for hardware in source.hardware
         }
@@ -109,13 +115,30 @@ class Verdicts:
             text_cell(_claim_text(judgement.claim)),
             text_cell(judgement.source, "label"),
             Cell(t(judgement.verdict), kind="verdict", tone=TONES[judgement.verdict]),
-            text_cell(sentence(judgement)),
+            text_cell(prose([sentence(judgement), self._without_literal(judgement)])),
             self._on(alike),
             text_cell(_holds_if(judgement.claim)),
             _found_cell(outcomes if tested else [], judgement.level),
             text_cell(self._published(judgement)),
             text_cell(min(trials) if trials else NOTHING, "label"),
         ]
+
+    def _without_literal(self, judgement: Judgement) -> str:
+        """That a verdict on a source's whole trainings is of steady steps, where no literal training is judged."""
+        subject = judgement.subject
+        if subject is None or subject.protocol != "steady" or judgement.verdict == "not tested":
+            return ""
+        suites = judgement.claim.named(SUITE)
+        trained = any(
+            epochs.count and suites & {*epochs.case.get(SUITE, ())}
+            for source in self._evidence.sources
+            if source.name == judgement.source
+            for epochs in source.epochs
+        )
+        literal = (judgement.source, judgement.claim.id, subject.environments, "literal") in self._tested_in
+        if literal or not trained or judgement.claim.named(PROTOCOL):
+            return ""
+        return t("Of steady steps alone: no literal training, which the source timed, is judged here (--profile full).")
 
     def _on(self, alike: Sequence[Judgement]) -> Cell:
         """A judgement's subject; for several judgements without a verdict, the environments of their subjects."""
