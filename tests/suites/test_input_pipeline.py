@@ -61,6 +61,7 @@ def test_every_pipeline_gives_whitened_crops_of_the_records_it_says(environment:
         assert pipeline["largest_mean"] < 1e-3
         assert pipeline["largest_deviation_error"] < 1e-3
         assert pipeline["least_similarity"] > 0.999999
+        assert pipeline["parts"] == ["loading"]
         assert pipeline["devices_used"] == towers
 
 

@@ -42,7 +42,7 @@ class TimingSettings(toml.Spec):
     min_epochs: PositiveInt = 3
     # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
-    # Whether forward pass and gradients are also timed on their own.
+    # Whether the parts of a step (loading, forward pass, gradients) are also timed on their own.
     parts: bool = False
     seed: int = 0
 

@@ -126,13 +126,22 @@ def log(step, loss, seconds, job):
 
 
 def steady(trainer, job, budget, emitter):
-    """Times blocks of warm steps. Returns the first and the last loss."""
+    """Times blocks of warm steps. Returns the first and the last loss.
+
+    With settings["parts"], it then times the pipeline alone: the batches of a step, without the step.
+    """
     losses = []
 
     def step():
         losses[1:] = [trainer.step()]  # keeps the first and the last
 
-    timing.steady(emitter, step, trainer.synchronise, job.batch_size, job.settings, budget=budget)
+    def time(step, phase="measure"):
+        timing.steady(emitter, step, trainer.synchronise, job.batch_size, job.settings, phase, budget=budget)
+
+    time(step)
+    if job.settings["parts"]:
+        for phase, part in trainer.parts():
+            time(part, phase)
     return losses[0], losses[-1]
 
 

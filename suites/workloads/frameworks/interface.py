@@ -140,7 +140,8 @@ class Trainer:
     def parts(self):
         """Of protocol steady: (name of a phase, callable) for parts of a training step, which update no weight.
 
-        The names are forward and forward_backward. Empty where a step cannot be divided.
+        The names are forward, forward_backward, and loading where images come from a pipeline. Empty where a step
+        cannot be divided.
         """
         return ()
 

@@ -61,6 +61,9 @@ def check(implementation, strategy, towers, pipeline):
     implementation.Pipelines().prepare(job)
     trainer = implementation.Trainer(job)
     steps = [trainer.look() for _ in range(2)]
+    parts = trainer.parts()
+    for _, part in parts:
+        part()
     trainer.step()
     used = trainer.devices_used()
     trainer.close()
@@ -72,6 +75,7 @@ def check(implementation, strategy, towers, pipeline):
         "largest_deviation_error": float(max(abs(image.std() - 1) for _, image in seen)),
         "least_similarity": min(similarity(image, records[number]) for number, image in seen),
         "different_distortions": len({image.tobytes() for _, image in seen}),
+        "parts": [name for name, _ in parts],
         "devices_used": used,
     }
 

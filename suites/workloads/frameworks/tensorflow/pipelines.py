@@ -162,15 +162,20 @@ class Trainer(parts.PipelineTrainer):
             with tf.device(shared):
                 self._model = networks_graph.Model(job.network, "channels_last")
                 self._fetches = towers.step(self._model, [batch[:2] for batch in self._batches], devices, optimizer)
+            loaded = tf.group(*[tensor for batch in self._batches for tensor in batch])
             self.session.run(tf.variables_initializer(optimizer.variables()))
             self._model.load(self.session, networks.initial_weights(job.network, job.settings["seed"]))
             self._coordinator = tf.train.Coordinator()
             self._threads = tf.train.start_queue_runners(self.session, self._coordinator)
         self._towers = job.towers
         self._run = self.session.make_callable(self._fetches)
+        self._load = self.session.make_callable(loaded)
 
     def step(self):
         return self._checked(self._run)[0]
+
+    def parts(self):
+        return (("loading", lambda: self._checked(self._load)),)
 
     def _checked(self, run):
         """The result of run(). Where a queue was closed because its threads failed, raises the error of the threads."""

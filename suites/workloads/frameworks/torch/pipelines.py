@@ -144,6 +144,9 @@ class Trainer(parts.PipelineTrainer):
         images, labels, _ = next(self._batches)
         return self._train(images, labels)
 
+    def parts(self):
+        return (("loading", lambda: next(self._batches)),)
+
     def _train(self, images, labels):
         self._optimizer.zero_grad()
         loss = functional.cross_entropy(self._model(images), labels)
