@@ -2,16 +2,43 @@
 
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import mark, t
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
-from tsuishi.results.records import BaseRecord, EnvironmentRecord, Image, MachineRecord, Processor, Value
+from tsuishi.results.records import (
+    BaseRecord,
+    EnvironmentRecord,
+    GpuRecord,
+    Image,
+    MachineRecord,
+    Processor,
+    Value,
+)
 from tsuishi.verdicts.evidence import Evidence
 
 # Stands for the digest of a base that has no known digest.
 UNPINNED = mark("unpinned")
+
+# As nvidia-smi says it.
+_ENABLED = {True: mark("enabled"), False: mark("disabled")}
+# The facts of a GPU in the order in which they are shown.
+_GPU_WORDS = {
+    "index": mark("index {value}"),
+    "uuid": mark("UUID {value}"),
+    "compute_capability": mark("compute capability {value}"),
+    "memory_mib": mark("memory {value} MiB"),
+    "ecc": mark("ECC {value}"),
+    "power_limit_w": mark("power limit {value} W"),
+    "sm_clock_max_mhz": mark("SM clock up to {value} MHz"),
+    "sm_clock_set_mhz": mark("SM application clock {value} MHz"),
+    "memory_clock_max_mhz": mark("memory clock up to {value} MHz"),
+    "persistence_mode": mark("persistence mode {value}"),
+    "pcie_generation_max": mark("PCIe up to generation {value}"),
+    "pcie_lanes_max": mark("PCIe link width up to ×{value}"),
+    "display_active": mark("display {value}"),
+}
 
 
 def environment_records(evidence: Evidence) -> dict[str, EnvironmentRecord]:
@@ -121,18 +148,29 @@ def _flags(evidence: Evidence) -> dict[str, str]:
 
 
 def _machine(record: MachineRecord) -> dict[str, Any]:
-    """The rows of a column of the table of machines."""
+    """The rows of a column of the table of machines; what is not known has no row."""
     cpu = record.cpu or Processor()
     fields = {
         "CPU": cpu.model,
-        t("physical / logical cores"): f"{cpu.physical} / {cpu.logical}",
+        t("physical / logical cores"): f"{cpu.physical or NOTHING} / {cpu.logical or NOTHING}",
+        t("CPU frequency governor"): cpu.governor,
         t("memory, MiB"): record.memory_mib,
         t("operating system"): record.os,
         t("kernel"): record.kernel,
         t("NVIDIA driver"): record.driver or t("none"),
     }
     for number, gpu in enumerate(record.gpus or []):
-        known = gpu.content().items()
-        texts = [f"{name.replace('_', ' ')} {value}" for name, value in known if name != "name"]
-        fields[f"GPU {number}"] = ", ".join([gpu.name, *texts])
-    return fields
+        fields[f"GPU {number}"] = ", ".join([gpu.name, *_gpu(gpu)])
+    if record.peer_to_peer is not None:
+        reach = t("between all") if record.peer_to_peer else t("not between all")
+        fields[t("peer-to-peer access between GPUs")] = reach
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _gpu(gpu: GpuRecord) -> Iterator[str]:
+    """What is known of a GPU beside its name, in words."""
+    for name, words in _GPU_WORDS.items():
+        value = getattr(gpu, name)
+        if value is not None:
+            text = t(_ENABLED[value]) if isinstance(value, bool) else value
+            yield t(words, value=f"{text:.10g}" if isinstance(text, float) else text)
