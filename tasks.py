@@ -163,7 +163,7 @@ def fetch_data(ctx: "ChainContext", url: str = "") -> None:
         "force": "use environments on a GPU newer than their code, if they pass a numerical self-check; rows say so",
         "gpus": "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it",
         "busy-gpu": "where somebody else uses them: wait (up to tsuishi.gpu_wait_s), refuse, or use; wait without it",
-        "telemetry-interval": "seconds between telemetry rows, 0.1 to 60; 1 without it",
+        "telemetry-interval": "seconds between telemetry rows, 0.1 to 60; 1 without it; 0.1 as a phase begins",
         "data": "CIFAR-10 as cifar-10-python.tar.gz, or a folder with it; without it the one `invoke fetch-data` got",
         "name": "goes into the run's id in place of the profile",
         "resume": "go on with the run of that id; `latest` for the latest one",

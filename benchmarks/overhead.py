@@ -3,8 +3,9 @@
 Ratios and medians, no pass or fail.
 
 - start: `invoke --list` against `python -c "import invoke"`, and a build with nothing to do
-- harness: CPU-seconds of this process per second of trial, with telemetry at 1 Hz; then the duration of a loop with
-  telemetry over the duration without it, and A/A pairs without telemetry, which show the noise
+- harness: CPU-seconds of this process per second of trial, with telemetry at 1 Hz, and in the first seconds of a phase,
+  where it is at 10 Hz; then the duration of a loop with telemetry over the duration without it, and A/A pairs without
+  telemetry, which show the noise
 - events: microseconds to read an event
 """
 
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tsuishi.machine.gpus import Nvml
-from tsuishi.run.sampler import Sampler
+from tsuishi.run.sampler import CLOSE_S, Sampler
 from tsuishi.stream.events import EventParser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,13 +49,17 @@ def report_start() -> None:
 
 def report_harness() -> None:
     """Print the CPU time of this process while it only samples a trial."""
-    trial = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(20)"])
-    with tempfile.TemporaryDirectory() as folder:
-        before, begin = time.process_time(), time.monotonic()
-        with Sampler(Path(folder) / "telemetry.csv", 1.0, lambda: [trial.pid], Nvml()):
-            trial.wait()
-        spent, lasted = time.process_time() - before, time.monotonic() - begin
-    print(f"telemetry at 1 Hz        {spent / lasted:8.3%} of a core")
+    for name, phase, seconds in (("telemetry at 1 Hz", "", 20.0), ("a phase begins", "measure", CLOSE_S)):
+        trial = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "telemetry.csv"
+            before, begin = time.process_time(), time.monotonic()
+            with Sampler(path, 1.0, lambda pid=trial.pid: [pid], Nvml()) as sampler:
+                sampler.phase = phase
+                trial.wait()
+            spent, lasted = time.process_time() - before, time.monotonic() - begin
+            readings = len(path.read_text(encoding="utf-8").splitlines()) - 1
+        print(f"{name:<24} {spent / lasted:8.3%} of a core, {spent / readings * 1e3:.2f} ms a row")
 
 
 def report_pairs() -> None:

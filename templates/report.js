@@ -201,8 +201,9 @@ function chartOf(trial, specification) {
     const rows = Object.entries(trial.devices).flatMap(([device, quantities]) =>
       (quantities[name] ?? []).map((value, index) => ({ elapsed_s: (index + 0.5) * trial.step_s, device, value })),
     );
-    datasets[name] = rows;
-    return rows.some(({ value }) => value !== null);
+    // A bin without a reading is no gap: lines go on to the next reading.
+    datasets[name] = rows.filter(({ value }) => value !== null);
+    return datasets[name].length > 0;
   });
   return { ...specification, vconcat: panels, datasets };
 }

@@ -71,6 +71,24 @@ def test_gpus_are_numbered_in_the_order_of_the_trials_devices_over_the_measured_
     assert found["energy_per_image_j"] == pytest.approx(320.0 / 640)
 
 
+def test_readings_count_by_the_time_that_they_stand_for(tmp_path: Path) -> None:
+    """Ten readings a second at first, then one: a mean over readings would be that of the beginning."""
+    loads = [(1.0, "warm_up", 99.0), *[(1.0 + number / 10, "measure", 10.0) for number in range(1, 11)]]
+    loads += [(float(second), "measure", 90.0) for second in range(3, 17)]
+    ticks = [of_gpu(at, "gpu0", load, 2 * load, 1.0, phase=phase) for at, phase, load in loads]
+    run = run_on(tmp_path, TWO_GPUS)
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks)
+    results = read_runs([run.finish()], WORDS)
+    found = quantities(results)
+    # One second at 10 %, 14 at 90 %.
+    assert found["gpu0_utilisation_percent"] == pytest.approx((10 + 14 * 90) / 15)
+    assert found["gpu0_power_w"] == pytest.approx(2 * (10 + 14 * 90) / 15)
+    (series,) = overview(results, 40 + 3 * LEAST_BINS)
+    assert series.step_s == 2.0
+    # The second bin has the last close reading, which stands for 0.1 s, and one that stands for a second.
+    assert series.devices["gpu0"]["utilisation_percent"][1] == pytest.approx((0.1 * 10 + 90) / 1.1, abs=0.01)
+
+
 def test_their_units_are_known(tmp_path: Path) -> None:
     run = run_on(tmp_path, TWO_GPUS)
     ticks = [of_gpu(1.0, "gpu0", 1.0, 1.0, 1.0)]
@@ -183,6 +201,27 @@ def test_clocks_held_back_count_in_measured_phases_of_trials_that_count(tmp_path
 
 def clocks(*mhz: float) -> list[dict[str, Any]]:
     return [of_gpu(float(at), "gpu0", 1.0, 1.0, 1.0, sm_clock_mhz=one) for at, one in enumerate(mhz)]
+
+
+def test_close_readings_at_the_beginning_are_no_third_of_a_measurement(tmp_path: Path) -> None:
+    """A clock that is high for the first second of thirty has not drifted; one that falls after ten seconds has."""
+    close = [number / 10 for number in range(11)]
+    times = [*close, *[float(second) for second in range(2, 31)]]
+    run = run_on(tmp_path, TWO_GPUS)
+    for batch_size, high_s in ((16, 1.0), (32, 10.0)):
+        ticks = [of_gpu(at, "gpu0", 1.0, 1.0, 1.0, sm_clock_mhz=2000 if at <= high_s else 1500) for at in times]
+        run.add(training_case(batch_size), TORCH, telemetry=ticks)
+    (changed,) = drift.clock_drifts(drift.gpu_ticks(read_runs([run.finish()], WORDS)))
+    assert changed == pytest.approx(-0.25)
+
+
+def test_clocks_held_back_in_close_readings_count_by_their_time(tmp_path: Path) -> None:
+    times = [*[number / 10 for number in range(11)], *[float(second) for second in range(2, 11)]]
+    ticks = [of_gpu(at, "gpu0", 1.0, 1.0, 1.0, throttle_reasons="sync_boost" if at <= 1.0 else "") for at in times]
+    run = run_on(tmp_path, TWO_GPUS)
+    run.add(training_case(16), TORCH, telemetry=ticks)
+    (share,) = drift.throttled(drift.gpu_ticks(read_runs([run.finish()], WORDS)))
+    assert share == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_clock_has_drifted_where_its_last_third_differs_from_its_first(tmp_path: Path) -> None:

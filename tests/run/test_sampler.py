@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,8 @@ from tests.counting import lines_run
 from tests.run.test_runner import wait_for
 from tsuishi.machine.gpus import Nvml
 from tsuishi.results import schema
-from tsuishi.run.sampler import Sampler, energy_j, process_memory_mib
+from tsuishi.run import sampler as sampler_module
+from tsuishi.run.sampler import CLOSE_INTERVAL_S, Sampler, energy_j, families, resident_mib
 
 
 class NoGpus(Nvml):
@@ -181,6 +183,96 @@ def test_a_real_childs_memory_and_load_are_seen_at_the_interval_asked_for(tmp_pa
     assert {row["power_w"] for row in found} == {""}
 
 
+BUSY = """
+import time
+print("ready", flush=True)
+input()
+end = time.monotonic() + 60
+while time.monotonic() < end:
+    sum(range(1000))
+"""
+
+
+def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path: Path) -> None:
+    """A process that waits, then computes for half a second: at an interval of a minute, that phase alone is seen."""
+    path = tmp_path / "t.csv"
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        assert child.stdout.readline() == b"ready\n"
+        before_s = sum(child_times(child.pid))
+        with Sampler(path, 60.0, lambda: [child.pid], NoGpus()) as sampler:
+            time.sleep(0.5)
+            begin_s = sampler.elapsed_s()
+            sampler.phase = "measure"
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            wait_for(lambda: ticks(path) >= 7)
+            time.sleep(0.07)  # not so soon after a reading that another one is too much
+            end_s = sampler.elapsed_s()
+            sampler.phase = ""
+            used_s = sum(child_times(child.pid)) - before_s
+            time.sleep(0.5)
+        child.kill()
+    rows = read(path)
+    phases = [row["phase"] for row in rows]
+    inside = [row for row in rows if row["phase"] == "measure"]
+    # At the start, as the phase began, in it, and at the end of all.
+    assert phases == ["", "", *["measure"] * len(inside), ""]
+    assert len(inside) >= 5
+    times_s = [float(row["elapsed_s"]) for row in rows]
+    assert begin_s <= times_s[1] + 0.001
+    assert end_s <= times_s[-2] + 0.001, "the end of the phase is a reading of the phase"
+    lengths_s = [after - before for before, after in zip(times_s[1:-2], times_s[2:-1], strict=True)]
+    loads = [float(row["utilisation_percent"]) for row in inside]
+    busy_s = sum(load / 100 * length_s for load, length_s in zip(loads, lengths_s, strict=True))
+    # All CPUs together were busy for at least as long as this process, but for clock ticks.
+    assert busy_s * os.cpu_count() > 0.7 * used_s  # type: ignore[operator]
+
+
+def child_times(pid: int) -> tuple[float, float]:
+    """The CPU seconds of a process so far: user and system."""
+    found = psutil.Process(pid).cpu_times()
+    return found.user, found.system
+
+
+def test_close_readings_end_after_some_seconds_and_are_not_for_phases_that_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampler_module, "CLOSE_S", 0.55)
+    path = tmp_path / "t.csv"
+    with Sampler(path, 60.0, lambda: [], NoGpus()) as sampler:
+        for phase in ("epoch", "", "epoch", ""):
+            sampler.phase = phase
+            time.sleep(1.2)
+    rows = read(path)
+    first = [row["phase"] for row in rows].index("epoch")
+    second = len(rows) - 2 - [row["phase"] for row in reversed(rows[:-1])].index("epoch")
+    assert len(rows) <= 1 + 1 + 7 + 4
+    # The first epoch has close readings and its end, the second its end alone.
+    assert second - first >= 5
+    assert [row["phase"] for row in rows[-3:]] == ["", "epoch", ""]
+
+
+def test_a_workload_that_changes_its_phase_all_the_time_is_not_sampled_all_the_time(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    with Sampler(path, 60.0, lambda: [], NoGpus()) as sampler:
+        end = time.monotonic() + 1.0
+        changes = 0
+        while time.monotonic() < end:
+            sampler.phase = f"phase {changes}"
+            changes += 1
+            time.sleep(0.0005)
+        lasted_s = sampler.elapsed_s()
+    assert changes > 100
+    assert ticks(path) <= 2 + lasted_s / (CLOSE_INTERVAL_S / 2)
+
+
+def read(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
 def ticks(path: Path) -> int:
     """How many rows a file of telemetry has."""
     return path.read_text(encoding="utf-8").count("\n") - 1 if path.exists() else 0
@@ -194,8 +286,6 @@ def on_the_grid(times_s: list[float]) -> bool:
 
 
 def _family(root: int) -> list[int]:
-    import psutil
-
     return [root, *(child.pid for child in psutil.Process(root).children(recursive=True))]
 
 
@@ -211,8 +301,14 @@ def test_a_counter_keeps_its_millijoules_in_the_file(tmp_path: Path) -> None:
 def test_a_process_that_has_ended_counts_nothing() -> None:
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    assert process_memory_mib([ended.pid]) == 0.0
-    assert process_memory_mib([]) == 0.0
+    assert resident_mib(families([ended.pid])) == resident_mib([]) == 0.0
+
+
+def test_a_process_that_ends_after_it_was_found_counts_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        found = families([child.pid])
+        assert resident_mib(found) > 0.0
+    assert resident_mib(found) == 0.0
 
 
 def test_a_late_tick_is_not_made_up_for(tmp_path: Path) -> None:

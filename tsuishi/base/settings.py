@@ -107,6 +107,7 @@ class Settings(toml.Spec):
     gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
     # Seconds that devices work before the first trial of a session; None: 60 for GPUs, none for a CPU or profile smoke.
     heat_s: Annotated[float, Field(ge=0, le=3600)] | None = None
+    # Seconds between two rows of telemetry. A phase that begins has rows every 0.1 s for its first 5 s.
     telemetry_interval: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     # The name of the machine, or of the part of it that a scheduler gives. Of all processes of tsuishi with the same
     # name, of any user, only one measures at a time.

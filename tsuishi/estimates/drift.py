@@ -29,8 +29,9 @@ def gpu_ticks(results: Results) -> pd.DataFrame:
 
 
 def throttled(ticks: pd.DataFrame) -> pd.Series:
-    """By trial: the share of its GPU ticks in measured phases with throttled clocks; only trials with such ticks."""
-    shares = (ticks["throttle_reasons"].astype("object") != "").groupby(ticks["trial"]).mean()
+    """By trial: the share of its measured time on GPUs with throttled clocks; only trials with such ticks."""
+    throttled = ticks["length_s"].where(ticks["throttle_reasons"].astype("object") != "", 0.0)
+    shares = throttled.groupby(ticks["trial"]).sum() / ticks["length_s"].groupby(ticks["trial"]).sum()
     return shares[shares > 0]
 
 
@@ -41,7 +42,8 @@ def throttle_reasons(ticks: pd.DataFrame) -> list[str]:
 
 def clock_drifts(ticks: pd.DataFrame) -> pd.Series:
     """By trial: the largest relative drift of a GPU's clock in measured phases; only trials that drifted."""
-    return _drifted(ticks.dropna(subset=["sm_clock_mhz"]), "sm_clock_mhz", ["trial", "device"], least=3)
+    known = ticks.dropna(subset=["sm_clock_mhz"]).rename(columns={"length_s": "weight"})
+    return _drifted(known, "sm_clock_mhz", ["trial", "device"], least=3)
 
 
 def step_drifts(results: Results) -> pd.Series:
@@ -55,7 +57,8 @@ def step_drifts(results: Results) -> pd.Series:
     first_epoch = (samples["phase"] == "epoch") & (samples["index"] == 0)
     blocks = samples[samples["phase"].isin(MEASURED) & ~first_epoch & (samples["steps"] > 0)]
     step_s = blocks["seconds"] / blocks["steps"].astype("float64")
-    return _drifted(blocks.assign(step_s=step_s), "step_s", ["trial", "phase"], LEAST_BLOCKS, ordered=True)
+    weighted = blocks.assign(step_s=step_s, weight=1.0)
+    return _drifted(weighted, "step_s", ["trial", "phase"], LEAST_BLOCKS, ordered=True)
 
 
 def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
@@ -66,16 +69,18 @@ def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
 def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int, ordered: bool = False) -> pd.Series:
     """By trial: the largest drift among its groups of `keys`, if it is larger than DRIFT.
 
-    A drift is the median of the last third of a group's rows over that of the first third, minus 1. Groups of fewer
-    than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows shows.
+    A drift is the median of the last third of a group's rows, by their `weight`, over that of the first third, minus 1.
+    Groups of fewer than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows
+    shows.
     """
-    groups = rows.groupby(list(keys), observed=True)[column]
-    place, size = groups.cumcount(), groups.transform("size")
-    first, last = (
-        rows[part & (size >= least)].groupby(list(keys), observed=True)[column].median()
-        for part in (place < size // 3, place >= size - size // 3)
-    )
-    changes = (last / first - 1).rename("change").reset_index()
+    by_keys = rows.groupby(list(keys), observed=True)
+    groups, weights = by_keys[column], by_keys["weight"]
+    ends, third = weights.cumsum(), weights.transform("sum") / 3
+    # Sums of weights are rounded.
+    parts = ends <= third * (1 + 1e-9), ends - rows["weight"] >= 2 * third * (1 - 1e-9)
+    enough = groups.transform("size") >= least
+    first, last = (_medians(rows[part & enough], column, keys) for part in parts)
+    changes = (last / first - 1).dropna().rename("change").reset_index()
     largest = changes.loc[changes["change"].abs().groupby(changes["trial"]).idxmax()]
     drifts = largest["change"].abs() > DRIFT
     if ordered:
@@ -83,6 +88,17 @@ def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int, o
             group = tuple(largest.loc[place, list(keys)])
             drifts[place] = trend_p(groups.get_group(group).to_numpy(dtype="float64")) < _LEVEL
     return largest[drifts].set_index("trial")["change"]
+
+
+def _medians(rows: pd.DataFrame, column: str, keys: Sequence[str]) -> pd.Series:
+    """The median of a column in each group of `keys`, in which a row counts by its `weight`."""
+    ordered = rows.sort_values(column, kind="stable")
+    weights = ordered.groupby(list(keys), observed=True)["weight"]
+    until, half = weights.cumsum(), weights.transform("sum") / 2
+    lower, upper = (
+        ordered[past].groupby(list(keys), observed=True)[column].first() for past in (until >= half, until > half)
+    )
+    return (lower + upper) / 2
 
 
 def trend_p(values: np.ndarray) -> float:

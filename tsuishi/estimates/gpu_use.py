@@ -22,9 +22,29 @@ def device_order(device: str) -> tuple[bool, int, str]:
     return device != HOST, len(device), device
 
 
+def with_lengths(telemetry: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the seconds that each stands for, `length_s`: those since the row of the device before it.
+
+    Rows are close at the beginning of a phase, and further apart after it. The first row stands for as long as the
+    second, a single one for any time.
+    """
+    ticks = telemetry.sort_values(["trial", "elapsed_s"], kind="stable")
+    devices = ticks.groupby(["trial", "device"], observed=True)["elapsed_s"]
+    return ticks.assign(length_s=devices.diff().fillna(-devices.diff(-1)).fillna(1.0))
+
+
+def means_over_time(ticks: pd.DataFrame, columns: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
+    """The means of columns by `keys`, in which each row has the weight of its `length_s`; NaN where all are missing."""
+    by = [ticks[key] for key in keys]
+    values, lengths = ticks[[*columns]], ticks["length_s"]
+    totals, known = (part.mul(lengths, axis=0).groupby(by, observed=True).sum() for part in (values, values.notna()))
+    return totals / known
+
+
 def measured_on_gpus(telemetry: pd.DataFrame) -> pd.DataFrame:
-    """The ticks of GPUs in measured phases."""
-    return telemetry[telemetry["phase"].isin(MEASURED) & (telemetry["device"] != HOST)]
+    """The ticks of GPUs in measured phases, with their lengths: see with_lengths."""
+    ticks = with_lengths(telemetry[telemetry["device"] != HOST])
+    return ticks[ticks["phase"].isin(MEASURED)]
 
 
 def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
@@ -38,13 +58,11 @@ def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
     - least_gpu_memory_share: the smallest share of a GPU's memory that was in use, of GPUs whose memory is recorded.
     """
     ticks = measured_on_gpus(results.telemetry)
-    use = ticks.groupby(["trial", "device"], observed=True, as_index=False).agg(
-        utilisation_percent=("utilisation_percent", "mean"),
-        power_w=("power_w", "mean"),
-        memory_mib=("memory_used_mib", "max"),
-    )
+    keys = ["trial", "device"]
+    means = means_over_time(ticks, ["utilisation_percent", "power_w"], keys)
+    use = means.assign(memory_mib=ticks.groupby(keys, observed=True)["memory_used_mib"].max())
     by_trial: dict[int, list[Any]] = defaultdict(list)
-    for row in named_rows(use):
+    for row in named_rows(use.reset_index()):
         by_trial[row.trial].append(row)
     machines = results.trials["machine_record"].to_dict()
     by_quantity = {}

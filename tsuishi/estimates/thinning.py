@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from tsuishi.estimates.gpu_use import device_order
+from tsuishi.estimates.gpu_use import device_order, means_over_time, with_lengths
 from tsuishi.results.frames import Results, named_rows
 
 MOST_VALUES = 250_000
@@ -30,7 +30,8 @@ Numbers = npt.NDArray[np.float64]
 class Series:
     """A trial over time: means over bins of `step_s` seconds from its start to `end_s`, by device and quantity.
 
-    `trial` is its index in Results.trials. Devices are the host, then GPUs. A value is None where the bin has no tick.
+    `trial` is its index in Results.trials. Devices are the host, then GPUs. A value is None where the bin has no tick:
+    ticks are not equally far apart.
     A device without any value of a quantity has no list of it.
     """
 
@@ -68,7 +69,7 @@ def _ticks(telemetry: pd.DataFrame) -> pd.DataFrame:
     names = sorted(telemetry["device"].unique(), key=device_order)
     memory_mib = telemetry["process_memory_mib"].fillna(telemetry["memory_used_mib"])
     ticks = telemetry.assign(device=pd.Categorical(telemetry["device"], categories=names), memory_mib=memory_mib)
-    return ticks[["trial", "device", "elapsed_s", *QUANTITIES]]
+    return with_lengths(ticks[["trial", "device", "elapsed_s", *QUANTITIES]])
 
 
 def _lengths(ticks: pd.DataFrame) -> pd.DataFrame:
@@ -101,7 +102,7 @@ def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd
     trials, lines, ticks = early_first[fits].sort_index(), lines[fits], ticks[fits]
     choices = range(MOST_BINS, LEAST_BINS, -1)
     count = next((bins for bins in choices if values(bins).sum() <= most_values), LEAST_BINS)
-    # Bins that are narrower than the time between ticks would be empty.
+    # Most bins that are narrower than the time between ticks would be empty.
     width_s = np.maximum(trials["tick_s"], trials["end_s"] / count)
     step_s = np.maximum(np.ceil(1000 * width_s) / 1000, 0.001)
     last = np.maximum(np.ceil(trials["end_s"] / step_s) - 1, 0).astype("int64")
@@ -109,10 +110,10 @@ def _bins(lengths: pd.DataFrame, repetitions: pd.Series, most_values: int) -> pd
 
 
 def _means(ticks: pd.DataFrame, bins: pd.DataFrame) -> pd.DataFrame:
-    """The mean of every quantity by trial, device and bin."""
+    """The mean of every quantity over time, by trial, device and bin."""
     binned = ticks.join(bins[["step_s", "last"]], on="trial", how="inner")
     binned["bin"] = np.minimum(binned["elapsed_s"] // binned["step_s"], binned["last"]).astype("int64")
-    return binned.groupby(["trial", "device", "bin"], observed=True)[[*QUANTITIES]].mean()
+    return means_over_time(binned, QUANTITIES, ["trial", "device", "bin"])
 
 
 def _listed(values: Numbers, places: npt.NDArray[np.int64], length: int) -> list[float | None]:

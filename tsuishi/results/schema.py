@@ -74,7 +74,7 @@ METRICS = (
 TELEMETRY = (
     Column("trial_id", "string", "the trial it belongs to"),
     Column("elapsed_s", "number", "since the trial started"),
-    Column("phase", "string", "phase of the workload at that moment; empty between phases"),
+    Column("phase", "string", "phase of the workload up to that moment; empty between phases"),
     Column("device", "string", "host, or gpu<index>"),
     Column("utilisation_percent", "number", "host: all CPUs together; GPU: share of time with a kernel running"),
     Column(

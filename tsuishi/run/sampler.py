@@ -1,11 +1,13 @@
 """The sampler on the host: it writes telemetry, a row for each device and tick, while a trial runs."""
 
 import csv
+import math
 import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,8 +20,17 @@ from tsuishi.results import schema
 _MIB = 1 << 20
 
 
+# In the first seconds of a phase readings are this close, so that a short phase has some too.
+CLOSE_INTERVAL_S, CLOSE_S = 0.1, 5.0
+
+
 class Sampler:
     """Samples in a thread from `__enter__` to `__exit__`, every `interval_s` seconds, into `path`.
+
+    Whoever hears that a phase begins or ends sets `phase`, to "" where it ends. That moment is sampled, and in the
+    first CLOSE_S seconds of a phase every CLOSE_INTERVAL_S. A phase with the name of an earlier phase is sampled every
+    `interval_s`, so that a thousand epochs are not a thousand beginnings. A row has the phase of the time since the
+    row before, for which its values stand.
 
     pids: gives the roots of the trial's process trees, which are none before its start. A tick that cannot be written
     (a full disk) ends the sampling; `__exit__` raises the error, when the trial is over.
@@ -33,15 +44,18 @@ class Sampler:
         nvml: Nvml,
         gpus: Sequence[int] | None = None,
     ) -> None:
-        self.phase = ""
         self.peak_process_memory_mib = 0.0
         self.start = time.monotonic()
         self._path = path
         self._interval_s = interval_s
         self._pids = pids
+        self._processes: list[psutil.Process] = []
+        self._processes_until = 0.0
         self._nvml = nvml
         self._gpus = gpus
-        self._done = threading.Event()
+        self._phase = ""
+        self._done = False
+        self._wake = threading.Event()
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
 
@@ -50,10 +64,21 @@ class Sampler:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
-        self._done.set()
+        self._done = True
+        self._wake.set()
         self._thread.join()
         if self._error is not None and kind is None:
             raise self._error
+
+    @property
+    def phase(self) -> str:
+        """The phase that the workload is in; empty between phases."""
+        return self._phase
+
+    @phase.setter
+    def phase(self, phase: str) -> None:
+        self._phase = phase
+        self._wake.set()
 
     def elapsed_s(self) -> float:
         """Seconds since the trial started."""
@@ -64,20 +89,38 @@ class Sampler:
         try:
             with self._path.open("w", encoding="utf-8", newline="") as file:
                 writer = schema.csv_writer("telemetry", file)
-                due = time.monotonic()
-                while not self._done.wait(max(0.0, due - time.monotonic())):
-                    self._tick(writer)
+                for phase in self._moments():
+                    self._tick(writer, phase)
                     file.flush()
-                    # A late tick does not move the later ticks.
-                    due += self._interval_s * max(1, -(-(time.monotonic() - due) // self._interval_s))
-                self._tick(writer)
         except Exception as error:  # raised at __exit__: telemetry never goes missing silently
             self._error = error
 
-    def _tick(self, writer: "csv.DictWriter[str]") -> None:
-        moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": self.phase}
+    def _moments(self) -> Iterator[str]:
+        """Waits for the moment of each tick, and gives the phase until then."""
+        phase, seen = "", {""}
+        due = time.monotonic()
+        last, close_until, done = -math.inf, -math.inf, False
+        while not done:
+            self._wake.wait(max(0.0, due - time.monotonic()))
+            self._wake.clear()
+            done, coming, now = self._done, self._phase, time.monotonic()
+            # A workload that changes its phase all the time gets no more ticks than twice the close ones.
+            if done or now >= due or (coming != phase and now - last >= CLOSE_INTERVAL_S / 2):
+                yield phase
+                last = now
+            if coming != phase:
+                close_until = -math.inf if coming in seen else now + CLOSE_S
+                seen.add(coming)
+                phase, due = coming, now
+            if now >= due:
+                step_s = min(self._interval_s, CLOSE_INTERVAL_S) if now < close_until else self._interval_s
+                # A late tick does not move the later ticks.
+                due += step_s * max(1, -(-(time.monotonic() - due) // step_s))
+
+    def _tick(self, writer: "csv.DictWriter[str]", phase: str) -> None:
+        moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": phase}
         gpus = self._nvml.sample(self._gpus)  # first: energy belongs to this moment, and reading /proc takes time
-        memory = process_memory_mib(self._pids())
+        memory = self._memory_mib()
         self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
         host = {
             "device": "host",
@@ -88,21 +131,31 @@ class Sampler:
         for row in (host, *gpus):
             writer.writerow({key: schema.csv_value(value) for key, value in {**moment, **row}.items()})
 
+    def _memory_mib(self) -> float:
+        """The resident memory of the trial; its processes are looked up every `interval_s`, as all of /proc is read."""
+        now = time.monotonic()
+        if now >= self._processes_until:
+            self._processes = families(self._pids())
+            self._processes_until = now + self._interval_s - CLOSE_INTERVAL_S / 2
+        return resident_mib(self._processes)
 
-def process_memory_mib(roots: Sequence[int]) -> float:
-    """The resident memory of these processes and their descendants in MiB; a shared page counts for each process."""
-    total = 0
+
+def families(roots: Iterable[int]) -> list[psutil.Process]:
+    """These processes and their descendants, without those that have ended."""
+    found = []
     for root in roots:
-        try:
+        with suppress(psutil.Error):
             process = psutil.Process(root)
-            family = [process, *process.children(recursive=True)]
-        except psutil.Error:
-            continue
-        for member in family:
-            try:
-                total += member.memory_info().rss
-            except psutil.Error:  # it has just ended
-                continue
+            found += [process, *process.children(recursive=True)]
+    return found
+
+
+def resident_mib(processes: Iterable[psutil.Process]) -> float:
+    """The resident memory of processes in MiB; a shared page counts for each process."""
+    total = 0
+    for process in processes:
+        with suppress(psutil.Error):  # it has just ended
+            total += process.memory_info().rss
     return total / _MIB
 
 

@@ -29,7 +29,7 @@ def on(path: Path, **more: Any) -> Evidence:
 
 
 def shown(evidence: Evidence) -> dict[str, str]:
-    return {field: value for field, value in texts(machine_table(evidence))}
+    return {row[0]: row[1] for row in texts(machine_table(evidence))}
 
 
 @pytest.fixture

@@ -162,7 +162,7 @@ def test_where_no_trial_had_two_gpus_a_note_says_so_if_it_was_asked_for(tmp_path
 
 def test_warnings_count_trials_and_say_how_bad_it_was(two_gpus: Evidence) -> None:
     assert list(telemetry_warnings(two_gpus)) == [
-        "In 2 of 2 trials a GPU's clock was held back in measured phases, for up to 75 % of the samples: sw_power_cap."
+        "In 2 of 2 trials a GPU's clock was held back in measured phases, for up to 75 % of the time: sw_power_cap."
     ]
 
 

@@ -54,7 +54,7 @@ def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
     if len(throttled):
         yield t(
             "In {count} of {all} trials a GPU's clock was held back in measured phases, for up to {share} % of the "
-            "samples: {reasons}.",
+            "time: {reasons}.",
             count=len(throttled),
             share=_percent(throttled.max()),
             reasons=", ".join(drift.throttle_reasons(ticks)),
