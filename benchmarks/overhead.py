@@ -31,7 +31,8 @@ LOOP = "import time\nbegin = time.perf_counter()\nfor i in range(25_000_000): pa
 
 def main() -> None:
     report_start()
-    report_harness()
+    report_harness("telemetry at 1 Hz", "", 20.0)
+    report_harness("a phase begins", "measure", CLOSE_S)
     report_pairs()
     report_events()
 
@@ -47,19 +48,18 @@ def report_start() -> None:
     print(f"build, nothing to do     {median_s([str(ROOT / 'invoke'), 'build'], 5) * 1e3:6.0f} ms")
 
 
-def report_harness() -> None:
-    """Print the CPU time of this process while it only samples a trial."""
-    for name, phase, seconds in (("telemetry at 1 Hz", "", 20.0), ("a phase begins", "measure", CLOSE_S)):
-        trial = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "telemetry.csv"
-            before, begin = time.process_time(), time.monotonic()
-            with Sampler(path, 1.0, lambda pid=trial.pid: [pid], Nvml()) as sampler:
-                sampler.phase = phase
-                trial.wait()
-            spent, lasted = time.process_time() - before, time.monotonic() - begin
-            readings = len(path.read_text(encoding="utf-8").splitlines()) - 1
-        print(f"{name:<24} {spent / lasted:8.3%} of a core, {spent / readings * 1e3:.2f} ms a row")
+def report_harness(name: str, phase: str, seconds: float) -> None:
+    """Print the CPU time of this process while it only samples a trial, of which it hears that the phase begins."""
+    trial = subprocess.Popen([sys.executable, "-c", f"import time; time.sleep({seconds})"])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "telemetry.csv"
+        before, begin = time.process_time(), time.monotonic()
+        with Sampler(path, 1.0, lambda: [trial.pid], Nvml()) as sampler:
+            sampler.phase = phase
+            trial.wait()
+        spent, lasted = time.process_time() - before, time.monotonic() - begin
+        rows = len(path.read_text(encoding="utf-8").splitlines()) - 1
+    print(f"{name:<24} {spent / lasted:8.3%} of a core, {spent / rows * 1e3:.2f} ms a row")
 
 
 def report_pairs() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -223,7 +224,7 @@ def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path
     times_s = [float(row["elapsed_s"]) for row in rows]
     assert begin_s <= times_s[1] + 0.001
     assert end_s <= times_s[-2] + 0.001, "the end of the phase is a reading of the phase"
-    lengths_s = [after - before for before, after in zip(times_s[1:-2], times_s[2:-1], strict=True)]
+    lengths_s = [after - before for before, after in pairwise(times_s[1:-1])]
     loads = [float(row["utilisation_percent"]) for row in inside]
     busy_s = sum(load / 100 * length_s for load, length_s in zip(loads, lengths_s, strict=True))
     # All CPUs together were busy for at least as long as this process, but for clock ticks.

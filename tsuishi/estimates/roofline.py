@@ -63,14 +63,11 @@ def measured_limits(rates: Iterable[Mapping[str, Any]]) -> dict[Device, DeviceLi
     """
     found: dict[Device, dict[tuple[str, str], dict[tuple[str, str], dict[str, float]]]] = {}
     for row in rates:
-        if row["operation"]:
+        if row["operation"] and _LIMITED_BY.get(row["operation"]) == row["quantity"]:
             limits = found.setdefault(Device(row["machine_record"], row["device"]), {})
-            if _LIMITED_BY.get(row["operation"]) == row["quantity"]:
-                precision = row["precision"] if row["quantity"] == "flops_per_s" else ""
-                trials = limits.setdefault((row["quantity"], precision), {}).setdefault(
-                    (row["case_id"], row["column"]), {}
-                )
-                trials[f"{row['run_id']} {row['repetition']}"] = row["value"]
+            precision = row["precision"] if row["quantity"] == "flops_per_s" else ""
+            trials = limits.setdefault((row["quantity"], precision), {}).setdefault((row["case_id"], row["column"]), {})
+            trials[f"{row['run_id']} {row['repetition']}"] = row["value"]
     return {
         device: _limits({key: [*cases.values()] for key, cases in limits.items()}) for device, limits in found.items()
     }

@@ -8,6 +8,10 @@ Axes. protocol: steady. operation, and its work in a step:
     device_to_device  buffer_mib from the first device to the second; counts once
     all_reduce        the float32 sum of buffer_mib over all devices, on each of them; counts as the bus carries it
     kernel_launch     an operation on a single number: the time of the framework and the launch
+    host_memory_read  buffer_mib of host memory, read by one core or by all (cores); counts once
+    storage_read      buffer_mib of files, read in sequence; counts once. cache: whether they are in the system's page
+                      cache (cached) or not (cold)
+The last two need no framework, and are of the machine alone: see frameworks/numpy/limits.py.
 With accelerator cpu, the "device" is the CPU with its memory: every copy is from host memory to host memory.
 """
 
@@ -16,8 +20,9 @@ import collections
 import numpy as np
 
 import frameworks
-from common import devices, timing
+from common import devices, installed, timing
 from common.events import Unsupported
+from frameworks.numpy import limits as machine
 
 BUFFER_AXES = ("protocol", "operation", "devices", "buffer_mib")
 AXES = {
@@ -29,6 +34,12 @@ AXES = {
     "all_reduce": BUFFER_AXES,
     "kernel_launch": ("protocol", "operation", "devices"),
 }
+# Of the machine itself.
+MACHINE_AXES = {
+    "host_memory_read": ("protocol", "operation", "buffer_mib", "cores"),
+    "storage_read": ("protocol", "operation", "buffer_mib", "cache"),
+}
+CHOICES = {"cores": ("one", "all"), "cache": ("cold", "cached")}
 ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 # The largest error as a share of the product's largest value: some unit roundoffs of the type that factors or product
 # are rounded to. fp16 needs a few more, as TensorFlow 1.13 also adds up in fp16 on a CPU.
@@ -40,6 +51,7 @@ LAUNCHES = 1000  # in a step, so that the time of the call around them is neglig
 # indices of the product's rows to check; values: how many float32 numbers a buffer has; launches: in a step; settings:
 # of the request. A field that the operation does not need is None.
 Problem = collections.namedtuple("Problem", "operation places precision matrices rows values launches settings")
+MachineProblem = collections.namedtuple("MachineProblem", "buffer_bytes cores cache")
 
 
 class PerLaunch:
@@ -72,6 +84,9 @@ def check(request):
 
 def possible(request):
     """Raises Unsupported where the case cannot be run; returns the tries that tell more."""
+    if request.case["operation"] in MACHINE_AXES:
+        machine_problem(request.case)
+        return []
     places = check(request)
     _, limits = load_limits(request)
     precision = request.case.get("precision")
@@ -93,6 +108,9 @@ def try_product(limits, precision, place):
 
 
 def run(request, emitter):
+    if request.case["operation"] in MACHINE_AXES:
+        run_on_machine(request, emitter)
+        return
     places, case = check(request), request.case
     operation = case["operation"]
     framework, limits = load_limits(request)
@@ -115,9 +133,49 @@ def run(request, emitter):
         raise ArithmeticError("{} ones add up to {}".format(len(places), checked))
 
 
+def run_on_machine(request, emitter):
+    """Times an operation of the machine itself, without a framework."""
+    case = request.case
+    problem = machine_problem(case)
+    threads = machine.cores() if problem.cores == "all" else 1
+    emitter.environment(
+        framework=None,
+        python=installed.python_version(),
+        cuda=None,
+        cudnn=None,
+        flags={"threads": threads},
+        versions=installed.versions("numpy"),
+        devices=devices.described("cpu"),
+        simulated=False,
+        synthetic=False,
+    )
+    # What was read once is in the page cache: there is a step to a block where every step has to be cold.
+    settings = dict(request.settings, block_s=0.0) if problem.cache == "cold" else request.settings
+
+    def measure(step, synchronise, announce=None):
+        budget = timing.Budget(request.budget_s)
+        timing.steady(emitter, step, synchronise, 0, settings, budget=budget, announce=announce)
+
+    done = getattr(machine.Limits(), case["operation"])(problem, measure)
+    expected = problem.buffer_bytes if problem.cache else threads
+    if done != expected:
+        raise ArithmeticError("{} was not read to its end: {} of {}".format(case["operation"], done, expected))
+    emitter.metric("bytes", problem.buffer_bytes, "B")
+
+
+def machine_problem(case):
+    """The MachineProblem of a case. ValueError for axes or values that are unknown."""
+    case.require_only(MACHINE_AXES[case["operation"]])
+    case.one_of("protocol", ("steady",))
+    for axis in CHOICES:
+        if axis in case:
+            case.one_of(axis, CHOICES[axis])
+    return MachineProblem(case.positive("buffer_mib") * 2**20, case.get("cores"), case.get("cache"))
+
+
 def check_axes(case):
     """ValueError for axes or values that are unknown, Unsupported for a number of devices that does not fit."""
-    axes = AXES[case.one_of("operation", sorted(AXES))]
+    axes = AXES[case.one_of("operation", sorted({**AXES, **MACHINE_AXES}))]
     case.require_only(axes)
     case.one_of("protocol", ("steady",))
     for axis in ("devices", "matrix_size", "buffer_mib"):

@@ -202,7 +202,7 @@ def limit_notes(values: Sequence[float | None], limits: Mapping[Device, DeviceLi
             "Fraction of the limit (roofline model): the shortest possible time of a step over its measured time."
             " The shortest possible time is that of its arithmetic or of its memory traffic, whichever is longer,"
             " at the best rates that a matrix product and a copy reached on the same machine. Arithmetic and "
-            "memory traffic: the least work of a step over its time."
+            "data traffic: the least work of a step over its time."
         ): True,
         t("The best rates: {rates}.", rates="; ".join(sorted({_rates_text(*item) for item in limits.items()}))): bool(
             limits
