@@ -34,6 +34,13 @@ def rates(phases: dict[str, list[Block]], metrics: dict[str, float], batch_size:
     return {one.quantity: one for one in work_estimates(phases, metrics, batch_size)}
 
 
+def test_a_rate_of_the_machine_itself_is_no_limit_of_a_device() -> None:
+    """Reading a file or memory is neither a product nor a copy: no device gets limits, or a row without any, by it."""
+    row = {"machine_record": "m", "device": "cpu", "precision": "", "quantity": "bytes_per_s", "value": 1e9}
+    found = limits.measured_limits({**row, "operation": name} for name in ("storage_read", "host_memory_read"))
+    assert found == {}
+
+
 def test_rates_are_the_work_of_all_steps_over_all_seconds() -> None:
     blocks = [Block(10, 0, 1.0), Block(10, 0, 2.0), Block(10, 0, 6.0)]
     found = rates({"warm_up": [Block(1, 0, 9.0)], "measure": blocks}, {"flops": 300.0, "bytes": 30.0})

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import pathlib
+import threading
 
 import numpy as np
 import pytest
@@ -171,11 +172,15 @@ def test_a_case_of_the_machine_that_makes_no_sense_is_refused(axes, text):
 
 @pytest.mark.parametrize("cores", ["one", "all"])
 def test_every_core_reads_its_share_to_the_end(cores):
-    counts = []
+    before, started = threading.active_count(), []
     problem = device_limits.machine_problem(Fields("case", {**MEMORY, "cores": cores}))
-    found = machine.Limits().host_memory_read(problem, lambda step, synchronise: counts.append(step()))
-    assert counts == [None]
-    assert found == (machine.cores() if cores == "all" else 1)
+
+    def measure(step, synchronise):
+        step()
+        started.append(threading.active_count() - before)
+
+    found = machine.Limits().host_memory_read(problem, measure)
+    assert started == [found] == [machine.cores() if cores == "all" else 1]
 
 
 def in_page_cache(path):

@@ -2,8 +2,12 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.report.compared import compared, tables
-from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, steady_samples, training_case, work
+from tests.words import WORDS
+from tsuishi.base.language import speaking
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.quantity_tables import measured
@@ -49,6 +53,36 @@ def test_a_row_for_each_environment_and_published_machine_of_a_case(tmp_path: Pa
     ]  # fmt: skip
     epochs = [tuple(cell.text for cell in row) for row in found["Epochs of 50,000 images"].rows]
     assert ("batch 128", "RTX 2080 Ti (published)", "15.9", "13.9") in [row[:4] for row in epochs]
+
+
+@pytest.mark.parametrize(
+    ("language", "memory", "storage", "rate"),
+    [
+        ("en", ("one core", "all cores"), ("not in the page cache", "in the page cache"), "data traffic, GB/s"),
+        ("ja", ("1 コア", "全コア"), ("ページキャッシュなし", "ページキャッシュ上"), "データ転送, GB/s"),
+    ],
+)
+def test_what_the_machine_reads_has_words_for_cores_and_page_cache(
+    tmp_path: Path, language: str, memory: tuple[str, str], storage: tuple[str, str], rate: str
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    suite = {"suite": "device_limits", "protocol": "steady"}
+    blocks = [("measure", index, 1, 0, 1.0) for index in range(4)]
+    for moved, axes in (
+        (30e9, {"operation": "host_memory_read", "buffer_mib": 2048, "cores": "one"}),
+        (40e9, {"operation": "host_memory_read", "buffer_mib": 2048, "cores": "all"}),
+        (2e9, {"operation": "storage_read", "buffer_mib": 256, "cache": "cold"}),
+        (20e9, {"operation": "storage_read", "buffer_mib": 256, "cache": "cached"}),
+    ):
+        run.add(WORDS.case({**suite, **axes}), TORCH, blocks, framework="", metrics=work(moved=moved))
+    with speaking(language):
+        comparison = compared(run, suite="device_limits")
+        shown = tables(measured(comparison, Explanations(comparison.evidence).of("device_limits")))
+        (table,) = [table for table in shown.values() if rate in table.columns]
+    found = {row[0].text: row[table.columns.index(rate)].text for row in table.rows}
+    cases = [f"host_memory_read, 2048 MiB, {words}" for words in memory]
+    cases += [f"storage_read, 256 MiB, {words}" for words in storage]
+    assert found == dict(zip(cases, ("30.0", "40.0", "2.00", "20.0"), strict=True))
 
 
 def test_a_case_that_failed_keeps_the_row_of_its_published_numbers(tmp_path: Path) -> None:

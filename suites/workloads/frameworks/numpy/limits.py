@@ -4,8 +4,10 @@ As parts.Limits, with problems of experiments/device_limits.py.
 """
 
 import concurrent.futures
+import contextlib
 import ctypes
 import os
+import threading
 
 import numpy as np
 
@@ -27,9 +29,10 @@ class Limits:
         memchr = ctypes.CDLL(None).memchr  # ctypes lets other threads run meanwhile
         memchr.restype, memchr.argtypes = ctypes.c_void_p, (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
         shares = np.array_split(np.empty(problem.buffer_bytes, np.uint8), threads)
-        found = []
+        everyone, found = threading.Barrier(threads), []
 
         def fill(share):
+            everyone.wait()  # an idle thread would take a second share, and no thread be started for it
             share[:] = 1
             share[-1] = 0
 
@@ -55,9 +58,8 @@ class Limits:
         copies them. Every step ends with all of them in the page cache, as it was before. Returns how many bytes a step
         read.
         """
-        files = [(open(path, "rb", buffering=0), size) for path, size in chosen_files(problem.buffer_bytes)]
         block = memoryview(bytearray(BLOCK))
-        read = []
+        files, read = [], []
 
         def drop(steps):
             for file, _ in files:
@@ -66,9 +68,12 @@ class Limits:
         def step():
             read[:] = [read_file(file, size, block) for file, size in files]
 
-        for file, _ in files:
-            os.fsync(file.fileno())  # a page that is not yet written cannot be dropped
-        measure(step, lambda: None, drop if problem.cache == "cold" else None)
+        with contextlib.ExitStack() as opened:
+            for path, size in chosen_files(problem.buffer_bytes):
+                file = opened.enter_context(open(path, "rb", buffering=0))
+                os.fsync(file.fileno())  # a page that is not yet written cannot be dropped
+                files.append((file, size))
+            measure(step, lambda: None, drop if problem.cache == "cold" else None)
         return sum(read)
 
 
