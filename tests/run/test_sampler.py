@@ -209,7 +209,6 @@ def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path
             child.stdin.write(b"\n")
             child.stdin.flush()
             wait_for(lambda: ticks(path) >= 7)
-            time.sleep(0.07)  # not so soon after a reading that another one is too much
             end_s = sampler.elapsed_s()
             sampler.phase = ""
             used_s = sum(child_times(child.pid)) - before_s
@@ -223,7 +222,8 @@ def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path
     assert len(inside) >= 5
     times_s = [float(row["elapsed_s"]) for row in rows]
     assert begin_s <= times_s[1] + 0.001
-    assert end_s <= times_s[-2] + 0.001, "the end of the phase is a reading of the phase"
+    # The end of a phase is a reading of the phase, unless there has just been one.
+    assert end_s - CLOSE_INTERVAL_S / 2 <= times_s[-2] + 0.001
     lengths_s = [after - before for before, after in pairwise(times_s[1:-1])]
     loads = [float(row["utilisation_percent"]) for row in inside]
     busy_s = sum(load / 100 * length_s for load, length_s in zip(loads, lengths_s, strict=True))
@@ -251,7 +251,7 @@ def test_close_readings_end_after_some_seconds_and_are_not_for_phases_that_come_
     second = len(rows) - 2 - [row["phase"] for row in reversed(rows[:-1])].index("epoch")
     assert len(rows) <= 1 + 1 + 7 + 4
     # The first epoch has close readings and its end, the second its end alone.
-    assert second - first >= 5
+    assert second - first >= 3
     assert [row["phase"] for row in rows[-3:]] == ["", "epoch", ""]
 
 
