@@ -1,28 +1,45 @@
 """The training or inference that an experiment asks a framework's strategy for."""
 
 import collections
+import itertools
+
+import numpy as np
 
 from common import data
 
 # network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
 # device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), or None before
 # with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64; settings: of
-# the request; loader: how literal training gets its batches, TENSORS where a case does not say it.
+# the request; loader: how literal training gets its batches, batches: how steady training gets them; tuning: of
+# convolutions in steady training. The last three are as usual where a case does not say them.
 Job = collections.namedtuple(
-    "Job", "network mode layout strategy places batch_size precision execution train test settings loader"
+    "Job",
+    "network mode layout strategy places batch_size precision execution train test settings loader batches tuning",
 )
 TENSORS = "tensors"
-Job.__new__.__defaults__ = (TENSORS,)
+RESIDENT, HOST, HOST_PINNED, HOST_AHEAD = BATCHES = ("resident", "host", "host_pinned", "host_ahead")
+TUNED, UNTUNED = TUNINGS = ("tuned", "untuned")
+Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED)
 
 
 def with_data(job, request):
     """(the Job with its data, whether the data are made up)."""
     settings, steady = job.settings, request.case["protocol"] == "steady"
-    train_images = job.batch_size if steady else settings.positive("train_images")
+    a_batch = steady and job.batches == RESIDENT
+    train_images = job.batch_size if a_batch else settings.positive("train_images")
     test_images = 0 if steady else settings.positive("test_images")
     shape = job.network.shape
     train, test, synthetic = data.data_set(request.data, train_images, test_images, data.SEED, shape)
     return job._replace(train=(data.normalise(train[0]), train[1]), test=(data.normalise(test[0]), test[1])), synthetic
+
+
+def shuffled(job):
+    """Lists of `batch_size` record numbers, without end: all of the training set in a random order, then in another."""
+    random = np.random.RandomState(job.settings["seed"])
+    orders = (random.permutation(len(job.train[1])).tolist() for _ in itertools.count())
+    numbers = itertools.chain.from_iterable(orders)
+    while True:
+        yield list(itertools.islice(numbers, job.batch_size))
 
 
 def shards(job):

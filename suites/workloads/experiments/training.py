@@ -2,7 +2,7 @@
 
 Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     protocol    `literal` times whole epochs as a user would run them, on shuffled data of the host; `steady` times
-                synchronised blocks of steps on a fixed batch that is already on the devices
+                synchronised blocks of steps, on a fixed batch that is already on the devices unless `batches` says else
     mode        training or inference
     model       a network of common/networks.py
     layout      of the images; `native` is each framework's own (PyTorch channels_first, TensorFlow channels_last)
@@ -11,6 +11,9 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     precision   fp32 has TF32 off
     execution   `compiled` is torch.compile or XLA
     loader      of literal training: how batches are made on the host; TENSORS, from arrays that are ready, if not given
+    batches     of steady training: RESIDENT if not given, else how the next shuffled batch comes from the host
+    convolution_tuning
+                of steady training on GPUs: TUNED if not given; UNTUNED is PyTorch's default, which `literal` keeps
 
 The last batch of an epoch may be smaller: it is trained on, and its images count.
 """
@@ -35,7 +38,15 @@ AXES = (
     "precision",
     "execution",
     "loader",
+    "batches",
+    "convolution_tuning",
 )
+# Axes of a single protocol, with their usual values: why the other protocol has no other value.
+OF_PROTOCOL = {
+    "loader": ("literal", jobs.TENSORS, "loads nothing"),
+    "batches": ("steady", jobs.RESIDENT, "feeds as its source did"),
+    "convolution_tuning": ("steady", jobs.TUNED, "keeps the default of each framework"),
+}
 
 
 def check(request):
@@ -49,7 +60,8 @@ def check(request):
 
 def check_case(case):
     """ValueError for axes or values that are unknown or do not fit, Unsupported for what no framework can do."""
-    case.setdefault("loader", jobs.TENSORS)
+    for axis, (_, usual, _) in OF_PROTOCOL.items():
+        case.setdefault(axis, usual)
     case.require_only(AXES)
     case.one_of("protocol", ("literal", "steady"))
     case.one_of("mode", ("training", "inference"))
@@ -76,8 +88,15 @@ def check_case(case):
 
 def check_devices(request):
     """Raises Unsupported for a case that the devices cannot run in any framework."""
-    places = devices.placement(request, request.case["devices"])
-    devices.check_tf32(request.case["precision"] == "tf32", places)
+    case = request.case
+    places = devices.placement(request, case["devices"])
+    devices.check_tf32(case["precision"] == "tf32", places)
+    for axis, value, why, instead in (
+        ("batches", jobs.HOST_PINNED, "memory is pinned for copies to a GPU", jobs.HOST),
+        ("convolution_tuning", jobs.UNTUNED, "cuDNN tunes convolutions of GPUs: there is nothing to tune", jobs.TUNED),
+    ):
+        if case[axis] == value and None in places:
+            raise Unsupported("{} {!r}: {}, and this is a CPU; {!r} would run".format(axis, value, why, instead))
 
 
 def possible(request):
@@ -97,12 +116,25 @@ def make_job(request):
         raise Unsupported(
             "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(case["strategy"])
         )
-    if case["loader"] not in strategy.loaders:
+    known = {"loader": strategy.loaders, "batches": strategy.batches, "convolution_tuning": strategy.tunings}
+    for axis, (protocol, usual, why) in OF_PROTOCOL.items():
+        value = case[axis]
+        if value not in known[axis]:
+            raise Unsupported(
+                "{} {!r}: {} has none of that name with strategy {!r}; {!r} would run".format(
+                    axis, value, framework.name, case["strategy"], usual
+                )
+            )
+        if value != usual and case["protocol"] != protocol:
+            raise Unsupported(
+                "{} {!r}: protocol {!r} {}; {!r} would run".format(axis, value, case["protocol"], why, protocol)
+            )
+    if case["batches"] != jobs.RESIDENT and case["execution"] == "cuda_graph":
         raise Unsupported(
-            "loader {!r}: {} has none of that name; '{}' would run".format(case["loader"], framework.name, jobs.TENSORS)
+            "execution 'cuda_graph' with batches {!r}: a graph keeps its batch; 'native' would run".format(
+                case["batches"]
+            )
         )
-    if case["loader"] != jobs.TENSORS and case["protocol"] == "steady":
-        raise Unsupported("loader {!r}: protocol 'steady' loads nothing; 'literal' would run".format(case["loader"]))
     job = jobs.Job(
         networks.NETWORKS[case["model"]],
         case["mode"],
@@ -116,6 +148,8 @@ def make_job(request):
         None,
         request.settings,
         case["loader"],
+        case["batches"],
+        case["convolution_tuning"],
     )
     strategy.check(job, case["protocol"])
     return framework, strategy, job

@@ -109,12 +109,14 @@ class Strategy:
     """A way to share a batch among devices.
 
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
-    loaders: the values of the axis `loader` that it knows.
+    loaders, batches, tunings: the values of the axes `loader`, `batches` and `convolution_tuning` that it knows.
     """
 
     steady = None
     literal = None
     loaders = (jobs.TENSORS,)
+    batches = (jobs.RESIDENT,)
+    tunings = (jobs.TUNED,)
 
     def check(self, job, protocol):
         """Raises Unsupported for a job that this framework, or this device, cannot do. The job has no data yet."""
@@ -134,7 +136,7 @@ class Trainer:
         self.job = job
 
     def step(self):
-        """Of protocol steady: a step on the batch, which is on its devices; returns the loss before the step."""
+        """Of protocol steady: a step on the batch, as the job's `batches` gives it; returns the loss before the step."""
         raise NotImplementedError
 
     def parts(self):

@@ -1,4 +1,4 @@
-"""Where literal training gets its batches: a DataLoader over tensors, or over torchvision's CIFAR-10, as scripts do.
+"""Where training gets its batches: a DataLoader over tensors, or over torchvision's CIFAR-10, as scripts do.
 
 A name says the data set, and the DataLoader's worker processes where there are any. Tensors hold all images as floats
 before the first epoch. torchvision's data set makes an image of PIL from each array, and a float tensor of that, every
@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from common import data
+from common import data, jobs
 from common.events import Unsupported
 from frameworks.torch.trainer import nchw
 
@@ -24,6 +24,8 @@ LOADERS = {
     "torchvision_2_workers": (True, 2),
     "torchvision_4_workers": (True, 4),
 }
+# Of steady training, by the value of axis `batches`: the number of worker processes, and whether batches are pinned.
+FED = {jobs.HOST: (0, False), jobs.HOST_PINNED: (0, True), jobs.HOST_AHEAD: (2, True)}
 
 
 def check(job):
@@ -44,6 +46,18 @@ def make(job):
     images, labels = job.train
     dataset = cifar10(images, labels) if of_torchvision else TensorDataset(nchw(images), torch.from_numpy(labels))
     return DataLoader(dataset, job.batch_size, shuffle=True, num_workers=workers)
+
+
+def fed(job):
+    """An endless iterator over shuffled batches of `tensors`: no epoch ends, so no worker is started again.
+
+    On a CPU nothing is pinned.
+    """
+    images, labels = job.train
+    workers, pinned = FED[job.batches]
+    dataset = TensorDataset(nchw(images), torch.from_numpy(labels))
+    pinned = pinned and None not in job.places
+    return iter(DataLoader(dataset, batch_sampler=jobs.shuffled(job), num_workers=workers, pin_memory=pinned))
 
 
 def cifar10(images, labels):

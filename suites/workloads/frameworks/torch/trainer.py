@@ -81,9 +81,9 @@ class Trainer(interface.Trainer):
             self.optimizer.step()
         return loss
 
-    def to_device(self, images):
+    def to_device(self, images, non_blocking=False):
         """NCHW tensor to the device, in the job's memory format."""
-        return self._laid_out(images.to(self.device))
+        return self._laid_out(images.to(self.device, non_blocking=non_blocking))
 
     def _laid_out(self, tensor):
         """A tensor or a module in the job's memory format."""

@@ -24,7 +24,7 @@ class Scattered:
 
 
 class Steady(Scattered, none.Steady):
-    """A fixed batch, on the first device from the start."""
+    """Batches are on the first device, from the start or from the host in every step."""
 
 
 class Literal(Scattered, none.Literal):

@@ -118,6 +118,7 @@ class Steady(Rank):
 class Strategy(none.Strategy):
     steady = Steady
     literal = None  # no source trained so
+    batches = (jobs.RESIDENT,)
 
 
 def other_rank(job, rank):

@@ -1,11 +1,11 @@
-"""A single device: steps on a batch that is on it from the start, or epochs over a DataLoader."""
+"""A single device: steps on a batch that is on it from the start or on the next of a DataLoader, or epochs."""
 
 import collections
 import functools
 
 import torch
 
-from common import cuda_devices, devices, timing
+from common import cuda_devices, devices, jobs, timing
 from common.events import Unsupported
 from frameworks import interface
 from frameworks.torch import loaders
@@ -13,23 +13,36 @@ from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 
 
 class Steady(Trainer):
-    """A fixed batch, on the device from the start."""
+    """A fixed batch, on the device from the start; or the next batch from the host in every step."""
 
     def __init__(self, job, place=None, batch=None):
         super().__init__(job, place)
-        images, labels = batch or job.train
-        self.images = self.to_device(nchw(images))
-        self.labels = torch.from_numpy(labels).to(self.device)
+        self.fed = None
+        if job.batches == jobs.RESIDENT:
+            images, labels = batch or job.train
+            self.images = self.to_device(nchw(images))
+            self.labels = torch.from_numpy(labels).to(self.device)
+        else:
+            self.fed = loaders.fed(job)
         self.model.train(job.mode == "training")
         self.graph = None
 
     def step(self):
+        if self.fed is not None:
+            non_blocking = self.job.batches != jobs.HOST
+            images, labels = next(self.fed)
+            self.images = self.to_device(images, non_blocking)
+            self.labels = labels.to(self.device, non_blocking=non_blocking)
         if self.job.mode == "inference":
             with torch.no_grad():
                 return self.forward(self.images, self.labels)
         if self.job.execution == "cuda_graph":
             return self._replay()
         return self.train(self.images, self.labels)
+
+    def close(self):
+        """Ends the workers."""
+        self.fed = None
 
     def parts(self):
         yield "forward", lambda: self.forward(self.images, self.labels)
@@ -87,6 +100,8 @@ class Strategy(interface.Strategy):
     steady = Steady
     literal = Literal
     loaders = tuple(loaders.LOADERS)
+    batches = jobs.BATCHES
+    tunings = jobs.TUNINGS
 
     def check(self, job, protocol):
         loaders.check(job)
@@ -109,9 +124,9 @@ class Strategy(interface.Strategy):
             )
 
     def prepare(self, job, protocol):
-        """In steady, cuDNN searches its fastest algorithm; literal keeps the default."""
+        """In steady, cuDNN searches its fastest algorithm unless the case is untuned; literal keeps the default."""
         if protocol == "steady":
-            torch.backends.cudnn.benchmark = True
+            torch.backends.cudnn.benchmark = job.tuning == jobs.TUNED
 
     def tries(self, job):
         """On a CPU, whether there is a compiler; on a GPU only compilation itself tells."""
