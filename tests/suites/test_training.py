@@ -74,6 +74,7 @@ def test_how_a_trial_ends_that_cannot_go_on(environment: Environment) -> None:
 def test_every_loader_gives_each_image_once_with_its_label(environment: Environment) -> None:
     """torchvision makes bytes of the images and divides them again: to the last digit or so they are the same."""
     found = run_inside(environment, "check_loaders.py")
+    del found["fed"]
     has_torchvision = any(pin.name == "torchvision" for pin in environment.pins)
     for name, loaded in found.items():
         if name.startswith("torchvision") and not has_torchvision:
@@ -86,6 +87,19 @@ def test_every_loader_gives_each_image_once_with_its_label(environment: Environm
         assert loaded["shuffled"]
         assert loaded["largest_error"] < 1e-6
     assert {name for name, loaded in found.items() if "batches" in loaded} >= {"tensors", "tensors_2_workers"}
+
+
+@pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
+@inside
+def test_steps_that_are_fed_train_on_every_image_before_any_comes_again(environment: Environment) -> None:
+    """Five steps of 16 images take a set of 40 images twice, whoever makes the batches; all make the same batches."""
+    found = run_inside(environment, "check_loaders.py")["fed"]
+    assert set(found) == {"host", "host_pinned", "host_ahead"}
+    for fed in found.values():
+        assert fed["counts"] == [2] * 40
+        assert fed["labelled"]
+        assert fed["losses"] == pytest.approx(found["host"]["losses"], rel=1e-3)
+        assert len(set(fed["losses"])) == 5
 
 
 @pytest.mark.parametrize("environment", TENSORFLOW, ids=lambda environment: environment.name)

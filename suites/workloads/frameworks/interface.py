@@ -136,7 +136,7 @@ class Trainer:
         self.job = job
 
     def step(self):
-        """Of protocol steady: a step on the batch, as the job's `batches` gives it; returns the loss before the step."""
+        """Of protocol steady: a step on a batch, as the job's `batches` gives it; returns the loss before it."""
         raise NotImplementedError
 
     def parts(self):

@@ -71,6 +71,21 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     return t("{slower} takes {times} as long as {faster} (at least {least})", **words, least=times(near_end(interval)))
 
 
+def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
+    """As `compared`, for ratios near 1: how many times as long at least, by the near end of the interval."""
+    logarithm = ours.over(theirs)
+    interval = logarithm.interval(CONFIDENCE)
+    if interval is None:
+        shown = t("{ratio} times", ratio=f"{math.exp(logarithm.value):.2f}")
+        return t("{slower} takes {times} as long as {faster} (seen, not tested)", slower=us, times=shown, faster=them)
+    if 0.0 in interval:
+        low, high = (f"{math.exp(end):.2f}" for end in interval)
+        return t("{one} takes {low} to {high} times as long as {other}: open", one=us, other=them, low=low, high=high)
+    slower, faster = (us, them) if logarithm.value > 0 else (them, us)
+    least = at_least(near_end(interval))
+    return t("{slower} takes at least {least} as long as {faster}", slower=slower, least=least, faster=faster)
+
+
 def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     """What the trials show of the ratio of two times, in words; empty for too few trials."""
     interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None

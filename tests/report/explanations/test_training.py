@@ -1,0 +1,97 @@
+"""From literal to steady: made-up epochs and steps with known parts give their shares, as far as trials show them."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.report.compared import evidence_of, factors
+from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
+from tsuishi.report.explanations.training import FromLiteralToSteady
+
+LITERAL = {"protocol": "literal"}
+HOST, PINNED, AHEAD = ({"batches": value} for value in ("host", "host_pinned", "host_ahead"))
+RESIDENT: dict[str, str] = {}
+UNTUNED = {"convolution_tuning": "untuned"}
+STEPS: list[tuple[dict[str, str], float]] = [(LITERAL, 0.5), (HOST, 0.4), (RESIDENT, 0.25)]
+
+
+def add(
+    run: SyntheticRun, axes: dict[str, str], step_s: float, trials: int = 3, apart: float = 0.01, **more: Any
+) -> None:
+    """Trials whose geometric mean is `step_s`; a literal epoch has 20 steps, the last of half a batch."""
+    case = training_case(more.pop("batch_size", 128), **axes, **more)
+    size = case.batch_size or 0
+    for repetition, factor in enumerate(factors(apart) if trials == 3 else (1.0,), start=1):
+        seconds = step_s * factor
+        epochs = [("epoch", index, 20, 39 * size // 2, 19.5 * seconds + (3 if index == 0 else 0)) for index in range(4)]
+        samples = epochs if case.protocol == "literal" else steady_samples(size, [seconds] * 4)
+        run.add(case, TORCH, samples, repetition)
+
+
+def told(run: SyntheticRun) -> dict[str, str]:
+    """The paragraphs of the only environment that has some, by topic."""
+    paragraphs = FromLiteralToSteady(evidence_of(run), "multi_gpu_scaling").paragraphs()
+    return {paragraph.topic: paragraph.text for paragraph in paragraphs.get(TORCH, [])}
+
+
+def test_a_literal_step_is_computing_feeding_and_the_rest(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for axes, step_s in STEPS:
+        add(run, axes, step_s)
+    assert told(run) == {
+        "From literal to steady: cnn10, batch 128": (
+            "A step takes 500\u00a0ms in later epochs of literal training, 400\u00a0ms fed from the host in the same "
+            "way, and 250\u00a0ms on a resident batch: of the literal step 50 % is computing, 30 % feeding and 20 % "
+            "the rest of the user's loop. A literal step takes at least 1.18 times as long as a step fed from the "
+            "host. A step fed from the host takes at least 1.49 times as long as a step on a resident batch."
+        )
+    }
+
+
+def test_trials_that_scatter_leave_it_open_and_a_single_trial_tests_nothing(tmp_path: Path) -> None:
+    run, single = SyntheticRun(tmp_path / "run"), SyntheticRun(tmp_path / "single")
+    for axes, step_s in STEPS:
+        add(run, axes, step_s, apart=0.3)
+        add(single, axes, step_s, trials=1)
+    (text,) = told(run).values()
+    assert text.count(": open.") == 2
+    assert "at least" not in text
+    (text,) = told(single).values()
+    assert text.endswith(
+        "A literal step takes 1.25 times as long as a step fed from the host (seen, not tested). A step fed from the "
+        "host takes 1.60 times as long as a step on a resident batch (seen, not tested)."
+    )
+
+
+def test_other_ways_to_feed_and_untuned_convolutions_are_told_where_they_were_measured(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for axes, step_s in [*STEPS, (PINNED, 0.3), (AHEAD, 0.26), (UNTUNED, 0.32)]:
+        add(run, axes, step_s)
+    (text,) = told(run).values()
+    assert "A step fed from the host takes at least 1.27 times as long as a step fed from pinned memory." in text
+    assert "A step fed from the host takes at least 1.48 times as long as a step whose batch is made ahead." in text
+    assert text.endswith(
+        "A step of untuned convolutions takes at least 1.22 times as long as a step on a resident batch."
+    )
+
+
+def test_nothing_is_said_where_a_part_was_not_measured(tmp_path: Path) -> None:
+    for missing in range(len(STEPS)):
+        run = SyntheticRun(tmp_path / str(missing))
+        for axes, step_s in [*STEPS[:missing], *STEPS[missing + 1 :], (AHEAD, 0.3)]:
+            add(run, axes, step_s)
+        # Another batch, and a loader of its own, are other cases.
+        add(run, STEPS[missing][0], STEPS[missing][1], batch_size=64)
+        add(run, {"protocol": "literal", "loader": "torchvision"}, 0.6)
+        assert told(run) == {}
+
+
+def test_paragraphs_say_the_axes_in_which_their_cases_differ(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for batch_size, devices in ((128, 1), (128, 2), (256, 1)):
+        for axes, step_s in STEPS:
+            add(run, axes, step_s, batch_size=batch_size, devices=devices)
+    assert [*told(run)] == [
+        "From literal to steady: cnn10, 1 device, batch 128",
+        "From literal to steady: cnn10, 1 device, batch 256",
+        "From literal to steady: cnn10, 2 devices, batch 128",
+    ]

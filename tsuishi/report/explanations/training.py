@@ -1,0 +1,99 @@
+"""Workload training: what an epoch of the literal protocol takes beside the computing that the steady protocol times.
+
+Three cases of the same network and batch divide a step: a literal epoch over its steps, a steady step whose batch comes
+from the host, and a steady step on a resident batch. Nothing is said where one of them was not measured.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tsuishi.base.language import mark, prose, t
+from tsuishi.report.parts.compared_times import Timed, ratio_shown
+from tsuishi.report.parts.explanation import Explanation, Paragraph
+from tsuishi.report.parts.wording import amount, case_text
+from tsuishi.results.frames import named_rows
+
+# Of later epochs, and of steady steps; the images of a smaller last batch count as what they are.
+_RATE = "throughput_images_per_s"
+_BATCHES, _TUNING = "batches", "convolution_tuning"
+# The values of the axes that tell the cases of a step apart. Where a suite has no such axis, its only value is usual.
+_USUAL = {"loader": "tensors", _BATCHES: "resident", _TUNING: "tuned"}
+_LITERAL = mark("a literal step")
+_FED = mark("a step fed from the host")
+_RESIDENT = mark("a step on a resident batch")
+# Other ways to feed a step, and cuDNN without its search, as literal training may leave it.
+_BESIDE = (
+    ({_BATCHES: "host_pinned"}, mark("a step fed from pinned memory"), _FED),
+    ({_BATCHES: "host_ahead"}, mark("a step whose batch is made ahead"), _FED),
+    ({_TUNING: "untuned"}, mark("a step of untuned convolutions"), _RESIDENT),
+)
+
+
+class FromLiteralToSteady(Explanation):
+    """The parts of a literal step, by environment."""
+
+    def paragraphs(self) -> dict[str, list[Paragraph]]:
+        every = {environment: [*_about(self._rates(environment))] for environment in self.evidence.environments}
+        return {environment: several for environment, several in every.items() if several}
+
+    def _rates(self, environment: str) -> "_Rates":
+        """What an environment measured of the suite."""
+        found: _Rates = {}
+        rows = self.evidence.cases
+        rows = rows[(rows["suite"] == self.suite) & (rows["column"] == environment) & (rows["quantity"] == _RATE)]
+        for row in named_rows(rows):
+            axes = {axis: value for axis, value in self.evidence.axes[row.case_id].items() if axis != "suite"}
+            same = tuple((axis, value) for axis, value in axes.items() if axis not in ("protocol", *_USUAL))
+            rate = Timed(float(row.estimate), self.evidence.terms.get((row.case_id, environment, _RATE)))
+            found.setdefault(same, {})[_kind(**axes)] = rate
+        return found
+
+
+# Axes with their values.
+_Axes = tuple[tuple[str, Any], ...]
+# The rates by what identifies a case but for the protocol and the axes of _USUAL, then by these.
+_Rates = dict[_Axes, dict[_Axes, Timed]]
+
+
+def _kind(protocol: str = "steady", **axes: Any) -> _Axes:
+    """What tells apart the cases of a step."""
+    return (("protocol", protocol), *((axis, axes.get(axis, usual)) for axis, usual in _USUAL.items()))
+
+
+def _parts() -> dict[str, _Axes]:
+    """What tells apart the cases of a step, by their names."""
+    beside = {name: _kind(**axes) for axes, name, _ in _BESIDE}
+    return {_LITERAL: _kind("literal"), _FED: _kind(**{_BATCHES: "host"}), _RESIDENT: _kind(), **beside}
+
+
+def _about(rates: _Rates) -> Iterator[Paragraph]:
+    """A paragraph for every network and batch of which all three steps were measured."""
+    named = {
+        same: {name: of_case[kind] for name, kind in _parts().items() if kind in of_case}
+        for same, of_case in rates.items()
+    }
+    whole = {same: parts for same, parts in named.items() if {_LITERAL, _FED, _RESIDENT} <= parts.keys()}
+    told = {axis for same in whole for axis, value in same if any(dict(other).get(axis) != value for other in whole)}
+    for same, parts in whole.items():
+        axes = dict(same)
+        case = case_text(axes, {"model", "batch_size", *told})
+        yield Paragraph(t("From literal to steady: {case}", case=case), _text(axes["batch_size"], parts))
+
+
+def _text(images: int, parts: Mapping[str, Timed]) -> str:
+    """images: of a step. parts: the rates by name; literal, fed and resident are there."""
+    literal, fed, resident = (images / parts[name].value for name in (_LITERAL, _FED, _RESIDENT))
+    shares = {"computing": resident, "feeding": fed - resident, "rest": literal - fed}
+    division = t(
+        "A step takes {literal} in later epochs of literal training, {fed} fed from the host in the same way, and "
+        "{resident} on a resident batch: of the literal step {computing} is computing, {feeding} feeding and {rest} "
+        "the rest of the user's loop.",
+        literal=amount(literal, "s"),
+        fed=amount(fed, "s"),
+        resident=amount(resident, "s"),
+        **{name: f"{100 * seconds / literal:.0f} %" for name, seconds in shares.items()},
+    )
+    pairs = [(_LITERAL, _FED), (_FED, _RESIDENT), *((name, other) for _, name, other in _BESIDE if name in parts)]
+    # The rates are compared upside down: of the same images, the lower rate takes longer.
+    compared = (ratio_shown(parts[other], parts[name], t(name), t(other)) for name, other in pairs)
+    return prose([division, *(t("{comparison}.", comparison=text[:1].upper() + text[1:]) for text in compared)])
