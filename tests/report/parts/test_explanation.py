@@ -58,13 +58,13 @@ def test_a_suite_of_any_name_has_the_explanation_of_its_workload(tmp_path: Path)
 
 
 def test_a_workload_without_an_explanation_has_one_that_says_nothing(tmp_path: Path) -> None:
-    explanation = Explanations(ran(tmp_path / "run", "training")).of("mine")
+    explanation = Explanations(ran(tmp_path / "run", "probe")).of("mine")
     assert type(explanation) is Explanation
     assert explanation.paragraphs() == {}
 
 
 def test_a_suite_of_the_workloads_name_that_ran_another_one_is_not_explained_by_it(tmp_path: Path) -> None:
-    found = Explanations(ran(tmp_path / "run", "training", suite="conv2d"))
+    found = Explanations(ran(tmp_path / "run", "probe", suite="conv2d"))
     assert type(found.of("conv2d")) is Explanation
 
 
