@@ -3,8 +3,8 @@
 Axes:
     protocol          `literal` times a cold run as the source did, then later runs; `steady` times the transfer to the
                       devices, the computation and the transfer back, each on its own and warm
-    implementation    `framework`; `scipy` as the source ran it (the same image again and again on a CPU core); or
-                      `scipy_all_cores` (every image once)
+    implementation    `framework`; `keras`, a model of one Conv2D layer that predicts; `scipy` as the source ran it (the
+                      same image again and again on a CPU core); or `scipy_all_cores` (every image once)
     devices           the number of towers
     images, height, width, channels: of the input
     filter_size       the filter has filter_size x filter_size x channels x channels weights: the source's filter too
@@ -15,6 +15,17 @@ Axes:
     graph_optimizers  TensorFlow's: `default`, `no_folding` (of constants) or `none`
     search            `folding_edge` searches the largest number of images, up to `images`, whose convolution is folded;
                       without this axis the case is timed
+    chained           of `steady`: so many convolutions in a run of `compute`, the output of each being the input of the
+                      next; 1 if not given
+    call              of `steady`, how TensorFlow's session is asked: `run`, or `callable` (make_callable); `run` if not
+                      given
+    warmed            of `literal`, what each device does in the same session before the clock starts, and before there
+                      is a graph of the case: `none`; `device`, an addition to a number; `convolution`, of an image with
+                      the filter of the case; `none` if not given
+    autotune          cuDNN's search for the fastest algorithm: as the framework does it (`default`), or `off`;
+                      `default` if not given
+    host_memory       of the copies of `steady` on a GPU: `pageable` or `pinned`; without this axis the framework's
+                      program decides
 """
 
 import collections
@@ -32,23 +43,32 @@ except ImportError:  # no SciPy: check() raises Unsupported
     reference = None
 
 SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
-IMPLEMENTATIONS = ("framework", "scipy", "scipy_all_cores")
-FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers")
+IMPLEMENTATIONS = ("framework", "keras", "scipy", "scipy_all_cores")
+# Axes with the value that they have where a case does not give them.
+USUAL = (("chained", 1), ("call", "run"), ("warmed", "none"), ("autotune", "default"))
+FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers") + tuple(axis for axis, _ in USUAL)
 FLOAT32 = 4  # bytes
 TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
 
 # images: (N, height, width, channels) float32; kernel: (size, size, in, out) float32; places: for each tower a GPU
-# index, or None for the CPU.
-Problem = collections.namedtuple("Problem", "images kernel places feed graph_optimizers settings budget")
+# index, or None for the CPU; host_memory: None where the case has no such axis.
+Problem = collections.namedtuple(
+    "Problem", "images kernel places feed graph_optimizers settings budget chained call warmed host_memory"
+)
+Problem.__new__.__defaults__ = (1, "run", "none", None)  # of the last four; Python 3.6 has no `defaults`
 
 
 def check(request):
     """Raises Unsupported for a case that no framework can run here."""
     if reference is None:
         raise Unsupported("SciPy is not installed in this environment, and every output is checked against it")
-    if request.case.one_of("implementation", IMPLEMENTATIONS) == "framework":
+    implementation = request.case.one_of("implementation", IMPLEMENTATIONS)
+    if implementation == "framework":
         check_framework_axes(request.case)
-        devices.placement(request, request.case["devices"])
+        check_gpu_axes(request.case, devices.placement(request, request.case["devices"]))
+    elif implementation == "keras":
+        check_keras_axes(request.case)
+        devices.placement(request, 1)
     else:
         check_scipy_axes(request.case)
 
@@ -56,7 +76,7 @@ def check(request):
 def possible(request):
     """Raises Unsupported where the case cannot be run. There is nothing to try."""
     check(request)
-    if request.case["implementation"] == "framework":
+    if request.case["implementation"] in ("framework", "keras"):
         frameworks.load_part(request, "conv2d", "Conv2d")
     return []
 
@@ -64,8 +84,8 @@ def possible(request):
 def run(request, emitter):
     check(request)
     case = request.case
-    runners = {"framework": run_framework, "scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
-    outputs, expected = runners[case["implementation"]](request, emitter)
+    runners = {"scipy": run_scipy, "scipy_all_cores": run_scipy_on_all_cores}
+    outputs, expected = runners.get(case["implementation"], run_framework)(request, emitter)
     error = reference.relative_error(outputs, expected)
     emitter.metric("outputs_checked", len(expected), "1")
     emitter.metric("max_relative_error", error, "1")
@@ -87,7 +107,9 @@ def check_axes(case, axes):
 
 
 def check_framework_axes(case):
-    check_axes(case, FRAMEWORK_AXES + (("search",) if "search" in case else ()))
+    for axis, usual in USUAL:
+        case.setdefault(axis, usual)
+    check_axes(case, FRAMEWORK_AXES + tuple(axis for axis in ("search", "host_memory") if axis in case))
     case.one_of("feed", ("constant", "fed", "resident"))
     case.one_of("graph_optimizers", ("default", "no_folding", "none"))
     if case["images"] % case["devices"]:
@@ -100,6 +122,51 @@ def check_framework_axes(case):
         case.one_of("search", ("folding_edge",))
         if (case["protocol"], case["devices"], case["feed"]) != ("literal", 1, "constant"):
             raise Unsupported("search 'folding_edge' is for protocol 'literal', 1 device and feed 'constant'")
+    check_protocol_of_axes(case)
+
+
+def check_protocol_of_axes(case):
+    """ValueError or Unsupported for axes that only one of the protocols has."""
+    case.positive("chained")
+    case.one_of("call", ("run", "callable"))
+    case.one_of("warmed", ("none", "device", "convolution"))
+    case.one_of("autotune", ("default", "off"))
+    of_steady = [axis for axis in ("chained", "call") if case[axis] != dict(USUAL)[axis]]
+    if "host_memory" in case:
+        case.one_of("host_memory", ("pageable", "pinned"))
+        of_steady.append("host_memory")
+    if of_steady and case["protocol"] != "steady":
+        axis = of_steady[0]
+        raise Unsupported("{} {!r} is a part of protocol 'steady', which would run".format(axis, case[axis]))
+    if case["warmed"] != "none" and (case["protocol"] != "literal" or "search" in case):
+        raise Unsupported(
+            "warmed {!r} is a part of protocol 'literal', which would run without a search".format(case["warmed"])
+        )
+
+
+def check_gpu_axes(case, places):
+    """Raises Unsupported for axes that only a GPU has."""
+    if None not in places:
+        return
+    if case["autotune"] != "default":
+        raise Unsupported(
+            "autotune {!r}: cuDNN searches on GPUs, and this is a CPU; 'default' would run".format(case["autotune"])
+        )
+    if "host_memory" in case:
+        raise Unsupported(
+            "host_memory {!r}: of copies to a GPU, and this is a CPU; without this axis the case would run".format(
+                case["host_memory"]
+            )
+        )
+
+
+def check_keras_axes(case):
+    check_axes(case, SCIPY_AXES)
+    if (case["protocol"], case["devices"]) != ("literal", 1):
+        raise Unsupported(
+            "implementation 'keras' predicts by protocol 'literal' on 1 device, which would run; asked for {!r} on "
+            "{}".format(case["protocol"], case["devices"])
+        )
 
 
 def check_scipy_axes(case):
@@ -122,8 +189,28 @@ def make_problem(request, places):
         random = np.random.RandomState(settings["seed"])
         images = random.uniform(-1, 1, shape).astype(np.float32)
         kernel = random.uniform(-1, 1, kernel_shape).astype(np.float32)
-    budget = timing.Budget(request.budget_s)
-    return Problem(images, kernel, places, case.get("feed"), case.get("graph_optimizers"), settings, budget)
+    if case.get("chained", 1) > 1:
+        kernel /= largest_gain(kernel)
+    problem = Problem(
+        images,
+        kernel,
+        places,
+        case.get("feed"),
+        case.get("graph_optimizers"),
+        settings,
+        timing.Budget(request.budget_s),
+        host_memory=case.get("host_memory"),
+    )
+    return problem._replace(**{axis: case[axis] for axis in ("chained", "call", "warmed") if axis in case})
+
+
+def largest_gain(kernel):
+    """How many times larger a convolution with the filter makes images at most, by the root of their sum of squares.
+
+    That is the largest singular value of the filter's Fourier transform, (in, out) at each frequency. Divided by it, a
+    filter may follow itself as often as one likes: values stay finite, and what it passes best does not vanish.
+    """
+    return np.linalg.norm(np.fft.fft2(kernel, (64, 64), axes=(0, 1)), 2, axis=(2, 3)).max()
 
 
 def run_scipy(request, emitter):
@@ -167,18 +254,22 @@ def run_framework(request, emitter):
     # Not synthetic: the source's own input consists of ones.
     emitter.environment(simulated=devices.simulated(places), synthetic=False)
     problem = make_problem(request, places)
-    outputs, share = getattr(conv2d, case.get("search", case["protocol"]))(problem, emitter)
+    method = "keras" if case["implementation"] == "keras" else case.get("search", case["protocol"])
+    outputs, share = getattr(conv2d, method)(problem, emitter)
     if share is not None:
-        emit_work(problem, emitter, share)
-    chosen = reference.chosen_images(problem)
-    return [output[chosen] for output in outputs], reference.expected_sum(problem, chosen)
+        emit_work(problem, emitter, problem.chained * share)
+    peak_mib = conv2d.peak_device_memory_mib(places)
+    if peak_mib is not None:
+        emitter.metric("peak_device_memory_mib", peak_mib, "MiB")
+    chosen = reference.chosen_images(problem, problem.chained)
+    return [output[chosen] for output in outputs], reference.expected_sum(problem, chosen, problem.chained)
 
 
 def emit_work(problem, emitter, share=1.0):
     """Emits metrics flops and bytes of a step of `compute`, and of a later run.
 
-    share: the share of the convolutions that the run does. It does not do those that were folded into a constant, or
-    merged with those of another tower, before it.
+    share: how often the run convolves each image: less than once where convolutions were folded into a constant, or
+    merged with those of another tower, before it; more where they are chained.
     """
     emitter.metric("flops", share * flops(problem), "1")
     emitter.metric("bytes", share * least_bytes(problem), "B")

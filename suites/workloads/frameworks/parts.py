@@ -12,9 +12,9 @@ def lacking(part, what):
 class Conv2d:
     """A convolution over many images. problem: see experiments/conv2d.py.
 
-    literal, steady and folding_edge return (outputs, share). outputs: for every run to check, the sum over towers, an
-    array (N / towers, height, width, channels) float32. share: the share of the convolutions that a later run still
-    does; None where no phase is a later run.
+    literal, steady, folding_edge and keras return (outputs, share). outputs: for every run to check, the sum over
+    towers, an array (N / towers, height, width, channels) float32. share: the share of the convolutions that a later
+    run still does; None where no phase is a later run.
     """
 
     def check(self, case):
@@ -31,6 +31,13 @@ class Conv2d:
     def folding_edge(self, problem, emitter):
         """Searches the largest number of images whose convolution is folded into a constant."""
         raise lacking(self, "search 'folding_edge'")
+
+    def keras(self, problem, emitter):
+        """The work of `literal` by a Keras model of one layer, whose input is fed in every run."""
+        raise lacking(self, "implementation 'keras'")
+
+    def peak_device_memory_mib(self, places):
+        """As of a Trainer, for these places: the largest MiB of tensors on any device since the process started."""
 
 
 class Limits:

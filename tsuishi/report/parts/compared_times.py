@@ -1,11 +1,13 @@
 """Comparisons of times in the sentences of explanations, with what the trials show of them."""
 
 import math
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from tsuishi.base.language import t
 from tsuishi.estimates.contrasts import contrast, ratio
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Region, Term
+from tsuishi.estimates.line_fit import Fit, fit, measured
 
 # Medians whose ratio is at most this count as the same: trials on a busy machine scatter by a fifth.
 SAME = 1.2
@@ -25,6 +27,11 @@ class Timed(NamedTuple):
         if self.term and other.term and min(self.term.trials, other.term.trials) >= FEWEST_TRIALS:
             return ratio(self.term, other.term)
         return Contrast(math.log(self.value / other.value), None, math.inf)
+
+
+def line_of(times_of: Mapping[int, Timed]) -> Fit | None:
+    """The line through the times of so many steps each; see estimates/line_fit.py."""
+    return fit(measured(count, timed.value, timed.term) for count, timed in times_of.items())
 
 
 def times(ratio: float) -> str:

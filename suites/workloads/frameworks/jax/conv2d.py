@@ -13,6 +13,8 @@ from frameworks.jax import devices
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
+        if case["implementation"] == "keras":
+            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
         if "search" in case:
             raise Unsupported(
                 "search 'folding_edge': a program of JAX gets its arrays as arguments, there is no constant to fold; "
@@ -24,6 +26,21 @@ class Conv2d(parts.Conv2d):
                     case["graph_optimizers"]
                 )
             )
+        if case["call"] != "run":
+            raise Unsupported(
+                "call {!r}: JAX calls compiled functions, there is no session; TensorFlow has one".format(case["call"])
+            )
+        if case["autotune"] != "default":
+            raise Unsupported("autotune {!r}: XLA's search, not cuDNN's; 'default' would run".format(case["autotune"]))
+        if "host_memory" in case:
+            raise Unsupported(
+                "host_memory {!r}: arrays of JAX go to pinned memory; without this axis the case would run".format(
+                    case["host_memory"]
+                )
+            )
+
+    def peak_device_memory_mib(self, places):
+        return devices.peak_memory_mib(places)
 
     def literal(self, problem, emitter):
         """The source's work in JAX. Every run splits, copies to the devices, convolves, copies back and adds.
@@ -33,6 +50,7 @@ class Conv2d(parts.Conv2d):
         devices, save with `resident`.
         """
         convolve = _program(problem)
+        _warm_up(problem, convolve)
         shares = _on_devices(problem) if problem.feed == "resident" else None
 
         def run():
@@ -89,9 +107,23 @@ def _program(problem):
     padding = 2 * [same_padding(len(problem.kernel))]
 
     def convolve(images, kernel):
-        return lax.conv_general_dilated(images, kernel, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        for _ in range(problem.chained):
+            images = lax.conv_general_dilated(
+                images, kernel, (1, 1), padding, dimension_numbers=("NHWC", "HWIO", "NHWC")
+            )
+        return images
 
     return jax.jit(convolve)
+
+
+def _warm_up(problem, convolve):
+    """Computes something on every device, and waits for it. The program of one image is another than that of many."""
+    if problem.warmed == "none":
+        return
+    for device in dict.fromkeys(devices.all_of(problem.places)):
+        image = devices.copied(np.zeros_like(problem.images[:1]), device)
+        warm = image + 1 if problem.warmed == "device" else convolve(image, devices.copied(problem.kernel, device))
+        jax.block_until_ready(warm)
 
 
 def _shares(problem):

@@ -17,6 +17,13 @@ def all_of(places):
     return [device(places, index) for index in range(len(places))]
 
 
+def peak_memory_mib(places):
+    """The largest MiB of arrays on any GPU, as the allocator of XLA counts, not the driver; None on a CPU."""
+    if None in places:
+        return None
+    return max(device.memory_stats()["peak_bytes_in_use"] for device in all_of(places)) / 2.0**20
+
+
 def device_memory(of):
     """A device's own memory. With the device itself as its target, an array would keep the kind of memory it is in."""
     return SingleDeviceSharding(of, memory_kind="device")

@@ -127,11 +127,7 @@ class Trainer(interface.Trainer):
         return networks_jax.logits(job.network, state.weights, state.statistics, images, job.layout, training=False)[0]
 
     def peak_device_memory_mib(self):
-        """As the allocator of XLA counts, not the driver."""
-        if None in self.job.places:
-            return None
-        used = [device.memory_stats()["peak_bytes_in_use"] for device in devices.all_of(self.job.places)]
-        return max(used) / 2.0**20
+        return devices.peak_memory_mib(self.job.places)
 
 
 def arrays(batch, layout):

@@ -21,26 +21,30 @@ def relative_error(outputs, expected):
     return float(np.max([np.abs(output - expected).max() for output in outputs]) / np.abs(expected).max())
 
 
-def chosen_images(problem):
-    """Indices of the images to check, in the output's first axis (N / towers).
+def chosen_images(problem, chained=1):
+    """Indices of the images to check, in the output's first axis (N / towers). chained: see expected_sum.
 
     These are all images where BUDGET allows it; otherwise images at even steps, with the first and the last.
     """
     count = len(problem.images) // len(problem.places)
-    per_image = problem.images[0, :, :, 0].size * problem.kernel.size
+    per_image = problem.images[0, :, :, 0].size * problem.kernel.size * chained
     affordable = max(2, int(BUDGET // per_image))
     return np.unique(np.linspace(0, count - 1, min(count, affordable)).round().astype(int))
 
 
-def expected_sum(problem, chosen):
+def expected_sum(problem, chosen, chained=1):
     """The sum over towers of the chosen images' convolutions, (len(chosen), height, width, channels) float64.
 
-    As a convolution is linear, it is the convolution of the sum of the towers' images.
+    chained: how often an image is convolved, the output being the next input. As a convolution is linear, it is the
+    convolution of the sum of the towers' images.
     """
     images = problem.images
     towers = images.reshape((len(problem.places), -1) + images.shape[1:])
     summed = towers[:, chosen].sum(axis=0, dtype=np.float64)
-    return np.stack([correlate_same(image, problem.kernel.astype(np.float64)) for image in summed])
+    kernel = problem.kernel.astype(np.float64)
+    for _ in range(chained):
+        summed = np.stack([correlate_same(image, kernel) for image in summed])
+    return summed
 
 
 def correlate_same(image, kernel):

@@ -2,3 +2,8 @@
 
 RANK = 2
 PACKAGES = ()
+
+
+def variables(request):
+    """What TensorFlow reads at its import: whether cuDNN searches for the fastest algorithm, as it does by default."""
+    return {"TF_CUDNN_USE_AUTOTUNE": "0"} if request.case.get("autotune") == "off" else {}

@@ -3,25 +3,36 @@
 import contextlib
 
 import numpy as np
+import tensorflow
 import tensorflow.compat.v1 as tf
 from tensorflow.core.protobuf import rewriter_config_pb2
 
 from common import timing
+from common.events import Unsupported
 from frameworks import parts
 from frameworks.tensorflow import folding, towers
 
 
 class Conv2d(parts.Conv2d):
+    def check(self, case):
+        if "host_memory" in case:
+            raise Unsupported(
+                "host_memory {!r}: TensorFlow copies from NumPy's memory and to it, as it likes; without this axis the "
+                "case would run".format(case["host_memory"])
+            )
+
     def literal(self, problem, emitter):
         """A graph of towers, a session, and the wall clock around a run.
 
         As in the source, the session and its devices start before the clock. The first run includes graph optimisation,
         the loading of kernels and autotuning. Only feed `resident` runs an operation before: the transfer into its
-        variables.
+        variables. A session gets what was added to its graph at its next run: where a device is warmed before, the
+        first run still takes over the whole graph of the towers.
         """
         with tf.Graph().as_default():
-            total, load, feed = _towers(problem)
             with tf.Session(config=session_config(problem.graph_optimizers)) as session:
+                _warm_up(problem, session)
+                total, load, feed = _towers(problem)
                 for operation, values in load:
                     session.run(operation, values)
                 outputs = timing.first_and_later(
@@ -55,7 +66,7 @@ class Conv2d(parts.Conv2d):
                     results.append(_variable("result%d" % tower, images.shape))
             # Assigned, as the optimisers drop a convolution whose output is unused; the variable takes its buffer over.
             compute = [
-                _assign_convolution(place, images, result, problem.kernel)
+                _assign_convolutions(place, images, result, problem)
                 for place, images, result in zip(problem.places, variables, results)
             ]
             fetches = [result.read_value() for result in results]
@@ -63,9 +74,9 @@ class Conv2d(parts.Conv2d):
             values = {placeholder: array for _, feed in load for placeholder, array in feed.items()}
             with tf.Session(config=session_config(problem.graph_optimizers)) as session:
                 steps = (
-                    ("host_to_device", lambda: session.run(operations, values)),
-                    ("compute", lambda: session.run(compute)),
-                    ("device_to_host", lambda: session.run(fetches)),
+                    ("host_to_device", _caller(problem, session, operations, values)),
+                    ("compute", _caller(problem, session, compute)),
+                    ("device_to_host", _caller(problem, session, fetches)),
                 )
                 for phase, step in steps:
                     timing.steady(
@@ -73,6 +84,61 @@ class Conv2d(parts.Conv2d):
                     )
                 share = folding.share_left(tf, emitter, session, compute)
                 return [np.sum(session.run(fetches), axis=0)], share
+
+    def keras(self, problem, emitter):
+        """A model of one layer is made and gets its filter before the clock; every run predicts all images at once."""
+        size, channels = len(problem.kernel), problem.kernel.shape[3]
+        convolution = tensorflow.keras.layers.Conv2D(
+            channels, size, padding="same", use_bias=False, input_shape=problem.images.shape[1:]
+        )
+        model = tensorflow.keras.Sequential([convolution])
+        model.set_weights([problem.kernel])
+        count = len(problem.images)
+
+        def run():
+            return model.predict(problem.images, batch_size=count, verbose=0)
+
+        return timing.first_and_later(emitter, run, problem.settings["later_runs"], count, problem.budget), 1
+
+    def peak_device_memory_mib(self, places):
+        """As the allocator of TensorFlow counts, which all sessions of a process share; None where it does not say.
+
+        Up to 1.15 an operation says it, from 2.5 on a function.
+        """
+        if None in places:
+            return None
+        if not hasattr(tensorflow, "contrib"):
+            ask = getattr(tensorflow.config.experimental, "get_memory_info", None)
+            return ask and max(ask("GPU:%d" % place)["peak"] for place in places) / folding.MIB
+        with tf.Graph().as_default():
+            peaks = []
+            for place in places:
+                with tf.device(towers.device_name(place)):
+                    peaks.append(tensorflow.contrib.memory_stats.MaxBytesInUse())
+            with tf.Session() as session:
+                return float(max(session.run(peaks))) / folding.MIB
+
+
+def _warm_up(problem, session):
+    """Runs an operation on every device, whose input is fed, so that nothing of it is folded."""
+    if problem.warmed == "none":
+        return
+    shape = (1,) + problem.images.shape[1:]
+    with tf.name_scope(folding.WARM_UP):
+        for place in dict.fromkeys(problem.places):
+            with tf.device(towers.device_name(place)):
+                number, image = tf.placeholder(tf.float32, ()), tf.placeholder(tf.float32, shape)
+                warm = number + 1.0 if problem.warmed == "device" else _convolution(image, problem.kernel)
+            session.run(warm, {number: 0.0, image: np.zeros(shape, np.float32)})
+
+
+def _caller(problem, session, fetches, feed=None):
+    """A function without arguments that runs the fetches, by the call of the case."""
+    if problem.call == "run":
+        return lambda: session.run(fetches, feed)
+    function = session.make_callable(fetches, feed_list=list(feed or ()))
+    values = list((feed or {}).values())
+    return lambda: function(*values)
 
 
 def _towers(problem):
@@ -136,9 +202,13 @@ def _variable(name, shape):
     return tf.get_variable(name, shape, tf.float32, trainable=False, use_resource=True)
 
 
-def _assign_convolution(place, images, result, kernel):
+def _assign_convolutions(place, variable, result, problem):
+    """Convolves the images of a variable, then the result of that, and so on."""
     with tf.device(towers.device_name(place)):
-        return result.assign(_convolution(images.read_value(), kernel), read_value=False)
+        images = variable.read_value()
+        for _ in range(problem.chained):
+            images = _convolution(images, problem.kernel)
+        return result.assign(images, read_value=False)
 
 
 def _convolution(images, kernel):

@@ -13,6 +13,8 @@ from frameworks.torch import devices
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
+        if case["implementation"] == "keras":
+            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
         if "search" in case:
             raise Unsupported(
                 "search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one"
@@ -23,6 +25,18 @@ class Conv2d(parts.Conv2d):
                     case["graph_optimizers"]
                 )
             )
+        if case["call"] != "run":
+            raise Unsupported(
+                "call {!r}: PyTorch calls functions, there is no session; TensorFlow has one".format(case["call"])
+            )
+        if case["autotune"] != "default":
+            raise Unsupported(
+                "autotune {!r}: PyTorch lets cuDNN search only where it is asked to (cudnn.benchmark), and here it is "
+                "not; 'default' would run".format(case["autotune"])
+            )
+
+    def peak_device_memory_mib(self, places):
+        return devices.peak_memory_mib(places)
 
     def literal(self, problem, emitter):
         """The source's work in PyTorch: every run splits, copies to the devices, convolves, copies back and adds up.
@@ -43,24 +57,27 @@ class Conv2d(parts.Conv2d):
             return sum(images.to("cpu") for images in convolved)
 
         with torch.no_grad():
+            _warm_up(problem)
             runs = problem.settings["later_runs"]
             outputs = timing.first_and_later(emitter, run, runs, len(problem.images), problem.budget)
         return [_nhwc(output) for output in outputs], 1
 
     def steady(self, problem, emitter):
-        """Host memory is pinned where there is a GPU, as in a careful program."""
-        host = [_pinned(images, place) for images, place in zip(_shares(problem), problem.places)]
+        """Host memory is pinned where there is a GPU, as in a careful program, unless the case says otherwise."""
+        host = [_pinned(images, place, problem) for images, place in zip(_shares(problem), problem.places)]
         inputs = _resident(problem)
         filters = [_filter(problem, place) for place in problem.places]
         results = [torch.empty_like(images) for images in inputs]
-        returned = [_pinned(torch.empty_like(images), place) for images, place in zip(host, problem.places)]
+        returned = [_pinned(torch.empty_like(images), place, problem) for images, place in zip(host, problem.places)]
 
         def copy(targets, sources):
             for target, source in zip(targets, sources):
                 target.copy_(source, non_blocking=True)
 
         def compute():
-            results[:] = [_convolve(images, weights, problem) for images, weights in zip(inputs, filters)]
+            results[:] = inputs
+            for _ in range(problem.chained):
+                results[:] = [_convolve(images, weights, problem) for images, weights in zip(results, filters)]
 
         def synchronise():
             devices.synchronise(problem.places)
@@ -95,8 +112,20 @@ def _resident(problem):
     return [share.to(devices.name(place), copy=True) for share, place in zip(_shares(problem), problem.places)]
 
 
-def _pinned(tensor, place):
-    return tensor if place is None else tensor.pin_memory()
+def _pinned(tensor, place, problem):
+    return tensor if place is None or problem.host_memory == "pageable" else tensor.pin_memory()
+
+
+def _warm_up(problem):
+    """Computes something on every device, and waits for it."""
+    if problem.warmed == "none":
+        return
+    for place in dict.fromkeys(problem.places):
+        if problem.warmed == "device":
+            (torch.zeros(1).to(devices.name(place)) + 1).cpu()
+        else:
+            image = torch.zeros_like(_host_tensor(problem.images[:1])).to(devices.name(place))
+            _convolve(image, _filter(problem, place), problem).cpu()
 
 
 def _filter(problem, place):

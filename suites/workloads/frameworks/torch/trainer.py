@@ -108,10 +108,7 @@ class Trainer(interface.Trainer):
         return np.concatenate(logits)
 
     def peak_device_memory_mib(self):
-        """As the allocator of PyTorch counts, not the driver."""
-        if None in self.job.places:
-            return None
-        return max(torch.cuda.max_memory_allocated(place) for place in self.job.places) / 2.0**20
+        return devices.peak_memory_mib(self.job.places)
 
 
 @contextlib.contextmanager

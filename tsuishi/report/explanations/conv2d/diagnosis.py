@@ -6,8 +6,9 @@ knowledge about frameworks from elsewhere.
 
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d import equal_terms, guesses, interventions
-from tsuishi.report.explanations.conv2d.edge import about_edge
-from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, per_cent, towers
+from tsuishi.report.explanations.conv2d.edge import about_edge, about_more_images
+from tsuishi.report.explanations.conv2d.first_run import about_first_run, about_start
+from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, towers
 from tsuishi.report.explanations.conv2d.steps import (
     Step,
     about_step,
@@ -43,8 +44,11 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         t("Towers that are not alike"): interventions.random_data(measured),
         t("Input fed in every run"): interventions.fed_input(measured),
         t("First run and running"): about_first_run(measured),
+        t("A device that is warm already"): about_start(measured),
         t("Where folding stops"): about_edge(measured, step),
+        t("More images"): about_more_images(measured, step),
         t("Transfer and compute"): equal_terms.about_copies(measured),
+        t("Pinned host memory"): equal_terms.about_host_memory(measured),
         t("SciPy on equal terms"): equal_terms.about_scipy(measured),
         **(guesses.texts(measured, every) if measured.published else {}),
         t("What this does not explain"): about_the_rest(measured),
@@ -179,32 +183,12 @@ def about_graph(measured: Observations) -> str:
     return prose(sentences)
 
 
-def about_first_run(measured: Observations) -> str:
-    """The part of a first run that later runs do not repeat."""
-    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
-    counts = [count for count in first if count in later]
-    if not counts:
-        return ""
-    shares = [max(0.0, 1 - later[count] / first[count]) for count in counts]
-    once = {
-        "shares": in_words(map(per_cent, shares)),
-        "seconds": amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
-        "towers": towers(counts),
-    }
-    if measured.published:
-        return t(
-            "The source timed the first run only. With {towers}, {shares} of it ({seconds}) do not recur in a "
-            "later run: the preparation of the graph and all else that is done once.",
-            **once,
-        )
-    return t(
-        "With {towers}, {shares} of the first run ({seconds}) do not recur in a later run: the preparation of the"
-        " graph and all else that is done once.",
-        **once,
-    )
-
-
 def about_the_rest(measured: Observations) -> str:
+    if measured.on_gpu and measured.by_towers("first_run_s", warmed="convolution"):
+        return t(
+            "What remains of a first run on a warm GPU, with all graph optimisers off, is the graph's preparation, the "
+            "memory that it allocates, and its kernels: the cases here do not take that apart."
+        )
     if measured.on_gpu:
         return t(
             "On a GPU a first run also starts the device, loads kernels and allocates memory: what remains of it with "

@@ -1,8 +1,10 @@
 """Where folding stops: the most images of a folded tower, by the workload's search, and whether the step is there."""
 
-from tsuishi.base.language import prose, t
-from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
-from tsuishi.report.explanations.conv2d.steps import Step
+from itertools import pairwise
+
+from tsuishi.base.language import in_words, prose, t
+from tsuishi.report.explanations.conv2d.observations import NotTested, Observations, amounts, towers
+from tsuishi.report.explanations.conv2d.steps import Step, find_step
 
 # The two sides of the edge: the first words of the search's metrics.
 SIDES = ("largest_folded", "smallest_unfolded")
@@ -52,3 +54,63 @@ def _edge_and_step(measured: Observations, folded_images: float, step: Step | No
             "From {towers} on, each tower has at most so many of the {images} images; the step is there, too.", **there
         )
     return t("From {towers} on, each tower has at most so many of the {images} images; the step is elsewhere.", **there)
+
+
+def about_more_images(measured: Observations, step: Step | None) -> str:
+    """Where the step is with other numbers of images, and whether that is where folding predicts it."""
+    others = [axes["images"] for axes in measured.other_sizes if {*axes} == {"images"}]
+    counts = {images: [*measured.by_towers("later_run_s", images=images)] for images in others}
+    measured_counts = {images: of for images, of in counts.items() if len(of) > 1}
+    if not measured_counts or step is None:
+        return NotTested(t("no such case was planned") if step else t("there is no step"))
+    found = {images: find_step(measured, step.quantity, images=images) for images in measured_counts}
+    sentences = [_with_images(images, found[images], measured_counts[images]) for images in found]
+    folded_images = measured.search("largest_folded_images")
+    if folded_images is None:
+        return prose(sentences)
+    predicted = {images: _predicted(images, of, folded_images) for images, of in measured_counts.items()}
+    there = {images: found[images] and (found[images].below, found[images].above) for images in found}  # type: ignore[union-attr]
+    wrong = [images for images in found if there[images] != predicted[images]]
+    if wrong:
+        text = t(
+            "Folding of up to {most:,.0f} images predicts it elsewhere with {images} images: the images of a tower are "
+            "not all that decides.",
+            most=folded_images,
+            images=in_words(f"{images:,}" for images in wrong),
+        )
+        return prose([*sentences, text])
+    if not any(there.values()):
+        return prose(sentences)
+    follows = t(
+        "This is where folding of up to {most:,.0f} images predicts it. So the step follows the images of a tower: "
+        "neither the number of devices nor the sum of all images makes it.",
+        most=folded_images,
+    )
+    if measured.on_gpu:
+        memory = t("Too little memory on a GPU would follow them as well; its peak tells.")
+    else:
+        memory = t("And no GPU's memory makes it, as there is no GPU here.")
+    return prose([*sentences, follows, memory])
+
+
+def _with_images(images: int, step: Step | None, counts: list[int]) -> str:
+    if step is None:
+        return t(
+            "With {images:,} images there is no step with up to {towers} ({each:,.0f} images a tower).",
+            images=images,
+            towers=towers(counts[-1:]),
+            each=images / counts[-1],
+        )
+    return t(
+        "With {images:,} images the step is {step} ({below:,.0f} and {above:,.0f} images a tower).",
+        images=images,
+        step=step,
+        below=images / step.below,
+        above=images / step.above,
+    )
+
+
+def _predicted(images: int, counts: list[int], folded_images: float) -> tuple[int, int] | None:
+    """The two numbers of towers, among those measured, between which the images of a tower begin to be folded."""
+    sides = (pair for pair in pairwise(counts) if images / pair[0] > folded_images >= images / pair[1])
+    return next(sides, None)

@@ -49,6 +49,23 @@ def about_copies(measured: Observations) -> str:
     return prose([*sentences, "" if measured.on_gpu else t("The copies are within host memory.")])
 
 
+def about_host_memory(measured: Observations) -> str:
+    """The copies from pageable and from pinned host memory."""
+    sentences = []
+    for quantity in ("host_to_device_s", "device_to_host_s"):
+        pageable, pinned = (measured.timed(quantity, **STEADY, host_memory=kind) for kind in ("pageable", "pinned"))
+        if pageable and pinned:
+            text = t(
+                "{phase}: {pageable} with pageable host memory, {pinned} with pinned: {verdict}.",
+                phase=label(quantity),
+                pageable=amounts([pageable.value], quantity),
+                pinned=amounts([pinned.value], quantity),
+                verdict=compared(pageable, pinned, t("pageable memory"), t("pinned memory")),
+            )
+            sentences.append(text[:1].upper() + text[1:])
+    return prose(sentences) if sentences else measured.why_not(**STEADY, host_memory="pinned")
+
+
 def least_towers(measured: Observations) -> dict[str, Any]:
     """The axes of the steady case with the fewest towers that were measured."""
     return {**STEADY, "devices": next(iter(measured.by_towers("compute_s", **STEADY)), 1)}

@@ -4,6 +4,7 @@ import math
 from typing import NamedTuple
 
 from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d import overhead
 from tsuishi.report.explanations.conv2d.equal_terms import COPY_AND_COMPUTE, copies, input_bytes, least_towers
 from tsuishi.report.explanations.conv2d.observations import (
     SCIPY,
@@ -50,6 +51,9 @@ def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, s
     """The answers by topic. every: the observations of all environments by name, for the guess about frameworks."""
     return {
         t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
+        t("Guess: TensorFlow's own overhead"): overhead.about_overhead(measured),
+        t("Calling the session otherwise"): overhead.about_call(measured),
+        t("Guess: Keras gives the same"): overhead.about_keras(measured),
         t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),
         t("Guess: a larger filter favours the GPU"): about_size(measured, LARGER_FILTER),
         t("Guess: more channels favour the GPU"): about_size(measured, MORE_CHANNELS),
@@ -65,12 +69,30 @@ def about_memory(measured: Observations) -> str:
         return NotTested(t("there was no GPU (input and output are {held_mib:.0f} MiB together)", held_mib=held_mib))
     if compute is None:
         return measured.why_not(**STEADY)
-    return t(
+    held = t(
         "One GPU held it all (input and output are {held_mib:.0f} MiB together) and convolved it in {seconds}: nothing "
         "was swapped.",
         held_mib=held_mib,
         seconds=amounts([compute], "compute_s"),
     )
+    return prose([held, _peak(measured)])
+
+
+def _peak(measured: Observations) -> str:
+    """The most memory of a GPU that runs as the source made them took, beside what there is."""
+    peaks = measured.by_towers("peak_device_memory_mib")
+    if not peaks or measured.gpu_mib is None:
+        return ""
+    values = {
+        "towers": towers(peaks),
+        "peaks": in_words(f"{peak:,.0f}" for peak in peaks.values()),
+        "memory": f"{measured.gpu_mib:,.0f}",
+    }
+    if max(peaks.values()) < measured.gpu_mib / 2:
+        return t(
+            "At most {peaks} MiB were taken on a GPU with {towers}, of {memory} MiB: there was room for more.", **values
+        )
+    return t("At most {peaks} MiB were taken on a GPU with {towers}, of {memory} MiB.", **values)
 
 
 def about_frameworks(measured: Observations, every: dict[str, Observations]) -> str:
@@ -112,11 +134,31 @@ def about_size(measured: Observations, change: Change) -> str:
         "verdict": _grown(base, next(iter(advantages.values())), change),
     }
     if measured.on_gpu:
-        return t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **values)
+        text = t("SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}.", **values)
+    else:
+        text = t(
+            "SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}, on this CPU; a GPU "
+            "was not tested.",
+            **values,
+        )
+    return prose([text, _as_the_source_compares(measured, larger)])
+
+
+def _as_the_source_compares(measured: Observations, larger: list[dict[str, int]]) -> str:
+    """First runs over SciPy's loop, of the base case and of these larger cases; empty where none was measured."""
+    ratios = {}
+    for axes in ({}, *larger):
+        first, loop = measured.value("first_run_s", **axes), measured.value("later_run_s", **{**SCIPY, **axes})
+        if first and loop:
+            ratios[_size(measured, axes), {**measured.base, **axes}["images"]] = first / loop
+    if len(ratios) < 2:
+        return ""
     return t(
-        "SciPy on all cores takes {times} as long as the framework {size}, {others}: {verdict}, on this CPU; a GPU was "
-        "not tested.",
-        **values,
+        "As the source compares, a first run in one tower takes {ratios} as long as SciPy's loop.",
+        ratios=in_words(
+            t("{times} {size} ({images:,} images)", times=times(ratio), size=size, images=images)
+            for (size, images), ratio in ratios.items()
+        ),
     )
 
 
@@ -179,7 +221,29 @@ def about_results(measured: Observations) -> str:
             phase=label(most),
         )
     no_bus = "" if measured.on_gpu else t("But device and host are one here, and a bus was not tested.")
-    return prose([answer, no_bus])
+    return prose([answer, _of_first_run(measured, count, seconds["device_to_host_s"]), no_bus])
+
+
+def _of_first_run(measured: Observations, count: int, warm_s: float) -> str:
+    """Copying back beside the first run, which is all that the source timed: warm, and the first time."""
+    first, cold_s = (
+        measured.value("first_run_s", devices=count),
+        measured.value("device_to_host_first_step_s", **{**STEADY, "devices": count}),
+    )
+    if first is None:
+        return ""
+    return t(
+        "Beside the first run, which is all that the source timed ({first}): {copies}, {shares} of it.",
+        first=amounts([first], "first_run_s"),
+        copies=t(
+            "warm {warm}, the first time {cold}",
+            warm=amounts([warm_s], "device_to_host_s"),
+            cold=amounts([cold_s], "device_to_host_s"),
+        )
+        if cold_s
+        else t("warm {warm}", warm=amounts([warm_s], "device_to_host_s")),
+        shares=in_words(per_cent(part / first) for part in (warm_s, cold_s) if part),
+    )
 
 
 def about_staying(measured: Observations) -> str:

@@ -1,8 +1,10 @@
 """Interventions: cases that differ from the base case in a single axis, and the effects on the runs and their step."""
 
+from typing import Any
+
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
-from tsuishi.report.explanations.conv2d.steps import STEP, Step, folded
+from tsuishi.report.explanations.conv2d.steps import STEP, Step, find_step, folded
 from tsuishi.report.parts.compared_times import times
 
 _RUNS = {"first_run_s": mark("first runs"), "later_run_s": mark("later runs")}
@@ -16,11 +18,41 @@ def folding_off(measured: Observations, step: Step | None) -> str:
     in_vain = t("But the switch did nothing: the graph was folded all the same with {towers}.", towers=towers(still))
     return prose(
         [
-            *(_runs(measured, quantity, **axes) for quantity in _RUNS),
+            *(runs(measured, quantity, **axes) for quantity in _RUNS),
             in_vain if still else "",
             _what_becomes(measured, step, axes),
+            _also_unmerged(measured),
         ]
     )
+
+
+def _also_unmerged(measured: Observations) -> str:
+    """That the switch drops more than folding, with what shows it in the graphs that ran."""
+    more = t(
+        "The switch drops the other rewrites of the session's older optimiser too: it changes more than one thing."
+    )
+    off, on = (
+        measured.by_towers("convolutions_left_in_graph", graph_optimizers=name) for name in ("no_folding", "default")
+    )
+    unmerged = [count for count in off if 0 < on.get(count, 0) < off[count]]
+    if not unmerged:
+        return more
+    shown = t(
+        "With {towers} identical towers are no longer merged: {convolutions} convolutions are left.",
+        towers=towers(unmerged),
+        convolutions=in_words(
+            t("{left} instead of {before}", left=round(off[n]), before=round(on[n])) for n in unmerged
+        ),
+    )
+    return prose([more, shown, _merging_apart(measured)])
+
+
+def _merging_apart(measured: Observations) -> str:
+    """That towers which are never merged have the step all the same: then the switch acts by folding."""
+    step = find_step(measured, "later_run_s", data="random")
+    if step is None:
+        return ""
+    return t("Towers that are not alike are never merged, and step all the same {step}.", step=step)
 
 
 def no_optimisers(measured: Observations, step: Step | None) -> str:
@@ -28,7 +60,7 @@ def no_optimisers(measured: Observations, step: Step | None) -> str:
     first, later = measured.by_towers("first_run_s", **axes), measured.by_towers("later_run_s", **axes)
     if not first:
         return measured.why_not(**axes)
-    sentences = [_runs(measured, "first_run_s", **axes)]
+    sentences = [runs(measured, "first_run_s", **axes)]
     start_up = max((first[count] - later[count] for count in later if count in first), default=None)
     if start_up is not None:
         text = t(
@@ -44,7 +76,7 @@ def random_data(measured: Observations) -> str:
     random, equal = (measured.by_towers("convolutions_left_in_graph", data=data) for data in ("random", "ones"))
     if not measured.by_towers("later_run_s", data="random"):
         return measured.why_not(data="random")
-    runs = _runs(measured, "later_run_s", data="random")
+    taken = runs(measured, "later_run_s", data="random")
     merged = [count for count in random if count in equal and equal[count] < random[count]]
     if merged:
         left = [t("{fewer} instead of {all}", fewer=round(equal[count]), all=round(random[count])) for count in merged]
@@ -53,21 +85,21 @@ def random_data(measured: Observations) -> str:
             towers=towers(merged),
             convolutions=in_words(left),
         )
-        return prose([runs, text])
-    return prose([runs, t("No towers were merged: as many convolutions were left.") if random else ""])
+        return prose([taken, text])
+    return prose([taken, t("No towers were merged: as many convolutions were left.") if random else ""])
 
 
 def fed_input(measured: Observations) -> str:
     if not measured.by_towers("later_run_s", feed="fed"):
         return measured.why_not(feed="fed")
-    sentences = [_runs(measured, "later_run_s", feed="fed")]
+    sentences = [runs(measured, "later_run_s", feed="fed")]
     left = measured.by_towers("convolutions_left_in_graph", feed="fed")
     if left and all(left.values()):
         sentences.append(t("With {towers} the graph that ran had convolutions to do every time.", towers=towers(left)))
     return prose(sentences)
 
 
-def _runs(measured: Observations, quantity: str, **axes: str) -> str:
+def runs(measured: Observations, quantity: str, **axes: Any) -> str:
     """The times of runs in a case and in the base case; empty where they were not measured."""
     values, ordinary = measured.by_towers(quantity, **axes), measured.by_towers(quantity)
     if not values:

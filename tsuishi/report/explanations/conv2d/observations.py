@@ -23,6 +23,7 @@ SIZES = ("images", "height", "width", "channels", "filter_size")
 STEADY: dict[str, Any] = {"protocol": "steady", "data": "random", "feed": "resident"}
 SCIPY: dict[str, Any] = {"implementation": "scipy", "strategy": None, "feed": None, "graph_optimizers": None}
 SCIPY_ALL_CORES: dict[str, Any] = {**SCIPY, "implementation": "scipy_all_cores"}
+KERAS: dict[str, Any] = {**SCIPY, "implementation": "keras"}
 _ONES = "ones"
 
 
@@ -30,18 +31,19 @@ def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The axes of the case, on a single device, that all others of a suite are compared with.
 
     It has the axes PLAIN, and the sizes that were planned for the most numbers of devices; among equals, the fewest
-    channels, then the smallest filter, then the most images. Its data is "ones" if a plain case has such data, since
-    towers are then alike.
+    channels, then the smallest filter, then the most cases, then the most images. Its data is "ones" if a plain case
+    has such data, since towers are then alike.
     """
     every = [axes for axes in cases if "search" not in axes]
     plain = [axes for axes in every if PLAIN.items() <= axes.items()]
-    devices: dict[tuple[Any, ...], set[int]] = {}
+    devices: dict[tuple[Any, ...], list[int]] = {}
     for axes in plain or every:
-        devices.setdefault(tuple(axes.get(axis, 0) for axis in SIZES), set()).add(axes.get("devices", 1))
+        devices.setdefault(tuple(axes.get(axis, 0) for axis in SIZES), []).append(axes.get("devices", 1))
 
     def order(sizes: tuple[Any, ...]) -> tuple[int, ...]:
         of = dict(zip(SIZES, sizes, strict=True))
-        return -len(devices[sizes]), of["channels"], of["filter_size"], -of["images"]
+        counts = devices[sizes]
+        return -len(set(counts)), of["channels"], of["filter_size"], -len(counts), -of["images"]
 
     sizes = min(devices, key=order, default=(0,) * len(SIZES))
     data = {axes.get("data", _ONES) for axes in plain}
@@ -67,7 +69,8 @@ class Observations:
             frame[(frame["suite"] == suite) & (frame["column"] == environment)]
             for frame in (evidence.cases, evidence.outcomes, evidence.results.trials)
         )
-        self._rows = {(_key(evidence.axes[row.case_id]), row.quantity): row for row in named_rows(cases)}
+        self._axes = evidence.words.axes
+        self._rows = {(self._key(evidence.axes[row.case_id]), row.quantity): row for row in named_rows(cases)}
         self._towers = sorted({dict(key).get("devices", 0) for key, _ in self._rows})
         self.most_trials = max((int(row.n) for row in self._rows.values()), default=0)
         self._outcomes = outcomes
@@ -76,6 +79,12 @@ class Observations:
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
+        machines = (evidence.machine_records.get(record) for record in set(framework["machine_record"]))
+        # The memory of the smallest GPU of the machines; None where it is not known.
+        self.gpu_mib = min(
+            (gpu.memory_mib for machine in machines if machine for gpu in machine.gpus or () if gpu.memory_mib),
+            default=None,
+        )
         self.other_sizes = self._other_sizes(evidence.axes[case_id] for case_id in dict.fromkeys(outcomes["case_id"]))
 
     def _other_sizes(self, cases: Iterable[Mapping[str, Any]]) -> list[dict[str, int]]:
@@ -87,25 +96,29 @@ class Observations:
 
     def value(self, quantity: str, **axes: Any) -> float | None:
         """The estimate of a case, in the quantity's unit; None where it was not measured."""
-        row = self._rows.get((_key({**self.base, **axes}), quantity))
+        row = self._rows.get((self._key({**self.base, **axes}), quantity))
         return None if row is None else float(row.estimate)
 
     def timed(self, quantity: str, **axes: Any) -> Timed | None:
         """The estimate of a case with its term; None where it was not measured."""
-        row = self._rows.get((_key({**self.base, **axes}), quantity))
+        row = self._rows.get((self._key({**self.base, **axes}), quantity))
         if row is None:
             return None
         return Timed(float(row.estimate), self._terms.get((row.case_id, row.column, quantity)))
 
     def spread(self, quantity: str, **axes: Any) -> tuple[float, float] | None:
         """The smallest and the largest trial, or the quartiles of a single trial; None without a spread."""
-        row = self._rows.get((_key({**self.base, **axes}), quantity))
+        row = self._rows.get((self._key({**self.base, **axes}), quantity))
         return (float(row.low), float(row.high)) if row is not None and row.spread_kind else None
 
     def by_towers(self, quantity: str, **axes: Any) -> dict[int, float]:
         """The estimates by number of towers, in ascending order, for the numbers that were measured."""
         values = {count: self.value(quantity, **{**axes, "devices": count}) for count in self._towers}
         return {count: value for count, value in values.items() if value is not None}
+
+    def values_of(self, axis: str) -> list[Any]:
+        """The values of an axis, ascending, in the cases that were measured; without its usual value."""
+        return sorted({value for key, _ in self._rows for name, value in key if name == axis})
 
     def search(self, quantity: str) -> float | None:
         """The result of the search for the folding edge with the most images, for images of the base case's size."""
@@ -121,24 +134,25 @@ class Observations:
 
     def why_not(self, **axes: Any) -> "NotTested":
         """The statuses and reasons of the cases with these differences, for any number of devices and images."""
-        wanted = {**self.base, "search": None, **axes}
-        compared = [axis for axis in wanted if axis not in ("devices", "images")]
+        wanted = self._key({**self.base, **axes}, without=("devices", "images"))
         reasons = {
             f"{status_text(row.status)}: {t(row.reason)}".removesuffix(": ").replace("Unsupported: ", "")
             for row in named_rows(self._outcomes.drop(ok_rows(self._outcomes).index))
-            if all(row.axes.get(axis) == wanted[axis] for axis in compared)
+            if self._key(row.axes, without=("devices", "images")) == wanted
         }
         return NotTested("; ".join(sorted(reasons)) or t("no such case was planned"))
+
+    def _key(self, axes: Mapping[str, Any], without: Iterable[str] = ("suite",)) -> frozenset[tuple[str, Any]]:
+        """What tells a case from others: its axes, but not usual values that ids leave out, and not those `without`."""
+        said = {axis: value for axis, value in axes.items() if value is not None and axis not in (*without, "suite")}
+        known = self._axes
+        return frozenset(item for item in said.items() if item[0] not in known or known[item[0]].is_said(item[1], "id"))
 
 
 def observations(evidence: Evidence, suite: str) -> dict[str, Observations]:
     """The observations by environment, for environments with measurements of the suite."""
     columns = set(evidence.cases.loc[evidence.cases["suite"] == suite, "column"])
     return {name: Observations(evidence, suite, name) for name in evidence.environments if name in columns}
-
-
-def _key(axes: dict[str, Any]) -> frozenset[tuple[str, Any]]:
-    return frozenset((axis, value) for axis, value in axes.items() if value is not None and axis != "suite")
 
 
 def towers(counts: Iterable[int]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from tsuishi.base.language import prose, t
 from tsuishi.report.explanations.conv2d.observations import Observations, amounts, towers
@@ -43,7 +44,7 @@ class Step:
         )
 
 
-def find_step(measured: Observations, quantity: str, **axes: str) -> Step | None:
+def find_step(measured: Observations, quantity: str, **axes: Any) -> Step | None:
     """The largest step, see STEP; None without a step.
 
     It separates two levels: every run with fewer towers is slower than every run with more, and the quartiles (or

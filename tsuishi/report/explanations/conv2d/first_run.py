@@ -1,0 +1,97 @@
+"""First runs beside later runs, and beside first runs on a device that has done something before."""
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.report.explanations.conv2d.interventions import runs
+from tsuishi.report.explanations.conv2d.observations import Observations, amounts, per_cent, towers
+from tsuishi.report.parts.compared_times import compared
+
+# Axes of the first runs that leave out a part of it, with what was done.
+_WARMED = {"warmed": "device"}
+_CONVOLVED = {"warmed": "convolution"}
+_NO_SEARCH = {"autotune": "off"}
+_DONE = (
+    (_WARMED, mark("The device has added numbers in the same session before")),
+    (_CONVOLVED, mark("It has convolved an image before")),
+    (_NO_SEARCH, mark("cuDNN does not search for the fastest algorithm")),
+)
+
+
+def about_first_run(measured: Observations) -> str:
+    """The part of a first run that later runs do not repeat."""
+    first, later = measured.by_towers("first_run_s"), measured.by_towers("later_run_s")
+    counts = [count for count in first if count in later]
+    if not counts:
+        return ""
+    shares = [max(0.0, 1 - later[count] / first[count]) for count in counts]
+    once = {
+        "shares": in_words(map(per_cent, shares)),
+        "seconds": amounts([max(0.0, first[count] - later[count]) for count in counts], "first_run_s"),
+        "towers": towers(counts),
+    }
+    if measured.published:
+        return t(
+            "The source timed the first run only. With {towers}, {shares} of it ({seconds}) do not recur in a "
+            "later run: the preparation of the graph and all else that is done once.",
+            **once,
+        )
+    return t(
+        "With {towers}, {shares} of the first run ({seconds}) do not recur in a later run: the preparation of the"
+        " graph and all else that is done once.",
+        **once,
+    )
+
+
+def about_start(measured: Observations) -> str:
+    """First runs without the start of the device, without the loading of its libraries, and without a search."""
+    sentences = [_first_runs(measured, axes, t(done)) for axes, done in _DONE]
+    if not any(sentences):
+        return measured.why_not(**_WARMED)
+    missing = [
+        t("{case}: not tested ({why}).", case=t(done), why=measured.why_not(**axes))
+        for (axes, done), sentence in zip(_DONE, sentences, strict=True)
+        if not sentence
+    ]
+    return prose([*filter(None, sentences), _recurs(measured), *missing])
+
+
+def _first_runs(measured: Observations, axes: dict[str, str], done: str) -> str:
+    """What first runs take under the axes, beside those of the base case; empty where none was measured."""
+    counts = [*measured.by_towers("first_run_s", **axes)]
+    pairs = {
+        count: (cold, warm)
+        for count in counts
+        if (cold := measured.timed("first_run_s", devices=count))
+        and (warm := measured.timed("first_run_s", **{**axes, "devices": count}))
+    }
+    if not pairs:
+        return ""
+    verdicts = in_words(
+        t(
+            "{verdict} with {towers}",
+            verdict=compared(cold, warm, t("a usual first run"), t("this")),
+            towers=towers([n]),
+        )
+        for n, (cold, warm) in pairs.items()
+    )
+    return t(
+        "{done}: {runs} {verdicts}.",
+        done=done,
+        runs=runs(measured, "first_run_s", **axes),
+        verdicts=verdicts[:1].upper() + verdicts[1:],
+    )
+
+
+def _recurs(measured: Observations) -> str:
+    """How much of what is done once remains after a convolution: that is of the graph, not of the device."""
+    later = measured.by_towers("later_run_s")
+    cold, warm = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", **_CONVOLVED)
+    counts = [count for count in warm if count in cold and count in later and cold[count] > later[count]]
+    if not counts:
+        return ""
+    left = [max(0.0, warm[count] - later[count]) / (cold[count] - later[count]) for count in counts]
+    return t(
+        "So of what does not recur, {shares} remain with {towers} where device and libraries are warm: that is the "
+        "preparation of this graph, and what its own size needs.",
+        shares=in_words(per_cent(min(1.0, share)) for share in left),
+        towers=towers(counts),
+    )
