@@ -7,6 +7,7 @@ import pytest
 import scipy.signal
 
 from common.networks import same_padding
+from experiments import conv2d as experiment
 from frameworks.numpy import conv2d
 
 Problem = collections.namedtuple("Problem", "images kernel places")
@@ -48,6 +49,28 @@ def test_the_expected_sum_is_the_sum_of_the_towers_convolutions():
     towers = [np.stack([by_hand(image, kernel) for image in tower]) for tower in np.split(images, 3)]
     chosen = conv2d.chosen_images(problem)
     np.testing.assert_allclose(conv2d.expected_sum(problem, chosen), sum(towers), atol=1e-12)
+
+
+@pytest.mark.parametrize(("size", "channels"), [(3, 1), (3, 10), (5, 3)])
+def test_a_chain_is_each_convolution_after_the_other_and_neither_grows_nor_vanishes(size, channels):
+    kernel = experiment.filter_of_chain(RANDOM.randn(size, size, channels, channels))
+    problem = Problem(RANDOM.randn(2, 30, 29, channels), kernel.astype(np.float64), [None])
+    chained = reference_of_chain(problem, 100)
+    np.testing.assert_allclose(conv2d.expected_sum(problem, [0, 1], 100), chained, atol=1e-12)
+    norm = np.linalg.norm(problem.images)
+    assert 1e-3 * norm < np.linalg.norm(chained) < 1.01 * norm
+
+
+def reference_of_chain(problem, chained):
+    images = problem.images
+    for _ in range(chained):
+        images = np.stack([conv2d.correlate_same(image, problem.kernel) for image in images])
+    return images
+
+
+def test_fewer_images_of_a_chain_are_checked():
+    problem = Problem(np.zeros((840, 100, 100, 1)), np.zeros((3, 3, 1, 1)), [None])
+    assert [len(conv2d.chosen_images(problem, chained)) for chained in (1, 10, 100)] == [840, 840, 111]
 
 
 def test_all_images_of_the_sources_case_are_checked_and_of_a_larger_one_some_with_both_ends():

@@ -20,7 +20,7 @@ from common import events
 from common.request import Request
 from experiments import possible
 from tests.engine.test_main_job import REMEDY, UNSUPPORTED
-from tests.job import TENSORFLOW, TORCH
+from tests.job import EVERYWHERE, TENSORFLOW, TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
 from tests.words import WORDS
 from tsuishi.environments import possible as asking
@@ -47,6 +47,9 @@ LONGER = [
     *(("multi_gpu_scaling", {"execution": execution}, JAX) for execution in ("compiled", "cuda_graph")),
     ("conv2d", {"search": "folding_edge"}, JAX),
     *(("conv2d", {"graph_optimizers": optimizers}, JAX) for optimizers in ("no_folding", "none")),
+    *(("conv2d", axes, [*TORCH, *JAX]) for axes in ({"call": "callable"}, {"implementation": "keras"})),
+    *(("conv2d", axes, [*EVERYWHERE, *JAX]) for axes in ({"autotune": "off"}, {"host_memory": "pageable"})),
+    ("conv2d", {"host_memory": "pinned"}, [*EVERYWHERE, *JAX]),
     ("input_pipeline", {}, JAX),
     ("multi_gpu_scaling", {"loader": "tensors_2_workers"}, TENSORFLOW),
     ("multi_gpu_scaling", {"loader": "torchvision_4_workers"}, [*TENSORFLOW, "torch2-cpu"]),

@@ -41,6 +41,30 @@ def error(implementation, size, channels, towers, feed):
     return reference.relative_error(outputs, expected)
 
 
+def error_of_case(implementation, method, **given):
+    """Of a Problem with further fields: 4 images in a tower, of 2 channels."""
+    random = np.random.RandomState(1)
+    images = random.uniform(-1, 1, (4, 12, 11, 2)).astype(np.float32)
+    kernel = conv2d.filter_of_chain(random.uniform(-1, 1, (3, 3, 2, 2)))
+    problem = conv2d.Problem(images, kernel, [None], "constant", "default", SETTINGS, timing.Budget(None), **given)
+    chained = problem.chained
+    outputs, _ = getattr(implementation, method)(problem, Recorder())
+    return reference.relative_error(outputs, reference.expected_sum(problem, range(4), chained))
+
+
+def further(framework):
+    """{name: (method, fields of the Problem)} of what this framework has beside."""
+    cases = {
+        "30 chained": ("steady", {"chained": 30}),
+        "warm device": ("literal", {"warmed": "device"}),
+        "warm convolution": ("literal", {"warmed": "convolution"}),
+    }
+    if framework == "tensorflow":
+        cases["callable"] = ("steady", {"call": "callable"})
+        cases["keras"] = ("keras", {})
+    return cases
+
+
 def main():
     given = {"case": {"devices": 3}, "framework": sys.argv[2], "accelerator": "cpu", "settings": {}}
     implementation = frameworks.load(Request(given)).part("conv2d").Conv2d()
@@ -49,6 +73,8 @@ def main():
         for channels, towers, feed in ((1, 1, "constant"), (3, 2, "fed"), (2, 3, "resident")):
             name = f"{size}x{size}, {channels} channels, {towers} towers, {feed}"
             found[name] = error(implementation, size, channels, towers, feed)
+    for name, (method, given) in further(sys.argv[2]).items():
+        found[name] = error_of_case(implementation, method, **given)
     print("found: " + json.dumps(found))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.gpu_run import two_gpus
 from tests.report.compared import evidence_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case
 from tsuishi.report.explanations.conv2d.diagnosis import ONE_TRIAL, diagnose
@@ -176,8 +177,8 @@ def test_folding_off_on_the_fast_side_alone_is_enough_to_tell(tmp_path: Path) ->
     assert "This is constant folding" in text["In short"]
     assert text["Folding switched off"] == (
         "With 4 towers first runs take 410 ms, instead of 400 ms. With 4 towers later runs take 360 ms, instead of "
-        "400 µs. With 4 towers a run is as slow as below the step. The switch drops the other rewrites of the session's "
-        "older optimiser too: it changes more than one thing."
+        "400 µs. With 4 towers a run is as slow as below the step. The switch drops the other rewrites of the "
+        "session's older optimiser too: it changes more than one thing."
     )
 
 
@@ -320,6 +321,119 @@ def test_the_sources_guesses_are_answered_from_the_cases(tmp_path: Path) -> None
     assert (
         "GPU memory is too small for 1 to 3 GPUs: there was no GPU (input and output are 64 MiB together)."
         in (text["Not tested here"])
+    )
+
+
+def images_move_the_step(images: int, edge: int) -> Truth:
+    """Folded where a tower has at most `edge` images."""
+
+    def truth(towers: int, axes: dict[str, Any]) -> tuple[float, float, int]:
+        folded = images / towers <= edge and axes["graph_optimizers"] == "default"
+        return (0.4, 0.0004, 0) if folded else (0.9, 0.4, towers)
+
+    return truth
+
+
+@pytest.mark.parametrize(
+    ("edge_there", "text"),
+    [
+        (
+            262,
+            "With 3,360 images there is no step with up to 8 towers (420 images a tower). With 1,680 images the step "
+            "is from 6 to 7 towers, 400 and 0.400 ms: 1,000 times (280 and 240 images a tower). This is where folding "
+            "of up to 262 images predicts it. So the step follows the images of a tower: neither the number of devices "
+            "nor the sum of all images makes it. And no GPU's memory makes it, as there is no GPU here.",
+        ),
+        (
+            300,
+            "With 3,360 images there is no step with up to 8 towers (420 images a tower). With 1,680 images the step "
+            "is from 5 to 6 towers, 400 and 0.400 ms: 1,000 times (336 and 280 images a tower). Folding of up to 262 "
+            "images predicts it elsewhere with 1,680 images: the images of a tower are not all that decides.",
+        ),
+    ],
+)
+def test_with_more_images_the_step_is_held_against_what_folding_predicts(
+    tmp_path: Path, edge_there: int, text: str
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, images_move_the_step(840, 262), (1, 2, 3, 4, 5, 6, 7, 8), {}, {"graph_optimizers": "no_folding"})
+    for images in (1680, 3360):
+        add(run, TF, images_move_the_step(images, edge_there), (1, 2, 3, 4, 5, 6, 7, 8), {"images": images})
+    sides = [("largest_folded_images", 262, "1"), ("smallest_unfolded_images", 263, "1")]
+    run.add(conv2d_case(search="folding_edge", data="random"), TF, [], metrics=sides)
+    assert told(run)["More images"] == text
+
+
+def test_a_warm_device_takes_the_start_out_of_a_first_run(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    for warmed, first_s in (("none", 3.0), ("device", 2.9), ("convolution", 1.2)):
+        add(run, TF, lambda towers, axes, first_s=first_s: (first_s, 1.0, towers), (1,), {"warmed": warmed})  # type: ignore[misc]
+    reason = "Unsupported: autotune 'off': cuDNN searches on GPUs, and this is a CPU; 'default' would run"
+    run.add(conv2d_case(autotune="off"), TF, status="unsupported", reason=reason)
+    assert told(run)["A device that is warm already"] == (
+        "The device has added numbers in the same session before: With 1 tower first runs take 2.90 s, instead of "
+        "3.00 s. A usual first run and this are about as fast (seen, not tested) with 1 tower. It has convolved an "
+        "image before: With 1 tower first runs take 1.20 s, instead of 3.00 s. A usual first run takes 2.5 times as "
+        "long as this (seen, not tested) with 1 tower. So of what does not recur, 10 % remain with 1 tower where "
+        "device and libraries are warm: that is the preparation of this graph, and what its own size needs. cuDNN "
+        "does not search for the fastest algorithm: not tested (unsupported: autotune 'off': cuDNN searches on GPUs, "
+        "and this is a CPU; 'default' would run)."
+    )
+
+
+def test_the_overhead_of_a_run_is_the_offset_of_chained_runs(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (1, 2), {})
+    steady(run, TF, (0.1, 0.36, 0.1))
+    steady(run, TF, (0.1, 0.3604, 0.1), call="callable")
+    for chained in (1, 10, 100):
+        steady(run, TF, (0.1, 0.002 + 0.001 * chained, 0.1), images=8, chained=chained)
+    text = told(run)
+    assert text["Guess: TensorFlow's own overhead"] == (
+        "With 1, 10 and 100 chained convolutions of 8 images, a run takes 2.00 ms (2.00 ms to 2.00 ms) and 1.00 ms "
+        "for each. Such an overhead is 1 % of a warm run and less than 1 % of a first run of all 840 images: it does "
+        "not make them slow."
+    )
+    assert text["Calling the session otherwise"] == (
+        "With 840 images a run takes 360 ms by session.run and 360 ms by a callable: session.run and the callable are "
+        "about as fast (seen, not tested)."
+    )
+    kinked = SyntheticRun(tmp_path / "kinked")
+    add(kinked, TF, folding_makes_it, (1, 2), {})
+    for chained, seconds in ((1, 0.003), (10, 0.010), (100, 1.0)):
+        steady(kinked, TF, (0.1, seconds, 0.1), images=8, chained=chained)
+    assert "no line, so overhead and computing cannot be told apart" in told(kinked)["Guess: TensorFlow's own overhead"]
+
+
+def test_keras_is_held_against_a_graph_that_is_fed(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add(run, TF, folding_makes_it, (1, 2), {}, {"feed": "fed"})
+    scipy(run, TF, "keras", 0.9)
+    assert told(run)["Guess: Keras gives the same"] == (
+        "A first run takes 900 ms through Keras, and 2.36 s in a graph that is fed: the graph takes 2.6 times as long "
+        "as Keras (seen, not tested). A later run takes 900 ms through Keras, and 360 ms in that graph: Keras takes "
+        "2.5 times as long as the graph (seen, not tested)."
+    )
+
+
+def test_the_peak_of_memory_is_held_against_the_card(tmp_path: Path) -> None:
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    for count, peak in ((1, 170.0), (2, 90.0)):
+        samples = [("first_run", 0, 1, 840, 1.0), ("later_runs", 0, 1, 840, 0.1)]
+        metrics = [("peak_device_memory_mib", peak, "MiB")]
+        run.add(conv2d_case(devices=count), TF, samples, metrics=metrics, device="RTX 2080 Ti")
+    phases = [(name, i, 1, 840, 0.01) for name in ("host_to_device", "compute", "device_to_host") for i in range(3)]
+    given = {"protocol": "steady", "feed": "resident", "data": "random"}
+    for memory, factor in ((None, 1), ("pinned", 1), ("pageable", 3)):
+        samples = [(name, i, 1, n, s * factor) for name, i, _, n, s in phases]
+        run.add(conv2d_case(**given, host_memory=memory), TF, samples, device="RTX 2080 Ti")
+    text = told(run)
+    assert text["Guess: GPU memory is too small for 1 to 3 GPUs"].endswith(
+        "At most 170 and 90 MiB were taken on a GPU with 1 and 2 towers, of 11,264 MiB: there was room for more."
+    )
+    assert text["Pinned host memory"].startswith(
+        "Host to device: 30.0 ms with pageable host memory, 10.0 ms with pinned: pageable memory takes 3.0 times as "
+        "long as pinned memory (seen, not tested). Device to host: "
     )
 
 

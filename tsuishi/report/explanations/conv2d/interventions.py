@@ -48,11 +48,12 @@ def _also_unmerged(measured: Observations) -> str:
 
 
 def _merging_apart(measured: Observations) -> str:
-    """That towers which are never merged have the step all the same: then the switch acts by folding."""
+    """That towers which are not merged have the step all the same: then the switch acts by folding."""
     step = find_step(measured, "later_run_s", data="random")
-    if step is None:
+    asked, left = (measured.by_towers(f"convolutions_{name}", data="random") for name in ("in_graph", "left_in_graph"))
+    if step is None or step.below not in left or left[step.below] != asked.get(step.below):
         return ""
-    return t("Towers that are not alike are never merged, and step all the same {step}.", step=step)
+    return t("Towers that are not alike were not merged, and step all the same {step}.", step=step)
 
 
 def no_optimisers(measured: Observations, step: Step | None) -> str:

@@ -1,5 +1,6 @@
 """The measurements of a suite in an environment; a case is given by its differences from the suite's base case."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -36,19 +37,23 @@ def base_case(cases: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """
     every = [axes for axes in cases if "search" not in axes]
     plain = [axes for axes in every if PLAIN.items() <= axes.items()]
-    devices: dict[tuple[Any, ...], list[int]] = {}
+    devices: dict[tuple[Any, ...], set[int]] = {}
     for axes in plain or every:
-        devices.setdefault(tuple(axes.get(axis, 0) for axis in SIZES), []).append(axes.get("devices", 1))
+        devices.setdefault(_sizes(axes), set()).add(axes.get("devices", 1))
+    cases_of = Counter(map(_sizes, every))
 
     def order(sizes: tuple[Any, ...]) -> tuple[int, ...]:
         of = dict(zip(SIZES, sizes, strict=True))
-        counts = devices[sizes]
-        return -len(set(counts)), of["channels"], of["filter_size"], -len(counts), -of["images"]
+        return -len(devices[sizes]), of["channels"], of["filter_size"], -cases_of[sizes], -of["images"]
 
     sizes = min(devices, key=order, default=(0,) * len(SIZES))
     data = {axes.get("data", _ONES) for axes in plain}
     first = _ONES if _ONES in data or not data else min(data)
     return {**PLAIN, "data": first, "devices": 1, **dict(zip(SIZES, sizes, strict=True))}
+
+
+def _sizes(axes: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(axes.get(axis, 0) for axis in SIZES)
 
 
 class NotTested(str):
