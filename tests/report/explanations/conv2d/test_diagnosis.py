@@ -370,14 +370,14 @@ def test_a_warm_device_takes_the_start_out_of_a_first_run(tmp_path: Path) -> Non
         add(run, TF, lambda towers, axes, first_s=first_s: (first_s, 1.0, towers), (1,), {"warmed": warmed})  # type: ignore[misc]
     reason = "Unsupported: autotune 'off': cuDNN searches on GPUs, and this is a CPU; 'default' would run"
     run.add(conv2d_case(autotune="off"), TF, status="unsupported", reason=reason)
-    assert told(run)["A device that is warm already"] == (
-        "The device has added numbers in the same session before: With 1 tower first runs take 2.90 s, instead of "
-        "3.00 s. A usual first run and this are about as fast (seen, not tested) with 1 tower. It has convolved an "
-        "image before: With 1 tower first runs take 1.20 s, instead of 3.00 s. A usual first run takes 2.5 times as "
-        "long as this (seen, not tested) with 1 tower. So of what does not recur, 10 % remain with 1 tower where "
-        "device and libraries are warm: that is the preparation of this graph, and what its own size needs. cuDNN "
-        "does not search for the fastest algorithm: not tested (unsupported: autotune 'off': cuDNN searches on GPUs, "
-        "and this is a CPU; 'default' would run)."
+    assert told(run)["First run and running"].endswith(
+        "Where the device has added numbers in the same session before: a usual first run and a first run then are "
+        "about as fast (seen, not tested) with 1 tower. With 1 tower first runs take 2.90 s, instead of 3.00 s. Where "
+        "it has convolved an image before: a usual first run takes 2.5 times as long as a first run then (seen, not "
+        "tested) with 1 tower. With 1 tower first runs take 1.20 s, instead of 3.00 s. So of what does not recur, 10 % "
+        "remain with 1 tower where the device has convolved before: that is not its start, nor the loading of its "
+        "libraries. Where cuDNN does not search for the fastest algorithm: not tested (unsupported: autotune "
+        "'off': cuDNN searches on GPUs, and this is a CPU; 'default' would run)."
     )
 
 
@@ -389,7 +389,7 @@ def test_the_overhead_of_a_run_is_the_offset_of_chained_runs(tmp_path: Path) -> 
     for chained in (1, 10, 100):
         steady(run, TF, (0.1, 0.002 + 0.001 * chained, 0.1), images=8, chained=chained)
     text = told(run)
-    assert text["Guess: TensorFlow's own overhead"] == (
+    assert text["Guess: the framework's own overhead"] == (
         "With 1, 10 and 100 chained convolutions of 8 images, a run takes 2.00 ms (2.00 ms to 2.00 ms) and 1.00 ms "
         "for each. Such an overhead is 1 % of a warm run and less than 1 % of a first run of all 840 images: it does "
         "not make them slow."
@@ -402,7 +402,9 @@ def test_the_overhead_of_a_run_is_the_offset_of_chained_runs(tmp_path: Path) -> 
     add(kinked, TF, folding_makes_it, (1, 2), {})
     for chained, seconds in ((1, 0.003), (10, 0.010), (100, 1.0)):
         steady(kinked, TF, (0.1, seconds, 0.1), images=8, chained=chained)
-    assert "no line, so overhead and computing cannot be told apart" in told(kinked)["Guess: TensorFlow's own overhead"]
+    assert (
+        "no line, so overhead and computing cannot be told apart" in told(kinked)["Guess: the framework's own overhead"]
+    )
 
 
 def test_keras_is_held_against_a_graph_that_is_fed(tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ def diagnose(every: dict[str, Observations]) -> dict[str, list[Paragraph]]:
 
 def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[Paragraph]:
     """The diagnosis of an environment. every: the observations of all environments, this one included, by name."""
-    step = the_step(measured)
+    step, started = the_step(measured), about_start(measured)
+    was_started = not isinstance(started, NotTested)
     texts = {
         t("In short"): prose([in_short(measured, step), t(ONE_TRIAL) if measured.most_trials == 1 else ""]),
         t("The step"): about_step(measured),
@@ -43,8 +44,8 @@ def paragraphs(measured: Observations, every: dict[str, Observations]) -> list[P
         t("All graph optimisers switched off"): interventions.no_optimisers(measured, step),
         t("Towers that are not alike"): interventions.random_data(measured),
         t("Input fed in every run"): interventions.fed_input(measured),
-        t("First run and running"): about_first_run(measured),
-        t("A device that is warm already"): about_start(measured),
+        t("First run and running"): prose([about_first_run(measured), started if was_started else ""]),
+        t("A device that is warm already"): "" if was_started else started,
         t("Where folding stops"): about_edge(measured, step),
         t("More images"): about_more_images(measured, step),
         t("Transfer and compute"): equal_terms.about_copies(measured),

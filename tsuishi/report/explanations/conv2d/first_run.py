@@ -10,9 +10,9 @@ _WARMED = {"warmed": "device"}
 _CONVOLVED = {"warmed": "convolution"}
 _NO_SEARCH = {"autotune": "off"}
 _DONE = (
-    (_WARMED, mark("The device has added numbers in the same session before")),
-    (_CONVOLVED, mark("It has convolved an image before")),
-    (_NO_SEARCH, mark("cuDNN does not search for the fastest algorithm")),
+    (_WARMED, mark("Where the device has added numbers in the same session before")),
+    (_CONVOLVED, mark("Where it has convolved an image before")),
+    (_NO_SEARCH, mark("Where cuDNN does not search for the fastest algorithm")),
 )
 
 
@@ -68,30 +68,27 @@ def _first_runs(measured: Observations, axes: dict[str, str], done: str) -> str:
     verdicts = in_words(
         t(
             "{verdict} with {towers}",
-            verdict=compared(cold, warm, t("a usual first run"), t("this")),
+            verdict=compared(cold, warm, t("a usual first run"), t("a first run then")),
             towers=towers([n]),
         )
         for n, (cold, warm) in pairs.items()
     )
-    return t(
-        "{done}: {runs} {verdicts}.",
-        done=done,
-        runs=runs(measured, "first_run_s", **axes),
-        verdicts=verdicts[:1].upper() + verdicts[1:],
+    return prose(
+        [t("{done}: {verdicts}.", done=done, verdicts=verdicts), runs(measured, "first_run_s", **axes)],
     )
 
 
 def _recurs(measured: Observations) -> str:
-    """How much of what is done once remains after a convolution: that is of the graph, not of the device."""
+    """How much of what is done once remains after a convolution; empty where later runs take half of a first run."""
     later = measured.by_towers("later_run_s")
     cold, warm = measured.by_towers("first_run_s"), measured.by_towers("first_run_s", **_CONVOLVED)
-    counts = [count for count in warm if count in cold and count in later and cold[count] > later[count]]
+    counts = [count for count in warm if count in cold and count in later and cold[count] > 2 * later[count]]
     if not counts:
         return ""
     left = [max(0.0, warm[count] - later[count]) / (cold[count] - later[count]) for count in counts]
     return t(
-        "So of what does not recur, {shares} remain with {towers} where device and libraries are warm: that is the "
-        "preparation of this graph, and what its own size needs.",
+        "So of what does not recur, {shares} remain with {towers} where the device has convolved before: that is not "
+        "its start, nor the loading of its libraries.",
         shares=in_words(per_cent(min(1.0, share)) for share in left),
         towers=towers(counts),
     )

@@ -51,7 +51,7 @@ def texts(measured: Observations, every: dict[str, Observations]) -> dict[str, s
     """The answers by topic. every: the observations of all environments by name, for the guess about frameworks."""
     return {
         t("Guess: GPU memory is too small for 1 to 3 GPUs"): about_memory(measured),
-        t("Guess: TensorFlow's own overhead"): overhead.about_overhead(measured),
+        t("Guess: the framework's own overhead"): overhead.about_overhead(measured),
         t("Calling the session otherwise"): overhead.about_call(measured),
         t("Guess: Keras gives the same"): overhead.about_keras(measured),
         t("Guess: TensorFlow is not made for this, others are"): about_frameworks(measured, every),

@@ -1,5 +1,7 @@
 """The framework's own overhead: what a run takes however often it convolves, other ways to call it, and Keras."""
 
+import math
+
 from tsuishi.base.language import in_words, mark, prose, t
 from tsuishi.report.explanations.conv2d.observations import KERAS, STEADY, NotTested, Observations, amounts, per_cent
 from tsuishi.report.parts.compared_times import Timed, compared, line_of
@@ -17,15 +19,18 @@ def about_overhead(measured: Observations) -> str:
     lines = {images: text for images in _images(measured) if (text := _line(measured, images))}
     if not lines:
         return measured.why_not(**STEADY, chained=max(measured.values_of("chained"), default=10))
-    fewest = min(lines)
-    overhead_s = lines[fewest][1]
+    sentences = [text for text, _ in lines.values()]
+    bounded = [most for _, most in lines.values() if math.isfinite(most)]
+    if not bounded:
+        return prose(sentences)
+    overhead_s = bounded[0]
     whole = {
         t("a warm run"): measured.value("compute_s", **STEADY),
         t("a first run"): measured.value("first_run_s"),
     }
     shares = {name: overhead_s / seconds for name, seconds in whole.items() if seconds}
     if not shares:
-        return prose([text for text, _ in lines.values()])
+        return prose(sentences)
     values = {
         "shares": in_words(t("{share} of {run}", share=_share(share), run=name) for name, share in shares.items()),
         "images": f"{measured.base['images']:,}",
@@ -34,7 +39,7 @@ def about_overhead(measured: Observations) -> str:
         answer = t("Such an overhead is {shares} of all {images} images: it does not make them slow.", **values)
     else:
         answer = t("Such an overhead is {shares} of all {images} images.", **values)
-    return prose([*(text for text, _ in lines.values()), answer])
+    return prose([*sentences, answer])
 
 
 def _images(measured: Observations) -> list[int]:
@@ -43,7 +48,7 @@ def _images(measured: Observations) -> list[int]:
 
 
 def _line(measured: Observations, images: int) -> tuple[str, float] | None:
-    """The sentence of a line and its overhead in s, at most; None where there is no line."""
+    """The sentence of a line, and its overhead in s at most (infinite: not known); None where there is no line."""
     every: dict[int, Timed] = {
         count: timed
         for count in (1, *measured.values_of("chained"))
@@ -53,13 +58,14 @@ def _line(measured: Observations, images: int) -> tuple[str, float] | None:
     if line is None:
         return None
     interval = line.t_cost_interval
-    most = max(0.0, line.t_cost if interval is None else interval.high)
+    # Of a single trial each, or of few, nothing says what the overhead is at most.
+    most = math.inf if interval is None or line.kinked else max(0.0, interval.high)
     values = {
         "chained": in_words(every),
         "images": f"{images:,}",
         "overhead": amounts([line.t_cost], "compute_s"),
         "least": amounts([interval.low if interval else 0.0], "compute_s"),
-        "most": amounts([most], "compute_s"),
+        "most": amounts([most], "compute_s") if math.isfinite(most) else "",
         "compute": amounts([1 / line.v0], "compute_s"),
     }
     if line.kinked:
@@ -71,9 +77,9 @@ def _line(measured: Observations, images: int) -> tuple[str, float] | None:
             seconds=seconds,
         )
         return text, most
-    if interval is None:
+    if interval is None or not math.isfinite(most):
         text = t(
-            "With {chained} chained convolutions of {images} images, a run takes {overhead} and {compute} for each "
+            "With {chained} chained convolutions of {images} images, a run takes {compute} for each "
             "(seen, not tested).",
             **values,
         )
