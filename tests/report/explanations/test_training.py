@@ -54,8 +54,10 @@ def test_trials_that_scatter_leave_it_open_and_a_single_trial_tests_nothing(tmp_
         add(single, axes, step_s, trials=1)
     (text,) = told(run).values()
     assert text.count(": open.") == 2
+    assert "50 % is computing, 30 % (open) feeding and 20 % (open) the rest" in text
     assert "at least" not in text
     (text,) = told(single).values()
+    assert "50 % is computing, 30 % feeding and 20 % the rest" in text
     assert text.endswith(
         "A literal step takes 1.25 times as long as a step fed from the host (seen, not tested). A step fed from the "
         "host takes 1.60 times as long as a step on a resident batch (seen, not tested)."

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tsuishi.base.language import mark, prose, t
-from tsuishi.report.parts.compared_times import Timed, ratio_shown
+from tsuishi.report.parts.compared_times import Timed, is_open, ratio_shown
 from tsuishi.report.parts.explanation import Explanation, Paragraph
 from tsuishi.report.parts.wording import amount, case_text
 from tsuishi.results.frames import named_rows
@@ -83,7 +83,6 @@ def _about(rates: _Rates) -> Iterator[Paragraph]:
 def _text(images: int, parts: Mapping[str, Timed]) -> str:
     """images: of a step. parts: the rates by name; literal, fed and resident are there."""
     literal, fed, resident = (images / parts[name].value for name in (_LITERAL, _FED, _RESIDENT))
-    shares = {"computing": resident, "feeding": fed - resident, "rest": literal - fed}
     division = t(
         "A step takes {literal} in later epochs of literal training, {fed} fed from the host in the same way, and "
         "{resident} on a resident batch: of the literal step {computing} is computing, {feeding} feeding and {rest} "
@@ -91,9 +90,17 @@ def _text(images: int, parts: Mapping[str, Timed]) -> str:
         literal=amount(literal, "s"),
         fed=amount(fed, "s"),
         resident=amount(resident, "s"),
-        **{name: f"{100 * seconds / literal:.0f} %" for name, seconds in shares.items()},
+        computing=_share(resident, literal),
+        feeding=_share(fed - resident, literal, of=(parts[_RESIDENT], parts[_FED])),
+        rest=_share(literal - fed, literal, of=(parts[_FED], parts[_LITERAL])),
     )
     pairs = [(_LITERAL, _FED), (_FED, _RESIDENT), *((name, other) for _, name, other in _BESIDE if name in parts)]
     # The rates are compared upside down: of the same images, the lower rate takes longer.
     compared = (ratio_shown(parts[other], parts[name], t(name), t(other)) for name, other in pairs)
     return prose([division, *(t("{comparison}.", comparison=text[:1].upper() + text[1:]) for text in compared)])
+
+
+def _share(part_s: float, literal_s: float, of: tuple[Timed, Timed] | None = None) -> str:
+    """The share of a literal step in words. of: the two rates behind a difference, which may be open."""
+    text = f"{100 * part_s / literal_s:.0f} %"
+    return t("{share} (open)", share=text) if of and is_open(*of) else text

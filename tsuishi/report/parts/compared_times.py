@@ -93,6 +93,12 @@ def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     return t("{slower} takes at least {least} as long as {faster}", slower=slower, least=least, faster=faster)
 
 
+def is_open(ours: Timed, theirs: Timed) -> bool:
+    """Whether there is an interval, and it does not show which of the two takes longer."""
+    interval = ours.over(theirs).interval(CONFIDENCE)
+    return interval is not None and 0.0 in interval
+
+
 def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     """What the trials show of the ratio of two times, in words; empty for too few trials."""
     interval = slow.over(fast).interval(CONFIDENCE) if slow and fast else None
