@@ -364,6 +364,16 @@ def test_with_more_images_the_step_is_held_against_what_folding_predicts(
     assert told(run)["More images"] == text
 
 
+def test_where_folding_stops_nowhere_nothing_is_predicted(tmp_path: Path) -> None:
+    """As TensorFlow 2.21: the most images that were tried are folded, which says nothing of more images."""
+    run = SyntheticRun(tmp_path / "run")
+    for images in (840, 1680):
+        add(run, TF, images_move_the_step(images, 262), (1, 2, 3, 4, 5, 6, 7, 8), {"images": images})
+    add(run, TF, images_move_the_step(840, 262), (4,), {"graph_optimizers": "no_folding"})
+    run.add(conv2d_case(search="folding_edge", data="random"), TF, [], metrics=[("largest_folded_images", 840, "1")])
+    assert told(run)["More images"].endswith("1,000 times (280 and 240 images a tower).")
+
+
 def test_a_warm_device_takes_the_start_out_of_a_first_run(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / "run")
     for warmed, first_s in (("none", 3.0), ("device", 2.9), ("convolution", 1.2)):
@@ -391,8 +401,8 @@ def test_the_overhead_of_a_run_is_the_offset_of_chained_runs(tmp_path: Path) -> 
     text = told(run)
     assert text["Guess: the framework's own overhead"] == (
         "With 1, 10 and 100 chained convolutions of 8 images, a run takes 2.00 ms (2.00 ms to 2.00 ms) and 1.00 ms "
-        "for each. Such an overhead is 1 % of a warm run and less than 1 % of a first run of all 840 images: it does "
-        "not make them slow."
+        "for each. Such an overhead is at most 1 % of a warm run and less than 1 % of a first run of all 840 images: "
+        "it does not make them slow."
     )
     assert text["Calling the session otherwise"] == (
         "With 840 images a run takes 360 ms by session.run and 360 ms by a callable: session.run and the callable are "

@@ -65,8 +65,8 @@ def about_more_images(measured: Observations, step: Step | None) -> str:
         return NotTested(t("no such case was planned") if step else t("there is no step"))
     found = {images: find_step(measured, step.quantity, images=images) for images in measured_counts}
     sentences = [_with_images(images, found[images], measured_counts[images]) for images in found]
-    folded_images = measured.search("largest_folded_images")
-    if folded_images is None:
+    folded_images, unfolded_images = (measured.search(f"{side}_images") for side in SIDES)
+    if folded_images is None or unfolded_images is None:  # where folding stops is not known
         return prose(sentences)
     predicted = {images: _predicted(images, of, folded_images) for images, of in measured_counts.items()}
     there = {images: found[images] and (found[images].below, found[images].above) for images in found}  # type: ignore[union-attr]

@@ -20,25 +20,19 @@ def about_overhead(measured: Observations) -> str:
     if not lines:
         return measured.why_not(**STEADY, chained=max(measured.values_of("chained"), default=10))
     sentences = [text for text, _ in lines.values()]
-    bounded = [most for _, most in lines.values() if math.isfinite(most)]
-    if not bounded:
-        return prose(sentences)
-    overhead_s = bounded[0]
+    overhead_s = min(most for _, most in lines.values())
     whole = {
         t("a warm run"): measured.value("compute_s", **STEADY),
         t("a first run"): measured.value("first_run_s"),
     }
     shares = {name: overhead_s / seconds for name, seconds in whole.items() if seconds}
-    if not shares:
+    if not shares or max(shares.values()) >= _SMALL:
         return prose(sentences)
-    values = {
-        "shares": in_words(t("{share} of {run}", share=_share(share), run=name) for name, share in shares.items()),
-        "images": f"{measured.base['images']:,}",
-    }
-    if max(shares.values()) < _SMALL:
-        answer = t("Such an overhead is {shares} of all {images} images: it does not make them slow.", **values)
-    else:
-        answer = t("Such an overhead is {shares} of all {images} images.", **values)
+    answer = t(
+        "Such an overhead is at most {shares} of all {images} images: it does not make them slow.",
+        shares=in_words(t("{share} of {run}", share=_share(share), run=name) for name, share in shares.items()),
+        images=f"{measured.base['images']:,}",
+    )
     return prose([*sentences, answer])
 
 
