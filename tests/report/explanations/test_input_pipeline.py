@@ -35,21 +35,21 @@ def explained(path: Path, times: dict[Case, tuple[float, float]]) -> dict[str, s
 
 def test_a_step_that_takes_as_long_as_its_pipeline_is_decided_by_it(tmp_path: Path) -> None:
     found = explained(tmp_path, {case("shared_host"): (0.1, 0.1), case("resident"): (0.02, 0.001)})
-    text = found["Does the pipeline decide?"]
+    text = found["Pipeline or device"]
     assert "the step and its pipeline are about as fast." in text
     assert "the step with its pipeline takes 5.0 times as long as the step without (at least" in text
-    assert set(found) == {"Does the pipeline decide?"}, "one batch size, and no GPU: nothing else was tested"
+    assert set(found) == {"Pipeline or device"}, "one batch size, and no GPU: nothing else was tested"
 
 
 def test_a_pipeline_that_is_faster_than_its_step_is_told_from_it(tmp_path: Path) -> None:
-    text = explained(tmp_path, {case("per_device"): (0.1, 0.02)})["Does the pipeline decide?"]
+    text = explained(tmp_path, {case("per_device"): (0.1, 0.02)})["Pipeline or device"]
     assert "the step takes 5.0 times as long as its pipeline (at least" in text
     assert "esident" not in text
 
 
 def test_resident_images_in_two_batches_say_whether_small_images_leave_a_device_idle(tmp_path: Path) -> None:
     found = explained(tmp_path, {case("resident"): (0.1, 0.001), case("resident", 64): (0.2, 0.001)})
-    assert "2.00 times the images in a step; the larger batch takes 2.0 times" in found["Are the images too small?"]
+    assert "2.00 times the images in a step; the larger batch takes 2.0 times" in found["Small images"]
 
 
 def test_what_was_not_measured_is_not_explained(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ class PipelineOrDevice(Explanation):
     def _about(self, environment: str) -> Iterator[Paragraph]:
         cases = self._cases(environment)
         texts = {
-            t("Does the pipeline decide?"): [*_pipelines(cases)],
-            t("Are the images too small?"): [*_batches(cases)],
-            t("What makes the load uneven?"): [*_loads(cases)],
+            t("Pipeline or device"): [*_pipelines(cases)],
+            t("Small images"): [*_batches(cases)],
+            t("Uneven load"): [*_loads(cases)],
         }
         yield from (Paragraph(topic, prose(sentences)) for topic, sentences in texts.items() if sentences)
 
