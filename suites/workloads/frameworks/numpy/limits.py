@@ -71,7 +71,9 @@ class Limits:
         with contextlib.ExitStack() as opened:
             for path, size in chosen_files(problem.buffer_bytes):
                 file = opened.enter_context(open(path, "rb", buffering=0))
-                os.fsync(file.fileno())  # a page that is not yet written cannot be dropped
+                # A page that is not yet written cannot be dropped; a file system that nobody can write to may refuse.
+                with contextlib.suppress(OSError):
+                    os.fsync(file.fileno())
                 files.append((file, size))
             measure(step, lambda: None, drop if problem.cache == "cold" else None)
         return sum(read)
