@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 from tsuishi.base.language import in_words, prose, t
 from tsuishi.report.parts.compared_times import Timed, compared
 from tsuishi.report.parts.explanation import Explanation, Paragraph
-from tsuishi.report.parts.wording import case_text, digits, shown_in
-from tsuishi.results.frames import named_rows
+from tsuishi.report.parts.wording import amount, capital, case_text, digits
 
 _STEP, _LOADING, _IMBALANCE = "step_s", "loading_s", "gpu_imbalance"
 _RESIDENT = "resident"
@@ -47,14 +46,10 @@ class PipelineOrDevice(Explanation):
 
     def _cases(self, environment: str) -> list[_Case]:
         cases: dict[str, _Case] = {}
-        rows = self.evidence.cases
-        rows = rows[(rows["suite"] == self.suite) & (rows["column"] == environment)]
-        for row in named_rows(rows[rows["quantity"].isin((_STEP, _LOADING, _IMBALANCE))]):
-            axes = self.evidence.axes[row.case_id]
+        for case_id, quantity, timed in self.timed(environment, _STEP, _LOADING, _IMBALANCE):
+            axes = self.evidence.axes[case_id]
             if axes["protocol"] == "steady":
-                case = cases.setdefault(row.case_id, _Case(axes, {}))
-                term = self.evidence.terms.get((row.case_id, environment, row.quantity))
-                case.timed[row.quantity] = Timed(float(row.estimate), term)
+                cases.setdefault(case_id, _Case(axes, {})).timed[quantity] = timed
         return sorted(cases.values(), key=lambda case: (case.axes["strategy"], case.axes["devices"], case.of_a_tower))
 
 
@@ -68,8 +63,8 @@ def _pipelines(cases: list[_Case]) -> Iterator[str]:
         yield t(
             "{case}: a step takes {step}, and the pipeline alone {loading} for its batches; {comparison}.",
             case=_named(case),
-            step=_seconds(step),
-            loading=_seconds(loading),
+            step=amount(step.value, "s"),
+            loading=amount(loading.value, "s"),
             comparison=compared(step, loading, t("the step"), t("its pipeline")),
         )
         without = resident.get(_but(case, "pipeline"))
@@ -109,7 +104,7 @@ def _loads(cases: list[_Case]) -> Iterator[str]:
             yield t(
                 "{case}: the imbalance of the GPUs' load is {values}. With a queue for each tower none is shared, so "
                 "that what remains there is not the queue's.",
-                case=case_text(of_several[0].axes, {"devices", "batch_size"}),
+                case=capital(case_text(of_several[0].axes, {"devices", "batch_size"})),
                 values=in_words(values),
             )
 
@@ -119,9 +114,4 @@ def _but(case: _Case, axis: str) -> frozenset[tuple[str, Any]]:
 
 
 def _named(case: _Case) -> str:
-    return case_text(case.axes, {"strategy", "devices", "batch_size", "pipeline"})
-
-
-def _seconds(timed: Timed) -> str:
-    unit = shown_in(_STEP, [timed.value])
-    return f"{digits(timed.value, unit)} {unit.name}"
+    return capital(case_text(case.axes, {"strategy", "devices", "batch_size", "pipeline"}))

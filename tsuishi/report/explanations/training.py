@@ -10,8 +10,7 @@ from typing import Any
 from tsuishi.base.language import mark, prose, t
 from tsuishi.report.parts.compared_times import Timed, is_open, ratio_shown
 from tsuishi.report.parts.explanation import Explanation, Paragraph
-from tsuishi.report.parts.wording import amount, case_text
-from tsuishi.results.frames import named_rows
+from tsuishi.report.parts.wording import amount, capital, case_text
 
 # Of later epochs, and of steady steps; the images of a smaller last batch count as what they are.
 _RATE = "throughput_images_per_s"
@@ -39,12 +38,9 @@ class FromLiteralToSteady(Explanation):
     def _rates(self, environment: str) -> "_Rates":
         """What an environment measured of the suite."""
         found: _Rates = {}
-        rows = self.evidence.cases
-        rows = rows[(rows["suite"] == self.suite) & (rows["column"] == environment) & (rows["quantity"] == _RATE)]
-        for row in named_rows(rows):
-            axes = {axis: value for axis, value in self.evidence.axes[row.case_id].items() if axis != "suite"}
+        for case_id, _, rate in self.timed(environment, _RATE):
+            axes = {axis: value for axis, value in self.evidence.axes[case_id].items() if axis != "suite"}
             same = tuple((axis, value) for axis, value in axes.items() if axis not in ("protocol", *_USUAL))
-            rate = Timed(float(row.estimate), self.evidence.terms.get((row.case_id, environment, _RATE)))
             found.setdefault(same, {})[_kind(**axes)] = rate
         return found
 
@@ -97,7 +93,7 @@ def _text(images: int, parts: Mapping[str, Timed]) -> str:
     pairs = [(_LITERAL, _FED), (_FED, _RESIDENT), *((name, other) for _, name, other in _BESIDE if name in parts)]
     # The rates are compared upside down: of the same images, the lower rate takes longer.
     compared = (ratio_shown(parts[other], parts[name], t(name), t(other)) for name, other in pairs)
-    return prose([division, *(t("{comparison}.", comparison=text[:1].upper() + text[1:]) for text in compared)])
+    return prose([division, *(t("{comparison}.", comparison=capital(text)) for text in compared)])
 
 
 def _share(part_s: float, literal_s: float, of: tuple[Timed, Timed] | None = None) -> str:

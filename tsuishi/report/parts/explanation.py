@@ -6,7 +6,7 @@ may add `<workload>.py` to that folder, with a subclass of Explanation that over
 
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar
@@ -14,7 +14,9 @@ from typing import Any, ClassVar
 from tsuishi.base.errors import UserError
 from tsuishi.report.parts.blocks import View
 from tsuishi.report.parts.columns import Declared
+from tsuishi.report.parts.compared_times import Timed
 from tsuishi.report.parts.comparison import Comparison
+from tsuishi.results.frames import named_rows
 from tsuishi.verdicts.evidence import Evidence
 
 _PACKAGE = "tsuishi.report.explanations"
@@ -59,6 +61,14 @@ class Explanation:
 
     def __init__(self, evidence: Evidence, suite: str) -> None:
         self.evidence, self.suite = evidence, suite
+
+    def timed(self, environment: str, *quantities: str) -> Iterator[tuple[str, str, Timed]]:
+        """(case id, quantity, estimate with its term) of every case of the suite that an environment measured."""
+        rows = self.evidence.cases
+        of_suite = rows[(rows["suite"] == self.suite) & (rows["column"] == environment)]
+        for row in named_rows(of_suite[of_suite["quantity"].isin(quantities)]):
+            term = self.evidence.terms.get((row.case_id, environment, row.quantity))
+            yield row.case_id, row.quantity, Timed(float(row.estimate), term)
 
     def paragraphs(self) -> Mapping[str, list[Paragraph]]:
         """The paragraphs by environment. The first paragraph answers questions with `explains = true`."""

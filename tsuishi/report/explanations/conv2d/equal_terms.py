@@ -14,7 +14,7 @@ from tsuishi.report.explanations.conv2d.observations import (
     towers,
 )
 from tsuishi.report.parts.compared_times import compared
-from tsuishi.report.parts.wording import label
+from tsuishi.report.parts.wording import capital, label
 
 COPY_AND_COMPUTE = ("host_to_device_s", "compute_s", "device_to_host_s")
 _FLOAT32_BYTES = 4
@@ -62,7 +62,7 @@ def about_host_memory(measured: Observations) -> str:
                 pinned=amounts([pinned.value], quantity),
                 verdict=compared(pageable, pinned, t("pageable memory"), t("pinned memory")),
             )
-            sentences.append(text[:1].upper() + text[1:])
+            sentences.append(capital(text))
     return prose(sentences) if sentences else measured.why_not(**STEADY, host_memory="pinned")
 
 
