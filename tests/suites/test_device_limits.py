@@ -4,9 +4,14 @@ And what the machine itself is asked, for real.
 """
 
 import errno
+import functools
 import json
 import os
 import pathlib
+import subprocess
+import sys
+import sysconfig
+import tempfile
 import threading
 
 import numpy as np
@@ -196,10 +201,21 @@ def in_page_cache(path):
             pytest.skip("this file system does not tell")
 
 
+@pytest.fixture
+def files():
+    """The folder of two files of 6 MiB that no other process reads, beside the packages that trials read."""
+    with tempfile.TemporaryDirectory(dir=sysconfig.get_path("purelib")) as folder:
+        for name in ("first", "second"):
+            pathlib.Path(folder, name).write_bytes(bytes(6 * 2**20))
+        yield folder
+
+
 @pytest.mark.parametrize("cache", ["cold", "cached"])
-def test_files_are_dropped_from_the_page_cache_before_a_block_and_are_in_it_after_it(cache):
+def test_files_are_dropped_from_the_page_cache_before_a_block_and_are_in_it_after_it(cache, files, monkeypatch):
     problem = device_limits.machine_problem(Fields("case", {**STORAGE, "cache": cache}))
+    monkeypatch.setattr(machine, "chosen_files", functools.partial(machine.chosen_files, folder=files))
     paths = [path for path, _ in machine.chosen_files(problem.buffer_bytes)]
+    assert len(paths) == 2
     seen: list[bool] = []
 
     def measure(step, synchronise, announce):
@@ -212,6 +228,20 @@ def test_files_are_dropped_from_the_page_cache_before_a_block_and_are_in_it_afte
 
     assert machine.Limits().storage_read(problem, measure) == 8 * 2**20
     assert seen == [*([False] * len(paths) if cache == "cold" else []), *[True] * len(paths)]
+
+
+def test_a_file_that_another_process_has_mapped_is_not_read_as_it_stays_in_the_page_cache(files):
+    mapped = pathlib.Path(files, "first")
+    hold = (
+        "import mmap, sys; file = open(sys.argv[1], 'rb'); held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ); "
+        "print(held[0], flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold, mapped], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout.readline() == b"0\n"  # type: ignore[union-attr]
+        assert machine.kept_in_cache(mapped)
+        assert machine.chosen_files(2**20, files) == [(str(mapped.with_name("second")), 2**20)]
+        other.communicate()
+    assert sorted(machine.chosen_files(12 * 2**20, files))[0] == (str(mapped), 6 * 2**20)
 
 
 def test_the_largest_files_are_read_until_there_is_enough(tmp_path):

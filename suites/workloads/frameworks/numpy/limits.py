@@ -63,18 +63,14 @@ class Limits:
 
         def drop(steps):
             for file, _ in files:
-                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                drop_cached(file)
 
         def step():
             read[:] = [read_file(file, size, block) for file, size in files]
 
         with contextlib.ExitStack() as opened:
             for path, size in chosen_files(problem.buffer_bytes):
-                file = opened.enter_context(open(path, "rb", buffering=0))
-                # A page that is not yet written cannot be dropped; a file system that nobody can write to may refuse.
-                with contextlib.suppress(OSError):
-                    os.fsync(file.fileno())
-                files.append((file, size))
+                files.append((opened.enter_context(open(path, "rb", buffering=0)), size))
             measure(step, lambda: None, drop if problem.cache == "cold" else None)
         return sum(read)
 
@@ -96,11 +92,32 @@ def read_file(file, size, block):
     return size - left
 
 
+def drop_cached(file):
+    """Asks the system to drop the pages of an open file from its page cache."""
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+def kept_in_cache(path):
+    """Whether the first page of a file is in the page cache even after the system was asked to drop it.
+
+    False where nothing says so: before Python 3.7, and on file systems without reads that do not wait.
+    """
+    with open(path, "rb", buffering=0) as file:
+        # A page that is not yet written cannot be dropped; a file system that nobody can write to may refuse.
+        with contextlib.suppress(OSError):
+            os.fsync(file.fileno())
+        drop_cached(file)
+        with contextlib.suppress(AttributeError, OSError):  # BlockingIOError: it is not there
+            return os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+    return False
+
+
 def chosen_files(wanted, folder=None):
     """[(path, how many bytes to read)]: the largest files in a folder of packages, until they have `wanted` bytes.
 
-    folder: that of the packages of this environment, without it. Files that this process has mapped are left out, as
-    the system would keep them. Raises Unsupported where the files have fewer bytes.
+    folder: that of the packages of this environment, without it. Files that a process has mapped are left out, as the
+    system keeps them in its page cache: those of this process and, where the system says what it keeps, of any other.
+    Raises Unsupported where the files have fewer bytes.
     """
     folder = folder or os.path.dirname(os.path.dirname(np.__file__))
     with open("/proc/self/maps") as lines:
@@ -110,12 +127,12 @@ def chosen_files(wanted, folder=None):
     sizes = sorted(((os.path.getsize(path), path) for path in files), reverse=True)
     chosen, left = [], wanted
     for size, path in sizes:
-        if left and os.path.realpath(path) not in mapped:
+        if left and os.path.realpath(path) not in mapped and not kept_in_cache(path):
             chosen.append((path, min(size, left)))
             left -= chosen[-1][1]
     if left:
         raise Unsupported(
-            "operation 'storage_read': {} MiB asked for, and the packages of this environment have {} MiB; a smaller "
-            "buffer would run".format(wanted // 2**20, (wanted - left) // 2**20)
+            "operation 'storage_read': {} MiB asked for; the packages of this environment have {} MiB that the page "
+            "cache can drop; a smaller buffer would run".format(wanted // 2**20, (wanted - left) // 2**20)
         )
     return chosen
