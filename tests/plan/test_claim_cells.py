@@ -11,8 +11,9 @@ from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import Case
-from tsuishi.specs.claims import FRAMEWORK, Claim
+from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import MatrixCell
+from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.verdicts.checks import CheckResult, evaluate
@@ -74,3 +75,29 @@ def test_a_claim_is_asked_where_its_checks_have_enough_comparisons(name: str, pr
             needed = [finding for finding in every if MatrixCell(WORDS.case(finding.axes).id, finding.series) in asked]
             assert judged(claim, needed), "the cells that are asked suffice"
             assert len(asked) <= len(every)
+
+
+def axes_of(claim: Claim) -> set[str]:
+    """The axes that its checks name."""
+    return {axis for check in claim.checks for axis in (*check.case, *check.of, *(check.to or {}), *check.at)}
+
+
+@pytest.mark.parametrize(
+    ("name", "axis"),
+    [(name, axis) for name, claim in CLAIMS.items() for axis in WORDS.usual if axis not in axes_of(claim)],
+)
+def test_cases_of_an_intervention_change_no_claim_that_does_not_name_it(name: str, axis: str) -> None:
+    """Whatever suites add: every case once more, with an unusual value on an axis."""
+    claim = CLAIMS[name]
+    other = next((value for value in WORDS.axes[axis].values if value != WORDS.usual[axis]), 100)
+    frameworks = sorted(map(str, claim.named(FRAMEWORK))) or ["torch"]
+    usual: dict[MatrixCell, dict[str, Any]] = {
+        MatrixCell(case.id, framework): {**case.values, FRAMEWORK: framework}
+        for case in cases("full", "cuda", 4)
+        if case.values.get(axis) in (None, WORDS.usual[axis])
+        for framework in frameworks
+    }
+    changed = {
+        MatrixCell(f"{cell.case_id} changed", cell.environment): {**axes, axis: other} for cell, axes in usual.items()
+    }
+    assert cells_of(claim, usual | changed) == cells_of(claim, usual)

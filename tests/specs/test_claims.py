@@ -11,8 +11,9 @@ import pytest
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.specs.claims import Check, Claim, Kind, Scope, Selection
+from tsuishi.specs.claims import Check, Claim, Kind, Scope
 from tsuishi.specs.pictures import Picture, PictureSeries, Rerun
+from tsuishi.specs.selections import Selection
 from tsuishi.specs.source import Hardware, Numbers, Source, read_source, read_sources
 from tsuishi.specs.suite import known_suites, read_suite
 

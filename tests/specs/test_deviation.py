@@ -4,8 +4,8 @@ import pytest
 
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
-from tsuishi.specs.claims import FRAMEWORK, selected
 from tsuishi.specs.deviation import Deviation
+from tsuishi.specs.selections import FRAMEWORK, selected
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
 

@@ -10,9 +10,9 @@ from tests.specs.test_source import PUBLISHED, VALID
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.specs.claims import FRAMEWORK, selected
 from tsuishi.specs.environment import Accelerator, read_environment
 from tsuishi.specs.pictures import Picture, PictureSeries
+from tsuishi.specs.selections import FRAMEWORK, selected
 from tsuishi.specs.source import Source, read_source, read_sources
 from tsuishi.specs.suite import select_suites
 

@@ -13,7 +13,8 @@ from tsuishi.estimates.intervals import InSession
 from tsuishi.estimates.terms import Round, case_terms
 from tsuishi.estimates.variances import Pool
 from tsuishi.report.sections.claim_words import sentence
-from tsuishi.specs.claims import Bounds, Claim, Selection
+from tsuishi.specs.claims import Bounds, Claim
+from tsuishi.specs.selections import Selection
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import Missing
@@ -186,7 +187,8 @@ def test_an_axis_that_a_published_number_leaves_out_matches_anything() -> None:
         ({"devices": (4,)}, (False, False)),
     )
     for selection, selected in cases:
-        assert (printed.selected(selection), measured.selected(selection)) == selected
+        asked = check("presence", of=selection)
+        assert (printed.is_on(asked, asked.of), measured.is_on(asked, asked.of)) == selected
 
 
 def test_a_printed_cost_time_is_of_whole_steps_and_of_no_part_of_them() -> None:

@@ -11,9 +11,10 @@ from packaging.version import Version
 
 from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import SUITE, Case
-from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
+from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import Asked, MatrixCell, Question
+from tsuishi.specs.selections import FRAMEWORK, Selection
 from tsuishi.specs.source import Source
 
 # The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
@@ -39,14 +40,12 @@ class Possible:
             if case_id not in self.refused
         }
 
-    def cells(
-        self, suite: str, selections: Sequence[Selection] = ({},), also: Selection | None = None
-    ) -> tuple[MatrixCell, ...]:
-        """The cells of a suite that can run, that one of `selections` selects, and that `also` selects."""
+    def cells(self, suite: str, of: Question | None = None, side: Selection | None = None) -> tuple[MatrixCell, ...]:
+        """The cells of a suite that can run; those of a question, those of a side of it (`of` or `to`)."""
         return tuple(
             cell
             for cell, axes in self.axes.items()
-            if axes[SUITE] == suite and any(selected(axes, selection, also or {}) for selection in selections)
+            if axes[SUITE] == suite and (of is None or of.selects(axes, side or {}))
         )
 
 
@@ -85,8 +84,8 @@ def _asked_of_suite(suite: str, question: Question, possible: Sequence[Possible]
         yield from _across_environments(suite, question, answering)
         return
     for here in answering:
-        of = here.cells(suite, question.cases, question.of)
-        to = here.cells(suite, question.cases, question.to) if question.to is not None else ()
+        of = here.cells(suite, question, question.of)
+        to = here.cells(suite, question, question.to) if question.to is not None else ()
         if of and (to or question.explains):
             yield _asked(suite, question, (here.environment.name,), of, to)
 
@@ -102,7 +101,7 @@ def _across_environments(suite: str, question: Question, possible: Sequence[Poss
         old, new = ordered[0], ordered[-1]
         if old.environment.release == new.environment.release:
             continue
-        old_cases, new_cases = ({cell.case_id for cell in here.cells(suite, question.cases)} for here in (old, new))
+        old_cases, new_cases = ({cell.case_id for cell in here.cells(suite, question)} for here in (old, new))
         if both := sorted(old_cases & new_cases):
             names = old.environment.name, new.environment.name
             of, to = (tuple(MatrixCell(case_id, name) for case_id in both) for name in names)

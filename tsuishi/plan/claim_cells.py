@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL
-from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Selection, selected
+from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.questions import MatrixCell
+from tsuishi.specs.selections import FRAMEWORK, Selection
 
 # The values of a case by axis, and the framework of its environment.
 CellAxes = Mapping[str, Any]
@@ -57,7 +58,7 @@ def _cells(check: Check, cells: Mapping[MatrixCell, CellAxes]) -> list[MatrixCel
 def _side(check: Check, side: Selection | None, cells: Mapping[MatrixCell, CellAxes]) -> list[_Point]:
     if side is None:
         return []
-    return [_Point(axes, (cell,)) for cell, axes in cells.items() if selected(axes, check.case, side)]
+    return [_Point(check.completed(axes), (cell,)) for cell, axes in cells.items() if check.selects(axes, side)]
 
 
 def _has_every_value(named: Selection, points: Iterable[_Point]) -> bool:
@@ -91,12 +92,15 @@ def _pairs(check: Check, of: Iterable[_Point], to: Iterable[_Point]) -> list[_Po
 def _of_two_ratios(check: Check, ratios: Sequence[_Point]) -> list[_Point]:
     """The pairs of ratios `at` and `against` that agree in the axes that neither names."""
     named = {*check.at, *check.against}
-    bases = _grouped((ratio for ratio in ratios if selected(ratio.axes, check.against)), named)
+    at, against = (
+        _grouped((ratio for ratio in ratios if check.selects_ratio(ratio.axes, side)), named)
+        for side in (check.at, check.against)
+    )
     return [
         _Point(dict(rest), (*first.cells, *second.cells))
-        for rest, firsts in _grouped((ratio for ratio in ratios if selected(ratio.axes, check.at)), named).items()
+        for rest, firsts in at.items()
         for first in firsts
-        for second in bases.get(rest, ())
+        for second in against.get(rest, ())
     ]
 
 

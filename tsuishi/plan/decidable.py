@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from tsuishi.specs.case import DEVICES
-from tsuishi.specs.claims import FRAMEWORK, Claim
+from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import LOOKS, Asked, MatrixCell
+from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Source
 
 # Why a claim can be judged by a plan, or what it takes.

@@ -16,19 +16,20 @@ around it. `why` gives the reason for their size. The kinds of checks, and what 
 Cases that differ only in the axes of `of` and `to` are one comparison. `every` says whether all comparisons have to
 hold or some of them. Comparisons that differ only in the axes `over` count once, by their (geometric) mean: differences
 of opposite signs cancel there and nowhere else. With `at` and `against`, a ratio, order or equal is of two ratios: that
-of the cases `at`, divided by that of the cases `against`; both agree in all axes that neither names.
+of the cases `at`, divided by that of the cases `against`; both agree in all axes that neither names. On an axis that a
+side does not name it has the cases with the usual value alone, where that goes without saying (selections.py).
 """
 
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.axes import Values
-from tsuishi.specs.environment import framework_problem
+from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, selected
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -37,24 +38,6 @@ Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive"
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "shrinks", "presence", "imbalance", "fit"]
 _OF_TWO_RATIOS = ("ratio", "order", "equal")
-# Selects cases by their environment. It is no axis of a case.
-FRAMEWORK = "framework"
-
-
-def _as_selection(value: Any, info: ValidationInfo) -> Any:
-    """Raises ValueError for an axis or a value that the vocabulary (the context of the validation) does not have."""
-    words: Vocabulary | None = info.context
-    if not words or not isinstance(value, dict):
-        return value
-    for name, chosen in value.items():
-        if name not in (FRAMEWORK, *words.axes):
-            raise ValueError(str(unknown("axis", name, (FRAMEWORK, *words.axes))))
-        for item in chosen if isinstance(chosen, list | tuple) else [chosen]:
-            if name != FRAMEWORK:
-                words.check({name: item})
-            elif problem := framework_problem(item):
-                raise ValueError(problem)
-    return value
 
 
 def _shows_memory(status: str) -> str:
@@ -62,23 +45,6 @@ def _shows_memory(status: str) -> str:
     if status not in known:
         raise ValueError(str(unknown("status", status, known)))
     return status
-
-
-# Values by axis. It selects the cases whose value is listed, on every axis of the selection.
-Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
-
-
-def selected(axes: Mapping[str, Any], *selections: Selection, partial: bool = False) -> bool:
-    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework.
-
-    partial: an axis that the case does not state matches any value, as in the numbers of sources.
-    """
-    for selection in selections:
-        for axis, values in selection.items():
-            value = axes.get(axis)
-            if value not in values and not (partial and value is None):
-                return False
-    return True
 
 
 class Bounds(toml.Spec):
@@ -104,7 +70,7 @@ class Bounds(toml.Spec):
         return math.inf if self.below is None else self.below
 
 
-class Check(toml.Spec):
+class Check(Selecting):
     """One comparison of a claim; the docstring of this module lists the kinds."""
 
     kind: Kind
@@ -143,6 +109,15 @@ class Check(toml.Spec):
         if self.kind == "trend" or self.parameter == "residual":
             return max(3, self.along_at_least)
         return max(2, self.along_at_least) if self.kind in ("shrinks", "fit") else 1
+
+    def selects(self, axes: Mapping[str, Any], side: Selection, partial: bool = False) -> bool:
+        """Whether a case is on a side of the check, `of` or `to`. axes, partial: as for `selected`."""
+        free = {self.along, *map(str, self.over), *self.at, *self.against}
+        return selected(axes, self.case, side, usual=self._usual, free=free, partial=partial)
+
+    def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
+        """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""
+        return selected(axes, side, usual=self._usual, free=axes)
 
     @model_validator(mode="before")
     @classmethod

@@ -6,7 +6,7 @@ They are part of reports/published/<source>.toml, and each names the lines of co
 from pydantic import Field
 
 from tsuishi.base import toml
-from tsuishi.specs.claims import Selection
+from tsuishi.specs.selections import Selection
 
 
 class CodeLine(toml.Spec):

@@ -4,13 +4,14 @@ The file of a suite lists its questions (`[[questions]]`). The claims of publish
 a case in an environment; each trial measures a cell.
 """
 
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
-from tsuishi.specs.claims import Selection
 from tsuishi.specs.environment import Accelerator, Framework
+from tsuishi.specs.selections import Selecting, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
 
 Kind = Literal["environments", "cases", "explanation", "claim", "measurement"]
@@ -30,7 +31,7 @@ class MatrixCell(NamedTuple):
     environment: str
 
 
-class Question(toml.Spec):
+class Question(Selecting):
     """A question of a suite. `title` names it in a list, in a few words.
 
     With `of` and `to` it compares these cases within an environment. With `explains` the report answers it in words,
@@ -59,6 +60,10 @@ class Question(toml.Spec):
         if self.quantity and words and self.quantity not in words.quantities:
             raise ValueError(f"unknown quantity '{self.quantity}'; known: {', '.join(words.quantities)}")
         return self
+
+    def selects(self, axes: Mapping[str, Any], side: Selection) -> bool:
+        """Whether a case is on a side of the question, `of` or `to`; on {}, whether it is one of its cases."""
+        return any(selected(axes, cases, side, usual=self._usual) for cases in self.cases)
 
     @property
     def kind(self) -> Kind:

@@ -17,11 +17,12 @@ from pydantic import BeforeValidator, Field, PositiveInt, PrivateAttr, Validatio
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.claims import FRAMEWORK, Claim, Selection, selected
+from tsuishi.specs.claims import Claim
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.environment import Framework
 from tsuishi.specs.pictures import Picture, Rerun, check_numbers
 from tsuishi.specs.quantities import GPUS, imbalance
+from tsuishi.specs.selections import FRAMEWORK, Selection, selected
 from tsuishi.specs.vocabulary import Vocabulary
 
 

@@ -51,6 +51,15 @@ class Vocabulary:
         """The quantities that describe one GPU of a machine."""
         return frozenset(name for name, quantity in self.quantities.items() if quantity.of_one_gpu)
 
+    @cached_property
+    def usual(self) -> dict[str, Value]:
+        """The usual values that go without saying, by axis: no id of a case has them."""
+        return {
+            name: axis.usual
+            for name, axis in self.axes.items()
+            if axis.usual is not None and not axis.is_said(axis.usual, "id")
+        }
+
     def axis(self, name: str) -> Axis:
         """The axis of that name; an axis labelled by its name where no file describes it."""
         return self.axes.get(name) or unknown_axis(name, "name")
@@ -111,17 +120,12 @@ class Vocabulary:
 
         A case gets the axes that the file of its suite describes, and those that another case of its suite has.
         """
-        usual = {
-            name: axis.usual
-            for name, axis in self.axes.items()
-            if axis.usual is not None and not axis.is_said(axis.usual, "id")
-        }
         used: dict[Value | None, set[str]] = {}
         for axes in cases.values():
             brought = self.brought.get(str(axes.get(SUITE)), Brought()).axes
-            used.setdefault(axes.get(SUITE), set()).update(usual.keys() & {*axes, *brought})
+            used.setdefault(axes.get(SUITE), set()).update(self.usual.keys() & {*axes, *brought})
         return {
-            key: {**axes, **{name: usual[name] for name in used[axes.get(SUITE)] if name not in axes}}
+            key: {**axes, **{name: self.usual[name] for name in used[axes.get(SUITE)] if name not in axes}}
             for key, axes in cases.items()
         }
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Contrast, Region
-from tsuishi.specs.claims import Bounds, Check, Selection
+from tsuishi.specs.claims import Bounds, Check
+from tsuishi.specs.selections import FRAMEWORK, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.fit_checks import parameters, residuals
@@ -103,7 +104,7 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
     for side in (check.of, check.to):
         if side is None:
             continue
-        selected = [finding for finding in findings if finding.selected(check.case, side)]
+        selected = [finding for finding in findings if finding.is_on(check, side)]
         for finding in selected:
             if not {*finding.statuses} & {OK, UNSUPPORTED}:
                 yield Absent(finding.axes, finding.statuses)
@@ -146,7 +147,7 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
     selection = {**check.case, **check.of}
     # An unsupported, skipped or failed case does not say whether it fits in memory.
     known = [finding for finding in findings if any(STATUSES[name].shows_memory for name in finding.statuses)]
-    cases = [finding for finding in known if finding.selected(selection)]
+    cases = [finding for finding in known if finding.is_on(check, check.of)]
     missing = {*_combinations(selection)} - {_combination(case, selection) for case in cases}
     if not cases or missing:
         first = next(iter(sorted(missing, key=str)), ())
@@ -163,10 +164,10 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:
     """All combinations of the values in a selection, as pairs of axis and value."""
-    axes = sorted(set(selection) - {"framework"})
+    axes = sorted(set(selection) - {FRAMEWORK})
     yield from itertools.product(*[[(axis, value) for value in selection[axis]] for axis in axes])
 
 
 def _combination(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
     """The values of a finding on the axes of a selection, in the form of `_combinations`."""
-    return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {"framework"}))
+    return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {FRAMEWORK}))

@@ -9,7 +9,8 @@ from typing import Any
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.terms import case_terms
 from tsuishi.results.frames import dict_rows
-from tsuishi.specs.claims import Selection, selected
+from tsuishi.specs.claims import Check
+from tsuishi.specs.selections import FRAMEWORK, Selection
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
@@ -43,13 +44,13 @@ class Finding:
     machine: str = ""
     partial: bool = False
 
-    def selected(self, *selections: Selection) -> bool:
-        """Whether, on every axis of these selections, the case has one of the values."""
-        return selected(self._selectable, *selections, partial=self.partial)
+    def is_on(self, check: Check, side: Selection) -> bool:
+        """Whether the case is on a side of a check, `of` or `to`."""
+        return check.selects(self._selectable, side, self.partial)
 
     @cached_property
     def _selectable(self) -> Mapping[str, Any]:
-        return {**self.axes, "framework": self.framework}
+        return {**self.axes, FRAMEWORK: self.framework}
 
 
 def measured_findings(evidence: Evidence, first: int | None = None) -> list[Finding]:

@@ -12,7 +12,8 @@ from tsuishi.estimates.intervals import InSession, Term, student
 from tsuishi.estimates.line_fit import Fit, fit, measured
 from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
-from tsuishi.specs.claims import Check, Selection
+from tsuishi.specs.claims import Check
+from tsuishi.specs.selections import Selection
 from tsuishi.verdicts.findings import Finding
 from tsuishi.verdicts.hypotheses import Element, Missing, Side, pairs
 
@@ -70,7 +71,7 @@ def _points(
     """Every line over batch sizes, as a finding without batch size, and its points."""
     lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[Point]]] = {}
     for finding in findings:
-        if finding.selected(check.case, selection):
+        if finding.is_on(check, selection):
             axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
             key = finding.series, frozenset(axes.items())
             if key not in lines:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.specs.claims import Check, selected
+from tsuishi.specs.claims import Check
 from tsuishi.verdicts.findings import Finding
 
 _IMBALANCE = "gpu_imbalance"
@@ -185,14 +185,16 @@ def _of_two_ratios(check: Check, ratios: Sequence[Element]) -> list[Element]:
         Element(shared, _weighted((first, second), (1.0, -1.0)))
         for first, shared in zip(ratios, axes, strict=True)
         for second, others in zip(ratios, axes, strict=True)
-        if shared == others and selected(first.axes, check.at) and selected(second.axes, check.against)
+        if shared == others
+        and check.selects_ratio(first.axes, check.at)
+        and check.selects_ratio(second.axes, check.against)
     ]
 
 
 def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -> list[Side] | Missing:
     """The findings of a side that have the quantity."""
     selection = check.of if side == "of" else check.to or {}
-    selected = [finding for finding in findings if finding.selected(check.case, selection)]
+    selected = [finding for finding in findings if finding.is_on(check, selection)]
     cases = [(finding, terms[quantity]) for finding in selected if quantity in (terms := _terms(check, finding))]
     if not cases:
         statuses = sorted({status for finding in selected for status in finding.statuses})

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import DEVICES, PROTOCOL, SUITE
-from tsuishi.specs.claims import FRAMEWORK, Check, Claim, Verdict
+from tsuishi.specs.claims import Check, Claim, Verdict
 from tsuishi.specs.questions import look_at
+from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
@@ -181,7 +182,7 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
 
 
 def _selects(check: Check, finding: Finding) -> bool:
-    return any(finding.selected(check.case, side) for side in (check.of, check.to) if side is not None)
+    return any(finding.is_on(check, side) for side in (check.of, check.to) if side is not None)
 
 
 def _hindrance(claim: Claim, finding: Finding) -> Hindrance:

@@ -24,8 +24,8 @@ Axes:
                       the filter of the case; `none` if not given
     autotune          cuDNN's search for the fastest algorithm: as the framework does it (`default`), or `off`;
                       `default` if not given
-    host_memory       of the copies of `steady` on a GPU: `pageable` or `pinned`; without this axis the framework's
-                      program decides
+    host_memory       of the copies of `steady` on a GPU: as the framework's program has it (`default`), `pageable` or
+                      `pinned`; `default` if not given
 """
 
 import collections
@@ -45,17 +45,17 @@ except ImportError:  # no SciPy: check() raises Unsupported
 SCIPY_AXES = ("protocol", "implementation", "devices", "images", "height", "width", "channels", "filter_size", "data")
 IMPLEMENTATIONS = ("framework", "keras", "scipy", "scipy_all_cores")
 # Axes with the value that they have where a case does not give them.
-USUAL = (("chained", 1), ("call", "run"), ("warmed", "none"), ("autotune", "default"))
+USUAL = (("chained", 1), ("call", "run"), ("warmed", "none"), ("autotune", "default"), ("host_memory", "default"))
 FRAMEWORK_AXES = SCIPY_AXES + ("strategy", "feed", "graph_optimizers") + tuple(axis for axis, _ in USUAL)
 FLOAT32 = 4  # bytes
 TOLERANCE = 1e-4  # of the largest value; FP32 sums of a few hundred products differ by some 1e-6
 
 # images: (N, height, width, channels) float32; kernel: (size, size, in, out) float32; places: for each tower a GPU
-# index, or None for the CPU; host_memory: None where the case has no such axis.
+# index, or None for the CPU.
 Problem = collections.namedtuple(
     "Problem", "images kernel places feed graph_optimizers settings budget chained call warmed host_memory"
 )
-Problem.__new__.__defaults__ = (1, "run", "none", None)  # of the last four; Python 3.6 has no `defaults`
+Problem.__new__.__defaults__ = (1, "run", "none", "default")  # of the last four; Python 3.6 has no `defaults`
 
 
 def check(request):
@@ -109,7 +109,7 @@ def check_axes(case, axes):
 def check_framework_axes(case):
     for axis, usual in USUAL:
         case.setdefault(axis, usual)
-    check_axes(case, FRAMEWORK_AXES + tuple(axis for axis in ("search", "host_memory") if axis in case))
+    check_axes(case, FRAMEWORK_AXES + (("search",) if "search" in case else ()))
     case.one_of("feed", ("constant", "fed", "resident"))
     case.one_of("graph_optimizers", ("default", "no_folding", "none"))
     if case["images"] % case["devices"]:
@@ -131,10 +131,8 @@ def check_protocol_of_axes(case):
     case.one_of("call", ("run", "callable"))
     case.one_of("warmed", ("none", "device", "convolution"))
     case.one_of("autotune", ("default", "off"))
-    of_steady = [axis for axis in ("chained", "call") if case[axis] != dict(USUAL)[axis]]
-    if "host_memory" in case:
-        case.one_of("host_memory", ("pageable", "pinned"))
-        of_steady.append("host_memory")
+    case.one_of("host_memory", ("default", "pageable", "pinned"))
+    of_steady = [axis for axis in ("chained", "call", "host_memory") if case[axis] != dict(USUAL)[axis]]
     if of_steady and case["protocol"] != "steady":
         axis = of_steady[0]
         raise Unsupported("{} {!r} is a part of protocol 'steady', which would run".format(axis, case[axis]))
@@ -152,11 +150,9 @@ def check_gpu_axes(case, places):
         raise Unsupported(
             "autotune {!r}: cuDNN searches on GPUs, and this is a CPU; 'default' would run".format(case["autotune"])
         )
-    if "host_memory" in case:
+    if case["host_memory"] != "default":
         raise Unsupported(
-            "host_memory {!r}: of copies to a GPU, and this is a CPU; without this axis the case would run".format(
-                case["host_memory"]
-            )
+            "host_memory {!r}: of copies to a GPU, and this is a CPU; 'default' would run".format(case["host_memory"])
         )
 
 
@@ -199,9 +195,10 @@ def make_problem(request, places):
         case.get("graph_optimizers"),
         settings,
         timing.Budget(request.budget_s),
-        host_memory=case.get("host_memory"),
     )
-    return problem._replace(**{axis: case[axis] for axis in ("chained", "call", "warmed") if axis in case})
+    return problem._replace(
+        **{axis: case[axis] for axis in ("chained", "call", "warmed", "host_memory") if axis in case}
+    )
 
 
 def filter_of_chain(kernel):

@@ -9,8 +9,8 @@ from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, words
 from tsuishi.specs.case import PROTOCOL
-from tsuishi.specs.claims import FRAMEWORK, selected
 from tsuishi.specs.pictures import Picture, PictureSeries
+from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Number, Source
 from tsuishi.verdicts.evidence import Evidence
 
@@ -121,13 +121,13 @@ class _OurCase(NamedTuple):
 
 
 def _selected(comparisons: Iterable[Comparison], picture: Picture, series: PictureSeries) -> Iterator[_OurCase]:
-    suites, selections = picture.suites(series), picture.selections(series)
+    suites = picture.suites(series)
     for comparison in (comparison for comparison in comparisons if comparison.suite in suites):
         for column in comparison.environments:
             framework = comparison.evidence.frameworks.get(column)
             for case_id in comparison.case_ids:
                 axes = {**comparison.axes[case_id], FRAMEWORK: framework}
-                if selected(axes, *selections) and comparison.status(case_id, column) != NOT_PLANNED:
+                if picture.shows(axes, series) and comparison.status(case_id, column) != NOT_PLANNED:
                     yield _OurCase(comparison, case_id, column, comparison.axes[case_id])
 
 

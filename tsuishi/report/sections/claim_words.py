@@ -8,7 +8,8 @@ from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
 from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
-from tsuishi.specs.claims import FRAMEWORK, Bounds, Check, Scope
+from tsuishi.specs.claims import Bounds, Check, Scope
+from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import Absent, CheckResult
 from tsuishi.verdicts.hypotheses import Missing, is_logarithmic

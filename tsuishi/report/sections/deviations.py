@@ -7,7 +7,8 @@ from tsuishi.base.language import in_language, in_words, prose, t
 from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
 from tsuishi.results.frames import named_rows
-from tsuishi.specs.claims import FRAMEWORK, Claim, selected
+from tsuishi.specs.claims import Claim
+from tsuishi.specs.selections import FRAMEWORK, selected
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
@@ -44,7 +45,7 @@ def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Ite
 
 def _is_judged_on(claim: Claim, cases: Iterable[Mapping[str, Any]]) -> bool:
     return any(
-        selected(case, check.case, side)
+        check.selects(case, side)
         for case in cases
         for check in claim.checks
         for side in (check.of, check.to)

@@ -1,0 +1,83 @@
+"""Selections: values by axis, as claims, questions and pictures name the cases that they are about.
+
+A case that gives no value on an axis has the usual value there. So has a selection: where it does not name an axis
+whose usual value goes without saying, it selects the cases with the usual value alone. So a claim about the source's
+experiment is not judged on an intervention that its suite makes too.
+"""
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PrivateAttr, ValidationInfo
+
+from tsuishi.base import toml
+from tsuishi.base.errors import unknown
+from tsuishi.specs.axes import Values
+from tsuishi.specs.case import Value
+from tsuishi.specs.environment import framework_problem
+from tsuishi.specs.vocabulary import Vocabulary
+
+# Selects cases by their environment. It is no axis of a case.
+FRAMEWORK = "framework"
+_NONE: Mapping[str, Value] = MappingProxyType({})
+
+
+def _as_selection(value: Any, info: ValidationInfo) -> Any:
+    """Raises ValueError for an axis or a value that the vocabulary (the context of the validation) does not have."""
+    words: Vocabulary | None = info.context
+    if not words or not isinstance(value, dict):
+        return value
+    for name, chosen in value.items():
+        if name not in (FRAMEWORK, *words.axes):
+            raise ValueError(str(unknown("axis", name, (FRAMEWORK, *words.axes))))
+        for item in chosen if isinstance(chosen, list | tuple) else [chosen]:
+            if name != FRAMEWORK:
+                words.check({name: item})
+            elif problem := framework_problem(item):
+                raise ValueError(problem)
+    return value
+
+
+# Values by axis. It selects the cases whose value is listed, on every axis of the selection.
+Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
+
+
+def selected(
+    axes: Mapping[str, Any],
+    *selections: Selection,
+    usual: Mapping[str, Value] = _NONE,
+    free: Collection[str] = (),
+    partial: bool = False,
+) -> bool:
+    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework.
+
+    usual: the values that go without saying, by axis. free: axes on which any value will do where no selection names
+    them. partial: an axis that the case does not state matches any value, as in the numbers of sources.
+
+    >>> selected({"devices": 4}, {"devices": (4,)}, usual={"warmed": "none"})
+    True
+    >>> selected({"devices": 4, "warmed": "device"}, {"devices": (4,)}, usual={"warmed": "none"})
+    False
+    """
+    for selection in selections:
+        for axis, values in selection.items():
+            value = axes.get(axis, None if partial else usual.get(axis))
+            if value not in values and not (partial and value is None):
+                return False
+    named = {*free, *(axis for selection in selections for axis in selection)}
+    return all(axes.get(axis, value) == value for axis, value in usual.items() if axis not in named)
+
+
+class Selecting(toml.Spec):
+    """Base of what selects cases; the context of its validation is the vocabulary of the checkout."""
+
+    _usual: Mapping[str, Value] = PrivateAttr(default_factory=dict)
+
+    def model_post_init(self, context: Any) -> None:
+        """`context` is the vocabulary, or None: then no value goes without saying."""
+        self._usual = context.usual if context else {}
+
+    def completed(self, axes: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The axes of a case with all values that go without saying."""
+        return {**self._usual, **axes}
