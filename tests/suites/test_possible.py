@@ -55,7 +55,7 @@ LONGER = [
     ("multi_gpu_scaling", {"loader": "torchvision_4_workers"}, [*TENSORFLOW, "torch2-cpu"]),
     *(("multi_gpu_scaling", {"loader": loader}, JAX) for loader in WORDS.axes["loader"].values[1:]),
     ("multi_gpu_scaling", {"batches": "host_pinned"}, [*TORCH, *TENSORFLOW, *JAX]),
-    *(("multi_gpu_scaling", {"batches": batches}, [*TENSORFLOW, *JAX]) for batches in ("host", "host_ahead")),
+    *(("multi_gpu_scaling channels_first", {"batches": batches}, JAX) for batches in ("host", "host_ahead")),
     *((STRATEGY_SUITES, {"strategy": strategy}, JAX) for strategy in WORDS.axes["strategy"].values[1:-1]),
     *((STRATEGY_SUITES, axes, environments) for suites, axes, environments in UNSUPPORTED if "strategy" in axes),
 ]

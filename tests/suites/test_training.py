@@ -104,6 +104,22 @@ def test_steps_that_are_fed_train_on_every_image_before_any_comes_again(environm
 
 @pytest.mark.parametrize("environment", TENSORFLOW, ids=lambda environment: environment.name)
 @inside
+def test_keras_is_fed_every_image_before_any_comes_again(environment: Environment) -> None:
+    """Five steps of 16 images take a set of 40 images twice, by tf.data too; the first trains on the first batch."""
+    found = run_inside(environment, "check_fed.py")
+    for fed in found["batches"].values():
+        assert fed["counts"] == [2] * 40
+        assert fed["labelled"]
+        assert fed["type"] == "float32"
+        assert fed["same_ahead"] == [True] * 5
+    losses = found["losses"]["host"]
+    assert found["losses"]["host_ahead"] == pytest.approx(losses, rel=1e-3)
+    assert losses[0] == pytest.approx(found["first_loss"], rel=1e-5)
+    assert len(set(losses)) == 5
+
+
+@pytest.mark.parametrize("environment", TENSORFLOW, ids=lambda environment: environment.name)
+@inside
 def test_keras_is_handed_what_the_source_handed_it(environment: Environment) -> None:
     found = run_inside(environment, "check_keras_input.py")
     assert found["channels_last"] == {"type": "float64", "shape": [8, 32, 32, 3], "is_a_view": False}

@@ -39,9 +39,9 @@ def test_a_literal_step_is_computing_feeding_and_the_rest(tmp_path: Path) -> Non
         add(run, axes, step_s)
     assert told(run) == {
         "From literal to steady: cnn10, batch 128": (
-            "A step takes 500\u00a0ms in later epochs of literal training, 400\u00a0ms fed from the host in the same "
-            "way, and 250\u00a0ms on a resident batch: of the literal step 50 % is computing, 30 % feeding and 20 % "
-            "the rest of the user's loop. A literal step takes at least 1.18 times as long as a step fed from the "
+            "A step takes 500\u00a0ms in later epochs of literal training, 400\u00a0ms fed batch by batch from "
+            "the host, and 250\u00a0ms on a resident batch: of the literal step 50 % is computing, 30 % feeding and "
+            "20 % the rest of the user's loop. A literal step takes at least 1.18 times as long as a step fed from the "
             "host. A step fed from the host takes at least 1.49 times as long as a step on a resident batch."
         )
     }

@@ -80,7 +80,7 @@ def _text(images: int, parts: Mapping[str, Timed]) -> str:
     """images: of a step. parts: the rates by name; literal, fed and resident are there."""
     literal, fed, resident = (images / parts[name].value for name in (_LITERAL, _FED, _RESIDENT))
     division = t(
-        "A step takes {literal} in later epochs of literal training, {fed} fed from the host in the same way, and "
+        "A step takes {literal} in later epochs of literal training, {fed} fed batch by batch from the host, and "
         "{resident} on a resident batch: of the literal step {computing} is computing, {feeding} feeding and {rest} "
         "the rest of the user's loop.",
         literal=amount(literal, "s"),

@@ -27,9 +27,7 @@ class Literal(Trainer):
             self.trained.compile(self.optimizer(), loss=keras_loss(), **compilation)
 
     def laid_out(self, images):
-        """As the source's script: float64, from a division by 255.0, and for channels_first a transposed view."""
-        images = images.astype(np.float64)
-        return images if self.layout == "channels_last" else np.transpose(images, [0, 3, 1, 2])
+        return as_handed(images, self.layout)
 
     def scope(self):
         """Where the model is built and compiled."""
@@ -53,6 +51,15 @@ class Literal(Trainer):
     def synchronise(self):
         """Reads a weight: the copy waits for the updates queued before it."""
         tf.keras.backend.get_value(self.model.trainable_weights[-1])
+
+
+def as_handed(images, layout):
+    """Images as the source's script hands them to Keras: float64, from a division by 255.0.
+
+    For channels_first they are a transposed view.
+    """
+    images = images.astype(np.float64)
+    return images if layout == "channels_last" else np.transpose(images, [0, 3, 1, 2])
 
 
 def seed_generators(seed):

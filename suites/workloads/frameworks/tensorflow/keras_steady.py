@@ -1,10 +1,12 @@
-"""Steps on a fixed batch in tf.keras: a graph and a session in 1.x, a tf.function in 2.x."""
+"""Steps in tf.keras, on a fixed batch or on the host's next: a graph and a session in 1.x, a tf.function in 2.x."""
 
 import tensorflow as tf
 
 from common import jobs
-from frameworks.tensorflow import graphs_that_ran
+from frameworks.tensorflow import fed, graphs_that_ran
+from frameworks.tensorflow.keras_literal import as_handed
 from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
+from frameworks.tensorflow.towers import HOST
 
 
 class SteadyGraph(Trainer):
@@ -15,8 +17,9 @@ class SteadyGraph(Trainer):
         training = job.mode == "training"
         tf.keras.backend.set_learning_phase(int(training))
         self.session = tf.keras.backend.get_session()
-        images, labels = [_variable(self.session, array) for array in (self.laid_out(job.train[0]), job.train[1])]
-        self.model = self.build(tf.keras.Input(tensor=images.read_value()))
+        self.placeholders, self.fed = [], None
+        images, labels = self.batch()
+        self.model = self.build(tf.keras.Input(tensor=images))
         self.replicated = self.copies()
         self.loss = loss_function(labels, self.replicated.output)
         self.fetches = [self.loss]
@@ -28,7 +31,23 @@ class SteadyGraph(Trainer):
                 self.fetches = [self.loss, optimizer.apply_gradients(gradients)]
             self.gradients = [gradient for gradient, _ in gradients]
             self.session.run(tf.variables_initializer(optimizer.variables()))
-        self._run = self.session.make_callable(self.fetches)
+        self._run = self.session.make_callable(self.fetches, self.placeholders)
+
+    def batch(self):
+        """(images, labels), the tensors of a step's batch."""
+        images, labels = self.job.train
+        if self.job.batches == jobs.HOST:
+            shape = [self.job.batch_size] + list(self.laid_out(images[:1]).shape[1:])
+            self.placeholders = [tf.placeholder(tf.float32, shape), tf.placeholder(tf.int64, shape[:1])]
+            self.fed = fed.handed(self.job, as_handed(images, self.layout))
+            return self.placeholders
+        with tf.device(None if self.job.batches == jobs.RESIDENT else HOST):
+            of_all = [_variable(self.session, array).read_value() for array in (self.laid_out(images), labels)]
+        if self.job.batches == jobs.RESIDENT:
+            return of_all
+        iterator = tf.data.make_initializable_iterator(fed.made_ahead(self.job, *of_all))
+        self.session.run(iterator.initializer)
+        return iterator.get_next()
 
     def updates(self):
         """The operations that update the moving statistics of batch normalisation."""
@@ -36,9 +55,15 @@ class SteadyGraph(Trainer):
 
     def step(self):
         """A session's run returns when its device is done."""
-        return self._run()[0]
+        return self._run(*self.next_batch())[0]
+
+    def next_batch(self):
+        """What a run is handed: the next batch, where the program makes it."""
+        return next(self.fed) if self.fed else ()
 
     def parts(self):
+        if self.job.batches != jobs.RESIDENT:
+            return
         yield "forward", self.session.make_callable(self.loss)
         # Run but not fetched, so that the values stay on the device.
         yield "forward_backward", self.session.make_callable(tf.group(self.loss, *self.gradients))
@@ -53,11 +78,12 @@ class SteadyGraph(Trainer):
         return self.session.run(logits, {inputs: arrays})
 
     def transposes(self):
-        return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self.fetches)[1])
+        feed = dict(zip(self.placeholders, self.next_batch()))
+        return graphs_that_ran.transposes(graphs_that_ran.run_and_look(tf, self.session, self.fetches, feed)[1])
 
 
 class SteadyFunction(Trainer):
-    """TensorFlow 2.x: the batch is in tensors on the devices, and a tf.function makes a step."""
+    """TensorFlow 2.x: the batch is in tensors on the devices, or comes from the host; a tf.function makes a step."""
 
     def __init__(self, job):
         super().__init__(job)
@@ -65,8 +91,22 @@ class SteadyFunction(Trainer):
             self.model = self.build(tf.keras.Input(self.laid_out(job.train[0][:1]).shape[1:]))
             self.sgd = self.optimizer()
             self.sgd.build(self.model.trainable_variables)
-        self.batch = self.placed_batch()
-        self.step = self._function(self._train if job.mode == "training" else self._infer)
+        replica_step = self._train if job.mode == "training" else self._infer
+        if job.batches == jobs.RESIDENT:
+            self.batch = self.placed_batch()
+            self.step = self._function(replica_step)
+        else:
+            fed_step, self.fed = tf.function(replica_step, jit_compile=job.execution == "compiled"), self._fed()
+            self.step = lambda: fed_step(next(self.fed))
+
+    def _fed(self):
+        """An iterator over the batches of the host."""
+        images, labels = self.job.train
+        if self.job.batches == jobs.HOST:
+            return fed.handed(self.job, as_handed(images, self.layout))
+        with tf.device(HOST):
+            of_all = tf.constant(self.laid_out(images)), tf.constant(labels)
+        return iter(fed.made_ahead(self.job, *of_all))
 
     def scope(self):
         """Where the model is built."""
@@ -117,6 +157,8 @@ class SteadyFunction(Trainer):
         return loss
 
     def parts(self):
+        if self.job.batches != jobs.RESIDENT:
+            return
         yield "forward", self._function(lambda batch: loss_function(batch[1], self.model(batch[0], training=True)))
         yield "forward_backward", self._function(self._summed_gradients)
 
