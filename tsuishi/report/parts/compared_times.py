@@ -36,7 +36,16 @@ def line_of(times_of: Mapping[int, Timed]) -> Fit | None:
 
 def times(ratio: float) -> str:
     """A ratio in words: "3.2 times". Callers give ratios of at least 1."""
-    return t("{ratio} times", ratio=f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:#.2g}".removesuffix("."))
+    return t("{ratio} times", ratio=_two_digits(ratio, "#"))
+
+
+def _two_digits(ratio: float, form: str = "") -> str:
+    """A ratio with two digits, and with all of its digits from 100 on.
+
+    >>> _two_digits(0.0022), _two_digits(3.14159), _two_digits(3.0), _two_digits(3.0, "#"), _two_digits(1234.5)
+    ('0.0022', '3.1', '3', '3.0', '1,234')
+    """
+    return f"{ratio:,.0f}" if ratio >= 99.5 else f"{ratio:{form}.2g}".removesuffix(".")
 
 
 def at_least(ratio: float) -> str:
@@ -73,7 +82,7 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     if interval.low >= -math.log(SAME) and interval.high <= math.log(SAME):
         return t("{one} and {other} are about as fast", one=us, other=them)
     if 0.0 in interval:
-        low, high = (f"{math.exp(end):.2g}" for end in interval)
+        low, high = (_two_digits(math.exp(end)) for end in interval)
         return t("{one} takes {low} to {high} times as long as {other}: open", one=us, other=them, low=low, high=high)
     return t("{slower} takes {times} as long as {faster} (at least {least})", **words, least=times(near_end(interval)))
 
@@ -105,7 +114,7 @@ def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     if interval is None:
         return ""
     if 0.0 in interval:
-        low, high = (f"{math.exp(end):.2g}" for end in interval)
+        low, high = (_two_digits(math.exp(end)) for end in interval)
         return t("({low} to {high}: open)", low=low, high=high)
     return t("(at least {least})", least=times(near_end(interval)))
 
