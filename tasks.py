@@ -230,6 +230,17 @@ def report(
     report_runs.report(ctx.chain)
 
 
+@task(auto_shortflags=False, help={"run": "ids or paths of runs, separated by commas; without it the latest"})
+def verify(ctx: "ChainContext", run: str = "") -> None:
+    """Read every file of runs and compare it with what their runner wrote; a line for each fault.
+
+    Prints the digest that stands for the whole run. Exit code 1: a run is not what its runner wrote, or an older one.
+    """
+    from tsuishi.commands import verifying
+
+    verifying.verify_runs(ctx.chain)
+
+
 @task(
     name="list",
     auto_shortflags=False,
@@ -292,7 +303,23 @@ def test(ctx: "ChainContext", select: str = "", all: bool = False) -> None:
 
 
 namespace = Collection(
-    *(build, lock, fetch, images, export, import_, fetch_data, run_suite, report, list_, doctor, clean, lint, test)
+    *(
+        build,
+        lock,
+        fetch,
+        images,
+        export,
+        import_,
+        fetch_data,
+        run_suite,
+        report,
+        verify,
+        list_,
+        doctor,
+        clean,
+        lint,
+        test,
+    )
 )
 namespace.configure({"run": {"pty": False}})
 read_chains()

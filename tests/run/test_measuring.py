@@ -1,7 +1,6 @@
 """Runs with a budget, of real trials in this interpreter: SciPy on one core and on all, as conv2d's source ran it."""
 
 import csv
-import hashlib
 import json
 import math
 import os
@@ -29,6 +28,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import scatter_name
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.frames import read_runs
+from tsuishi.results.hash_chain import about
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
@@ -200,7 +200,7 @@ def test_a_deeper_run_measures_an_excluded_trial_again_before_it_looks(checkout:
     head, row, *rows = table.read_text().splitlines()
     table.write_text("\n".join([head, ",".join([*row.split(",")[:-1], "-1"]), *rows, ""]))
     record = json.loads((folder / "trial.json").read_text())
-    record["tables"]["samples"] = hashlib.sha256(table.read_bytes()).hexdigest()
+    record["files"]["samples.csv"] = about(table).content()
     (folder / "trial.json").write_text(json.dumps(record))
     deeper = resume(session(checkout, 60.0))
     assert (deeper.trials / str(trial.id.next_attempt) / "trial.json").exists()

@@ -81,5 +81,5 @@ def test_what_a_killed_runner_left_is_buried_with_what_it_had_written(ordered: O
     (final,) = trial_folders.finished(tmp_path)
     ((_, record, _),) = trial_folders.read([final])
     assert (record.status, record.duration_s) == ("interrupted", None)
-    assert list(record.tables or {}) == ["samples"]
+    assert list(record.digests or {}) == ["samples"]
     assert len(rows(final, "samples")) == 1

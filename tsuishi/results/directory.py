@@ -4,6 +4,7 @@ results/<run id>/
     run.json                     what was asked and planned
     records/<kind>-<id>.json     content-addressed, written once: environment, machine, case, workload
     trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
+    chain.jsonl                  digests of all that, in the order in which it was written (hash_chain.py)
     .lock                        held by the process that measures
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
     gathered.npz                 what a report needs, for this user's next report (gathered.py); may be removed
@@ -123,6 +124,12 @@ class RunDirectory:
         """The files of all records. Raises UserError where something else lies there."""
         return [self.records / name for name, _ in entries(self.records) if not name.startswith(".")]
 
+    def files(self) -> list[str]:
+        """The files of the run that are of no single trial, as paths in its folder."""
+        gathered = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
+        there = [name for name in ("run.json", *gathered) if os.path.lexists(self.path / name)]
+        return [*there, *(f"records/{path.name}" for path in self.record_files())]
+
     def finished_folders(self) -> list[Path]:
         """The folder of every trial. Raises UserError where something else lies among them."""
         return trial_folders.finished(self.trials)
@@ -135,24 +142,28 @@ class RunDirectory:
         for folder, trial, _ in trial_folders.read(self.finished_folders()):
             yield folder, trial
 
-    def gather(self, words: Vocabulary) -> None:
-        """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases."""
+    def gather(self, words: Vocabulary, into: Path | None = None) -> None:
+        """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.
+
+        into: the folder for them; without it the run's own.
+        """
+        into = into or self.path
         trials = list(self.finished())
         case_of = cache(self.case)
         cases = [case_of(trial.case_record) for _, trial in trials]
         axes = words.of(cases).axes
         columns = schema.of_trials(axes)
-        with replacing(self.path / "trials.csv") as file:
+        with replacing(into / "trials.csv") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow([column.name for column in columns])
             for (_, trial), case in zip(trials, cases, strict=True):
                 values = [getattr(trial, column.name) for column in schema.TRIALS]
                 rows.writerow(map(schema.csv_value, [*values, *map(case.get, axes)]))
         for table in schema.OF_A_TRIAL:
-            with replacing(self.path / f"{table}.csv") as file:
+            with replacing(into / f"{table}.csv") as file:
                 _concatenate(table, (folder for folder, _ in trials), file)
         tables = {"trials": columns, **schema.OF_A_TRIAL}
-        write_json(self.path / "datapackage.json", schema.data_package(self.id.lower(), tables))
+        write_json(into / "datapackage.json", schema.data_package(self.id.lower(), tables))
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:

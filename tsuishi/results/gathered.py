@@ -112,7 +112,7 @@ def _read(folders: Sequence[Path], planned: dict[Any, str]) -> Trials:
     names, texts, trials = [], [], []
     for folder, trial, text in trial_folders.read(folders, read_visible, planned):
         for part in parts.values():
-            part.add(str(folder), trial.tables)
+            part.add(str(folder), trial.digests)
         names.append(folder.name)
         texts.append(text)
         trials.append(trial)

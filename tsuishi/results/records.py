@@ -20,6 +20,7 @@ Ordinal = Annotated[int, Field(ge=1, le=MOST)]
 Count = Annotated[int, Field(ge=0, le=MOST)]
 Number = Annotated[int | float, Field(ge=0, le=MOST)]
 Value = str | bool | Annotated[int, Field(ge=-MOST, le=MOST)] | float | None
+FileName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9._-]{0,63}$")]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{12}$")]
 
 
@@ -191,9 +192,17 @@ def _status(text: str) -> str:
     return text
 
 
-class TrialRecord(Record, extra="ignore"):
-    """trial.json: everything about a trial that is not in its tables. `tables`: the SHA-256 of each.
+class FileRecord(Record, extra="forbid"):
+    """A file as it was written."""
 
+    bytes: Annotated[int, Field(ge=0, le=MOST)]
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
+class TrialRecord(Record, extra="ignore"):
+    """trial.json: everything about a trial that is not in its other files.
+
+    `files`: these, by name. `tables`: the SHA-256 of each table, where an earlier tsuishi noted no more.
     `command` runs the case once more inside its environment; `asked` is the command by which the environment said that
     it cannot run the case.
     """
@@ -228,9 +237,23 @@ class TrialRecord(Record, extra="ignore"):
     settings: Lengths | None = None
     timeout_s: Value = None
     data: DataRecord | None = None
+    files: dict[FileName, FileRecord] | None = None
     tables: dict[str, str] | None = None
     command: list[str] | None = None
     asked: list[str] | None = None
+
+    @property
+    def cited(self) -> list[str]:
+        """The ids of the records that it names."""
+        named = self.case_record, self.environment_record, self.machine_record, self.workload_record
+        return [name for name in named if name]
+
+    @property
+    def digests(self) -> dict[str, str] | None:
+        """The SHA-256 of each table, by the table's name; None where nobody noted any."""
+        if self.files is None:
+            return self.tables
+        return {name.removesuffix(".csv"): about.sha256 for name, about in self.files.items() if name.endswith(".csv")}
 
     @property
     def id(self) -> TrialId:

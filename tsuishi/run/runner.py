@@ -22,7 +22,8 @@ from tsuishi.plan.trials import PlannedTrial, gpus_for
 from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord
+from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord, TrialRecord
 from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
@@ -32,6 +33,8 @@ from tsuishi.specs.vocabulary import vocabulary
 _MEMORY_FOR_TRIALS = 0.9
 # Further attempts would not help, and each leaves a folder. The limit ends a loop of resumptions.
 MOST_ATTEMPTS = 99
+# A killed runner leaves a trial that is committed and not chained, and a trial that the next runner buries.
+MOST_LEFT = 2
 
 
 class Audience(Protocol):
@@ -83,6 +86,7 @@ class Runner:
         self._data = data
         self._machine = run.add(MachineRecord.model_validate(machine_record(nvml)))
         self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
+        self._chain = HashChain(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
             if settings.memory_gib
@@ -97,6 +101,7 @@ class Runner:
         the engine or the disk fails.
         """
         self._bury_left_behind(planned)
+        self._chain_what_is_there()
         attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
         try:
             for trial in unfinished(self._run, planned) if trials is None else trials:
@@ -125,6 +130,7 @@ class Runner:
         self._audience.trial_begins(trial, trial_id.attempt)
         try:
             end = run_trial(self._order(trial, trial_id), self._run.trials, bench, self._audience.phase)
+            self._chain.add(_written_with(end.record))
         except OSError as error:
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
         self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
@@ -175,9 +181,26 @@ class Runner:
             if trial := by_name.get(str(trial_id.planned)):
                 bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
+    def _chain_what_is_there(self) -> None:
+        """Chain what a killed runner had committed and not yet chained, or all of a run that has no chain yet.
+
+        And what was removed since, as a user may do with a damaged trial. Raises UserError where more trials are there
+        than a killed runner can leave.
+        """
+        self._chain.forget_removed()
+        new = [trial for _, trial in self._run.finished() if _file_of(trial) not in self._chain]
+        if self._chain and len(new) > MOST_LEFT:
+            raise UserError(
+                f"{self._run.path}: {len(new)} trials are not in its chain, so they came from elsewhere: see `invoke "
+                f"verify --run {self._run.id}`; start a new run"
+            )
+        for trial in new:
+            self._chain.add(_written_with(trial))
+
     def _gather(self) -> None:
         try:
             self._run.gather(vocabulary(self._checkout.suites))
+            self._chain.add(self._run.files())
         except OSError as error:
             raise RunStopped(
                 self._run, f"{self._run.path}: the tables: {error.strerror or error}: free some room"
@@ -187,6 +210,15 @@ class Runner:
 
         with suppress(UserError):  # a report says it too
             gathered.read(self._run)
+
+
+def _file_of(trial: TrialRecord) -> str:
+    return f"trials/{trial.trial_id}/trial.json"
+
+
+def _written_with(trial: TrialRecord) -> list[str]:
+    """The files of a run that a trial comes with: the records that it names, its own, and run.json."""
+    return [*(f"records/{name}.json" for name in trial.cited), _file_of(trial), "run.json"]
 
 
 def seed_of(trial: PlannedTrial, drawn: str) -> int:

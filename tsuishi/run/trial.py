@@ -19,7 +19,7 @@ from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
-from tsuishi.run.trial_files import TrialFiles, digests, energy, leave_empty, started_at
+from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_id import TrialId
@@ -227,6 +227,6 @@ def _described(
         settings=order.settings,
         timeout_s=order.timeout_s,
         data=order.data,
-        tables=digests(folder),
+        files=written(folder),
         command=["python", f"suites/workloads/{ENTRY}", toml.canonical_json(order.argument())],
     )

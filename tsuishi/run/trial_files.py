@@ -1,17 +1,17 @@
 """The files of a trial: its tables, its log and its telemetry, written while it runs."""
 
 import gzip
-import hashlib
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tsuishi.base.files import read_rows
+from tsuishi.base.files import entries, read_rows
 from tsuishi.machine.gpus import Nvml
-from tsuishi.results import schema
+from tsuishi.results import hash_chain, schema
 from tsuishi.results.facts import Metric, Phase, Sample
+from tsuishi.results.records import FileRecord
 from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
@@ -109,10 +109,9 @@ def started_at(folder: Path) -> str:
     return datetime.fromtimestamp(folder.stat().st_mtime, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def digests(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each table in a trial's folder, by the table's name."""
-    files = {table: folder / f"{table}.csv" for table in schema.OF_A_TRIAL}
-    return {table: hashlib.sha256(file.read_bytes()).hexdigest() for table, file in files.items() if file.exists()}
+def written(folder: Path) -> dict[str, FileRecord]:
+    """The files in a trial's folder, by name, but not what is being written. Raises UserError for what is no file."""
+    return {name: hash_chain.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
 
 
 def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:

@@ -1,0 +1,269 @@
+"""Verification: of a run that a runner really made, every altered, lost or added file is named."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.bench import make_checkout
+from tests.job import invoke
+from tests.run.test_runner import session
+from tests.synthetic_run import write_example
+from tests.words import WORDS
+from tsuishi.base import seals
+from tsuishi.base.errors import UserError
+from tsuishi.results import hash_chain
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.records import EnvironmentRecord
+from tsuishi.results.verification import Verification, verify
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
+
+FLIPS = 300
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("bench")
+    make_checkout(root, "ok", "raises", "unsupported")
+    run_suite(session(root))
+    return root
+
+
+@pytest.fixture(scope="module")
+def made(bench: Path) -> RunDirectory:
+    (path,) = (bench / "results").iterdir()
+    return RunDirectory(path)
+
+
+@pytest.fixture
+def run(made: RunDirectory, tmp_path: Path) -> RunDirectory:
+    """A copy of the run, as somebody else gets it: its seal is not of this user."""
+    shutil.copytree(made.path, tmp_path / made.id)
+    (tmp_path / made.id / "gathered.npz").unlink()
+    (tmp_path / made.id / ".lock").unlink()
+    return RunDirectory(tmp_path / made.id)
+
+
+@pytest.fixture
+def somebody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(seals, "key_file", lambda: tmp_path / "key")
+
+
+def files_of(run: RunDirectory) -> list[Path]:
+    return sorted(path for path in run.path.rglob("*") if path.is_file())
+
+
+def verified(run: RunDirectory) -> Verification:
+    return verify(run, WORDS)
+
+
+def test_a_run_is_what_its_runner_wrote(made: RunDirectory, run: RunDirectory) -> None:
+    size = sum(path.stat().st_size for path in files_of(run) if path.name != hash_chain.FILE)
+    found = verified(run)
+    assert (found.faults, found.trials, found.bytes, found.is_verified) == ((), 3, size, True)
+    assert found.root == hash_chain.read(made.path).root
+
+
+def test_every_flipped_bit_is_found(run: RunDirectory, somebody_else: None) -> None:
+    """In every file of the run, its chain included."""
+    chance, missed = np.random.default_rng(20261124), []
+    paths = files_of(run)
+    for number in range(FLIPS):
+        path = paths[number % len(paths)]
+        content = path.read_bytes()
+        place = int(chance.integers(8 * len(content)))
+        changed = bytearray(content)
+        changed[place // 8] ^= 1 << place % 8
+        path.write_bytes(changed)
+        if verified(run).is_verified:
+            missed.append((path.name, place))
+        path.write_bytes(content)
+    assert missed == []
+    assert verified(run).is_verified
+
+
+def first_trial(run: RunDirectory) -> Path:
+    return run.finished_folders()[0]
+
+
+def lose_a_trial(run: RunDirectory) -> Path:
+    shutil.rmtree(first_trial(run))
+    return first_trial(run).parent
+
+
+def lose_a_log(run: RunDirectory) -> Path:
+    (path := first_trial(run) / "log.txt.gz").unlink()
+    return path
+
+
+def lose_a_record(run: RunDirectory) -> Path:
+    (path := run.record_files()[0]).unlink()
+    return path
+
+
+def add_a_file_to_a_trial(run: RunDirectory) -> Path:
+    (path := first_trial(run) / "more.csv").write_text("a\n")
+    return path
+
+
+def add_a_file(run: RunDirectory) -> Path:
+    (path := run.path / "more.csv").write_text("a\n")
+    return path
+
+
+def add_an_attempt(run: RunDirectory) -> Path:
+    folder = first_trial(run)
+    other = folder.with_name(folder.name.removesuffix("1") + "2")
+    shutil.copytree(folder, other)
+    record = json.loads((other / "trial.json").read_text())
+    (other / "trial.json").write_text(json.dumps({**record, "trial_id": other.name, "attempt": 2}))
+    return other / "trial.json"
+
+
+def alter_a_table_and_its_digest(run: RunDirectory) -> Path:
+    folder = first_trial(run)
+    record = json.loads((folder / "trial.json").read_text())
+    (folder / "metrics.csv").write_text("name,value,unit\nanswer,43,1\n")
+    record["files"]["metrics.csv"] = hash_chain.about(folder / "metrics.csv").content()
+    (folder / "trial.json").write_text(json.dumps(record))
+    return folder / "trial.json"
+
+
+def alter_run_json(run: RunDirectory) -> Path:
+    path = run.path / "run.json"
+    path.write_text(path.read_text().replace("quick", "full"))
+    return path
+
+
+def link_a_file(run: RunDirectory) -> Path:
+    path = first_trial(run) / "samples.csv"
+    target = run.path.parent / "samples.csv"
+    path.rename(target)
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lose_a_trial, lose_a_log, lose_a_record, add_a_file_to_a_trial, add_a_file, add_an_attempt,
+        alter_a_table_and_its_digest, alter_run_json, link_a_file,
+    ],
+)  # fmt: skip
+def test_what_is_lost_added_or_altered_is_named(
+    run: RunDirectory, change: Callable[[RunDirectory], Path], somebody_else: None
+) -> None:
+    changed = change(run)
+    found = verified(run)
+    assert not found.is_verified
+    assert any(str(changed) in fault for fault in found.faults), found.faults
+
+
+def test_a_table_that_the_trials_do_not_give_is_a_fault_even_where_the_chain_has_it(run: RunDirectory) -> None:
+    path = run.path / "samples.csv"
+    path.write_text(path.read_text().replace(",0.5\n", ",0.4\n"))
+    HashChain(run.path).add(["samples.csv"])
+    (fault,) = verified(run).faults
+    assert fault.startswith(f"{path}: not what the trials give")
+
+
+def test_a_run_without_a_chain_is_not_verified(tmp_path: Path) -> None:
+    run = write_example(tmp_path / "older")
+    found = verified(run)
+    assert not found.is_verified
+    assert "made before there was verification" in found.faults[0]
+
+
+def lines(run: RunDirectory) -> list[str]:
+    return (run.path / hash_chain.FILE).read_text().splitlines(keepends=True)
+
+
+@pytest.mark.parametrize(
+    ("cut", "why"),
+    [
+        (lambda text: [*text[:3], *text[4:]], "line 4 does not follow the line before it"),
+        (lambda text: [text[1], text[0], *text[2:]], "line 1 does not follow the line before it"),
+        (lambda text: [*text, "{}\n"], "line [0-9]+: "),
+        (lambda text: [*text, text[-1][:20]], "its last line is not whole"),
+    ],
+)
+def test_a_chain_with_a_line_out_of_its_place_is_refused(
+    run: RunDirectory, cut: Callable[[list[str]], list[str]], why: str
+) -> None:
+    (run.path / hash_chain.FILE).write_text("".join(cut(lines(run))))
+    with pytest.raises(UserError, match=why):
+        hash_chain.read(run.path)
+
+
+def test_a_chain_that_lost_its_end_names_the_trials_after_it(run: RunDirectory) -> None:
+    (run.path / hash_chain.FILE).write_text("".join(lines(run)[:2]))
+    assert any("trial.json: not in the chain" in fault for fault in verified(run).faults)
+
+
+def test_a_resumed_run_chains_the_trial_that_its_runner_had_only_committed(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "unsupported")
+    run = run_suite(session(tmp_path))
+    # As if the runner had been killed right after the last commit, in the middle of a line.
+    places = [number for number, line in enumerate(lines(run)) if "/trial.json" in line]
+    (run.path / hash_chain.FILE).write_text("".join(lines(run)[: places[-1]]) + '{"about"')
+    assert not verified(run).is_verified
+    resume(session(tmp_path), run.id)
+    assert verified(run).faults == ()
+
+
+def test_a_trial_that_was_removed_and_measured_again_is_counted(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "unsupported")
+    run = run_suite(session(tmp_path))
+    for folder in run.finished_folders():
+        shutil.rmtree(folder)
+    assert not verified(run).is_verified
+    resume(session(tmp_path), run.id)
+    found = verified(run)
+    assert (found.faults, found.removed, found.trials) == ((), 2, 2)
+
+
+def test_a_resumption_refuses_a_trial_that_was_altered(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "unsupported")
+    run = run_suite(session(tmp_path))
+    path = run.record_files()[0]
+    HashChain(run.path).add([f"records/{path.name}"])
+    path.write_text(path.read_text() + " ")
+    with pytest.raises(UserError, match=f"{path}: altered since it was written"):
+        HashChain(run.path).add([f"records/{path.name}"])
+
+
+def test_trials_that_came_from_elsewhere_are_not_taken_into_the_chain(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "unsupported", "skipped", "raises")
+    run = run_suite(session(tmp_path))
+    places = [number for number, line in enumerate(lines(run)) if "/trial.json" in line]
+    (run.path / hash_chain.FILE).write_text("".join(lines(run)[: places[-3]]))
+    with pytest.raises(UserError, match="3 trials are not in its chain"):
+        resume(session(tmp_path), run.id)
+
+
+def test_versions_that_differ_from_the_environment_are_a_fault(run: RunDirectory) -> None:
+    folder = first_trial(run)
+    record = json.loads((folder / "trial.json").read_text())
+    name = run.add(EnvironmentRecord(name="host", versions={"numpy": "1.26.4", "scipy": "1.11.4"}))
+    reported = {**record["reported"], "versions": {"numpy": "1.26.4", "scipy": "1.17.0", "torch": "2.13.0"}}
+    (folder / "trial.json").write_text(json.dumps({**record, "environment_record": name, "reported": reported}))
+    assert f"{folder}: it saw scipy 1.17.0, and host has 1.11.4" in verified(run).faults
+
+
+def test_the_command_says_what_it_found(made: RunDirectory, run: RunDirectory) -> None:
+    done = invoke(run.path.parent, "verify", "--run", str(run.path))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (
+        0,
+        f"run {run.id} is what its runner wrote: 3 trials, 0 MB; digest {verified(run).root}",
+    ), done.stderr
+    os.truncate(run.path / "trials.csv", 10)
+    done = invoke(run.path.parent, "verify", "--run", str(run.path))
+    assert done.returncode == 1
+    assert f"{run.path}/trials.csv: altered: 10 bytes" in done.stdout
+    assert done.stdout.splitlines()[-1] == f"run {run.id} is NOT verified: 3 trials, 0 MB; faults: 1"

@@ -1,0 +1,170 @@
+"""The verification of a run: every file of it is what its runner wrote, nothing is missing, and nothing was added."""
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.results import hash_chain, schema, trial_folders
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.hash_chain import Links
+from tsuishi.results.records import EnvironmentRecord, FileRecord, TrialRecord
+from tsuishi.results.run_record import RunRecord
+from tsuishi.specs.vocabulary import Vocabulary
+
+# Made at any time from the trials, by whoever reports; or held while somebody measures.
+_NO_PART = frozenset({"gathered.npz", ".lock", hash_chain.FILE})
+_FOLDERS = frozenset({"records", "trials"})
+_GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What the verification of a run came to. `faults`: a line each; `root`: see hash_chain.Links.
+
+    `bytes`: the size of the files that were read. `removed`: the trials that were removed before a resumption, whatever
+    they had found. A run of an earlier tsuishi has no root.
+    """
+
+    run_id: str
+    trials: int
+    bytes: int
+    root: str
+    removed: int
+    faults: tuple[str, ...]
+
+    @property
+    def is_verified(self) -> bool:
+        return bool(self.root) and not self.faults
+
+
+def verify(run: RunDirectory, words: Vocabulary) -> Verification:
+    """Read every file of a run, and compare it with the run's chain. words: describes the axes of its cases.
+
+    No fault raises an error. It needs no engine and no network.
+    """
+    reading = _Reading(run)
+    faults = tuple(reading.faults(words))
+    return Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
+
+
+class _Reading:
+    """A run that is being read, and how much of it was."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self.links = Links({}, "")
+        self.trials = self.bytes = 0
+
+    def faults(self, words: Vocabulary) -> Iterator[str]:
+        """A line for each fault."""
+        try:
+            self.links = hash_chain.read(self._run.path)
+            recorded = self._run.run()
+            folders = self._run.finished_folders()
+            records = self._run.record_files()
+        except UserError as error:
+            yield str(error)
+            return
+        if not self.links.root:
+            yield f"{self._run.path}: made before there was verification: it has no {hash_chain.FILE}"
+        found = list(self._files(recorded, folders, records))
+        yield from found
+        if not found:
+            yield from self._contents(words)
+
+    def _files(self, recorded: RunRecord, folders: list[Path], records: list[Path]) -> Iterator[str]:
+        """Faults of files: of those in the chain, of others, and of those in the folders of trials."""
+        there = {self._name(path) for path in (*records, *(folder / "trial.json" for folder in folders))}
+        there |= {name for name, _ in files.entries(self._run.path)} - _NO_PART - _FOLDERS
+        is_ours = self._is_ours(recorded)
+        for name, about in sorted(self.links.last.items()):
+            faults = list(self._compared(name, about))
+            # A runner that was killed may have written run.json after its last line; this user's seal shows it too.
+            if not (name == "run.json" and is_ours):
+                yield from faults
+        for name in sorted(there - self.links.last.keys()) if self.links.root else ():
+            yield f"{self._run.path / name}: not in the chain: added, or left by a runner that was killed"
+        planned = {entry.trial for entry in recorded.plan}
+        cited = {path.stem for path in records}
+        for folder in folders:
+            self.trials += 1
+            yield from self._trial(folder, planned, cited)
+
+    def _trial(self, folder: Path, planned: set[str], records: set[str]) -> Iterator[str]:
+        try:
+            ((_, trial, _),) = trial_folders.read([folder])
+            inside = {name for name, _ in files.entries(folder)} - {"trial.json"}
+        except UserError as error:
+            yield str(error)
+            return
+        if str(trial.id.planned) not in planned:
+            yield f"{folder}: the run did not plan it"
+        for name in trial.cited:
+            if name not in records:
+                yield f"{self._run.records / name}.json: not there, and {folder.name} cites it"
+        known = trial.files or {}
+        for name in sorted(inside - known.keys()) if trial.files is not None else ():
+            yield f"{folder / name}: added"
+        for name, about in known.items():
+            yield from self._compared(f"{self._name(folder)}/{name}", about)
+        yield from self._versions(folder, trial)
+
+    def _versions(self, folder: Path, trial: TrialRecord) -> Iterator[str]:
+        """Packages that the trial saw in other versions than its environment has."""
+        record = self._record(trial.environment_record)
+        reported = trial.reported.content().get("versions") if trial.reported else None
+        if not isinstance(record, EnvironmentRecord) or not isinstance(reported, dict):
+            return
+        has = record.content().get("versions") or {}
+        for package, version in reported.items():
+            if has.get(package, version) != version:
+                yield f"{folder}: it saw {package} {version}, and {trial.environment} has {has[package]}"
+
+    def _record(self, name: str | None) -> object:
+        try:
+            return self._run.record(name) if name else None
+        except UserError:
+            return None  # it has a line of its own
+
+    def _compared(self, name: str, expected: FileRecord) -> Iterator[str]:
+        """A line where a file of the run is not what it was."""
+        path = self._run.path / name
+        try:
+            now = hash_chain.about(path)
+            self.bytes += now.bytes
+            if name.startswith("records/"):
+                self._run.record(path.stem)
+        except UserError as error:
+            yield str(error)
+            return
+        if now != expected:
+            what = f"{now.bytes} bytes, and it had {expected.bytes}" if now.bytes != expected.bytes else "other content"
+            yield f"{path}: altered: {what}"
+
+    def _contents(self, words: Vocabulary) -> Iterator[str]:
+        """Gathered tables that are not those of the trials, and trials with rows that cannot be right."""
+        from tsuishi.results.frames import read_runs  # pandas takes as long as all else
+
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                self._run.gather(words, Path(folder))
+                for name in _GATHERED:
+                    path = self._run.path / name
+                    if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
+                        yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"
+            for exclusion in read_runs([self._run], words).excluded:
+                yield f"{self._run.path / exclusion.file}: row {exclusion.row}: {exclusion.in_english}"
+        except UserError as error:
+            yield str(error)
+
+    def _is_ours(self, recorded: RunRecord) -> bool:
+        try:
+            return self._run.is_ours(recorded)
+        except UserError:
+            return False
+
+    def _name(self, path: Path) -> str:
+        return path.relative_to(self._run.path).as_posix()
