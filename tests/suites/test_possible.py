@@ -24,15 +24,15 @@ from tests.job import EVERYWHERE, TENSORFLOW, TORCH
 from tests.suites.environments import PINNED, REAL, built, inside
 from tests.words import WORDS
 from tsuishi.environments import possible as asking
+from tsuishi.environments import probe
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
-from tsuishi.environments.probe import ask
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.suite import PROFILES, Profile, known_suites, read_suite
 from tsuishi.stream.events import EventParser
-from tsuishi.stream.listener import Transcript
+from tsuishi.stream.listener import Transcript, listen
 
 JAX = ["jax-cpu"]
 STRATEGY_SUITES = "multi_gpu_scaling channels_first batch_throughput parity"
@@ -174,11 +174,20 @@ def test_a_reason_longer_than_an_event_is_cut() -> None:
 
 
 def answers(environment: Environment, questions: list[Question]) -> dict[str, str]:
-    """Asked of the environment itself: reasons by case id."""
+    """Asked of the environment itself: reasons by case id. An error that is no refusal would be the trial's end."""
     starter, there = built(environment)
     ready = Ready(environment, starter, there, EnvironmentRecord(name=environment.name))
-    transcript, why_not = ask(starter, there, REAL, "possible", asking.argument(ready, "cpu", questions), 300.0)
+    log = bytearray()
+
+    def heard(process: Any, transcript: Transcript, started: float, timeout_s: float, hear: Any, _: Any) -> Any:
+        return listen(process, transcript, started, timeout_s, hear, log.extend)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(probe, "listen", heard)
+        question = asking.argument(ready, "cpu", questions)
+        transcript, why_not = probe.ask(starter, there, REAL, "possible", question, 300.0)
     assert not why_not
+    assert b"Traceback" not in log, log.decode(errors="replace")
     assert sorted(transcript.answers) == list(range(len(questions)))
     return {questions[index][1].id: reason for index, reason in transcript.answers.items() if reason}
 
@@ -239,7 +248,7 @@ def test_the_trial_says_the_same_for_a_case_of_every_rule(environment: Environme
     for reason, case_id in case_of.items():
         workload, case, settings = questions[case_id]
         argument = {"case": case.axes, "framework": environment.framework, "accelerator": "cpu", "settings": settings}
-        transcript, _ = ask(starter, there, REAL, workload, argument, 300.0)
+        transcript, _ = probe.ask(starter, there, REAL, workload, argument, 300.0)
         assert transcript.failure, reason
         assert transcript.failure.kind == "unsupported"
         assert f"{transcript.failure.type}: {transcript.failure.text}" == reason

@@ -15,7 +15,7 @@ from frameworks.tensorflow import folding, towers
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
-        if case["host_memory"] != "default":
+        if case.get("host_memory", "default") != "default":
             raise Unsupported(
                 "host_memory {!r}: TensorFlow copies from NumPy's memory and to it, as it likes; 'default' would "
                 "run".format(case["host_memory"])
