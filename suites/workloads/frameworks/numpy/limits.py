@@ -107,8 +107,9 @@ def kept_in_cache(path):
         with contextlib.suppress(OSError):
             os.fsync(file.fileno())
         drop_cached(file)
-        with contextlib.suppress(AttributeError, OSError):  # BlockingIOError: it is not there
-            return os.preadv(file.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT) == 1
+        read, without_waiting = (getattr(os, name, None) for name in ("preadv", "RWF_NOWAIT"))
+        with contextlib.suppress(OSError):  # BlockingIOError: it is not there
+            return read is not None and read(file.fileno(), [bytearray(1)], 0, without_waiting) == 1
     return False
 
 
@@ -132,7 +133,7 @@ def chosen_files(wanted, folder=None):
             left -= chosen[-1][1]
     if left:
         raise Unsupported(
-            "operation 'storage_read': {} MiB asked for; the packages of this environment have {} MiB that the page "
-            "cache can drop; a smaller buffer would run".format(wanted // 2**20, (wanted - left) // 2**20)
+            "operation 'storage_read': {} MiB asked for, and the page cache can drop {} MiB of the packages of this "
+            "environment; a smaller buffer would run".format(wanted // 2**20, (wanted - left) // 2**20)
         )
     return chosen
