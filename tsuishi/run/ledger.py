@@ -12,6 +12,7 @@ from tsuishi.machine.history import History
 from tsuishi.plan.trials import PlannedTrial, history_kinds, history_name, scatter_name
 from tsuishi.plan.worth import with_more_time
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.run_record import More, SessionRecord
 from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
@@ -55,7 +56,7 @@ class Ledger:
         return new
 
     def end(self, rounds: Rounds, spare_s: float) -> None:
-        """Record what more time would bring, at the end of a session."""
+        """Record what more time would bring, at the end of a session, and chain the record."""
         tally = rounds.tally
         further = (question for question in rounds.others if not tally.is_dead(question))
         going_on = [*rounds.open_questions(), *further]
@@ -63,6 +64,7 @@ class Ledger:
         by_id = {question.id: question for question in going_on}
         needed = [(by_id[name], round(step.seconds, 1)) for step in steps for name in step.questions]
         self._write(more=tuple(More(**dict(question), seconds=seconds) for question, seconds in needed))
+        HashChain(self._run.path).add(["run.json"])
 
     def _write(self, **changes: Any) -> None:
         self._record = self._record.model_copy(update=changes)

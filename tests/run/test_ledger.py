@@ -1,0 +1,21 @@
+"""The books of a run."""
+
+from pathlib import Path
+
+from tests.run.test_rounds import Bench
+from tsuishi.results import hash_chain
+from tsuishi.run.ledger import Ledger
+
+
+def test_what_more_time_would_bring_is_chained_though_it_is_written_after_all_else(tmp_path: Path) -> None:
+    bench = Bench(tmp_path, left_s=60.0, scatter=0.5)
+    rounds = bench.rounds([bench.compare("the same", of=1.0, to=1.02)])
+    bench.go(rounds)
+    chained = hash_chain.HashChain(bench.run.path)
+    chained.add(["run.json"])
+    before = hash_chain.about(bench.run.path / "run.json")
+    Ledger(bench.run).end(rounds, 0.0)
+    assert [more.title["en"] for more in bench.run.run().more] == ["the same"]
+    now = hash_chain.about(bench.run.path / "run.json")
+    assert now != before
+    assert hash_chain.read(bench.run.path).last == {"run.json": now}
