@@ -40,12 +40,14 @@ class Possible:
             if case_id not in self.refused
         }
 
-    def cells(self, suite: str, of: Question | None = None, side: Selection | None = None) -> tuple[MatrixCell, ...]:
+    def cells(
+        self, suite: str, question: Question | None = None, side: Selection | None = None
+    ) -> tuple[MatrixCell, ...]:
         """The cells of a suite that can run; those of a question, those of a side of it (`of` or `to`)."""
         return tuple(
             cell
             for cell, axes in self.axes.items()
-            if axes[SUITE] == suite and (of is None or of.selects(axes, side or {}))
+            if axes[SUITE] == suite and (question is None or question.selects(axes, side or {}))
         )
 
 

@@ -31,6 +31,8 @@ from tsuishi.specs.vocabulary import Vocabulary
 
 T = TypeVar("T")
 
+# The tables of a run, and what their columns mean: gathered from its trials.
+GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
 # What a run.json is sealed for.
 _SEALED = "run.json"
 _NEW_RUN = ".run-"
@@ -126,8 +128,7 @@ class RunDirectory:
 
     def files(self) -> list[str]:
         """The files of the run that are of no single trial, as paths in its folder."""
-        gathered = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
-        there = [name for name in ("run.json", *gathered) if os.path.lexists(self.path / name)]
+        there = [name for name in ("run.json", *GATHERED) if os.path.lexists(self.path / name)]
         return [*there, *(f"records/{path.name}" for path in self.record_files())]
 
     def finished_folders(self) -> list[Path]:

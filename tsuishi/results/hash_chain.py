@@ -56,9 +56,12 @@ def read(run: Path) -> Links:
     Raises UserError where a line is none, does not follow the line before it, or alters what is written once.
     """
     path = run / FILE
-    if not os.path.lexists(path):
-        return Links({}, "")
-    return _parsed(path, files.read_bytes(path))
+    return _parsed(path, _text(path))
+
+
+def _text(path: Path) -> bytes:
+    """The text of a chain; empty where there is none."""
+    return files.read_bytes(path) if os.path.lexists(path) else b""
 
 
 def _parsed(path: Path, text: bytes) -> Links:
@@ -103,7 +106,7 @@ class HashChain:
         """Raises UserError as `read` does. A last line that a power cut left unfinished is dropped."""
         self._run = run
         path = run / FILE
-        text = files.read_bytes(path) if os.path.lexists(path) else b""
+        text = _text(path)
         whole = text[: text.rfind(b"\n") + 1]
         if whole != text:
             os.truncate(path, len(whole))

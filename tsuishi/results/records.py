@@ -195,7 +195,7 @@ def _status(text: str) -> str:
 class FileRecord(Record, extra="forbid"):
     """A file as it was written."""
 
-    bytes: Annotated[int, Field(ge=0, le=MOST)]
+    bytes: Count
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 

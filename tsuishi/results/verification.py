@@ -7,17 +7,16 @@ from pathlib import Path
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.results import hash_chain, schema, trial_folders
-from tsuishi.results.directory import RunDirectory
+from tsuishi.results import hash_chain, trial_folders
+from tsuishi.results.directory import GATHERED, RunDirectory
 from tsuishi.results.hash_chain import Links
-from tsuishi.results.records import EnvironmentRecord, FileRecord, TrialRecord
+from tsuishi.results.records import AnyRecord, EnvironmentRecord, FileRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
 # Made at any time from the trials, by whoever reports; or held while somebody measures.
 _NO_PART = frozenset({"gathered.npz", ".lock", hash_chain.FILE})
 _FOLDERS = frozenset({"records", "trials"})
-_GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
 
 
 @dataclass(frozen=True)
@@ -56,6 +55,9 @@ class _Reading:
     def __init__(self, run: RunDirectory) -> None:
         self._run = run
         self.links = Links({}, "")
+        # By id; None where nobody knows their kind. And why a record cannot be read, by its file.
+        self._records: dict[str, AnyRecord | None] = {}
+        self._unreadable: dict[str, str] = {}
         self.trials = self.bytes = 0
 
     def faults(self, words: Vocabulary) -> Iterator[str]:
@@ -77,6 +79,11 @@ class _Reading:
 
     def _files(self, recorded: RunRecord, folders: list[Path], records: list[Path]) -> Iterator[str]:
         """Faults of files: of those in the chain, of others, and of those in the folders of trials."""
+        for path in records:
+            try:
+                self._records[path.stem] = self._run.record(path.stem)
+            except UserError as error:
+                self._unreadable[self._name(path)] = str(error)
         there = {self._name(path) for path in (*records, *(folder / "trial.json" for folder in folders))}
         there |= {name for name, _ in files.entries(self._run.path)} - _NO_PART - _FOLDERS
         is_ours = self._is_ours(recorded)
@@ -88,12 +95,11 @@ class _Reading:
         for name in sorted(there - self.links.last.keys()) if self.links.root else ():
             yield f"{self._run.path / name}: not in the chain: added, or left by a runner that was killed"
         planned = {entry.trial for entry in recorded.plan}
-        cited = {path.stem for path in records}
         for folder in folders:
             self.trials += 1
-            yield from self._trial(folder, planned, cited)
+            yield from self._trial(folder, planned)
 
-    def _trial(self, folder: Path, planned: set[str], records: set[str]) -> Iterator[str]:
+    def _trial(self, folder: Path, planned: set[str]) -> Iterator[str]:
         try:
             ((_, trial, _),) = trial_folders.read([folder])
             inside = {name for name, _ in files.entries(folder)} - {"trial.json"}
@@ -103,7 +109,7 @@ class _Reading:
         if str(trial.id.planned) not in planned:
             yield f"{folder}: the run did not plan it"
         for name in trial.cited:
-            if name not in records:
+            if name not in self._records and f"records/{name}.json" not in self._unreadable:
                 yield f"{self._run.records / name}.json: not there, and {folder.name} cites it"
         known = trial.files or {}
         for name in sorted(inside - known.keys()) if trial.files is not None else ():
@@ -114,20 +120,13 @@ class _Reading:
 
     def _versions(self, folder: Path, trial: TrialRecord) -> Iterator[str]:
         """Packages that the trial saw in other versions than its environment has."""
-        record = self._record(trial.environment_record)
-        reported = trial.reported.content().get("versions") if trial.reported else None
-        if not isinstance(record, EnvironmentRecord) or not isinstance(reported, dict):
+        record = self._records.get(trial.environment_record or "")
+        if not isinstance(record, EnvironmentRecord) or not trial.reported:
             return
-        has = record.content().get("versions") or {}
-        for package, version in reported.items():
+        has = record.versions or {}
+        for package, version in trial.reported.versions.items():
             if has.get(package, version) != version:
                 yield f"{folder}: it saw {package} {version}, and {trial.environment} has {has[package]}"
-
-    def _record(self, name: str | None) -> object:
-        try:
-            return self._run.record(name) if name else None
-        except UserError:
-            return None  # it has a line of its own
 
     def _compared(self, name: str, expected: FileRecord) -> Iterator[str]:
         """A line where a file of the run is not what it was."""
@@ -135,14 +134,14 @@ class _Reading:
         try:
             now = hash_chain.about(path)
             self.bytes += now.bytes
-            if name.startswith("records/"):
-                self._run.record(path.stem)
         except UserError as error:
             yield str(error)
             return
         if now != expected:
             what = f"{now.bytes} bytes, and it had {expected.bytes}" if now.bytes != expected.bytes else "other content"
             yield f"{path}: altered: {what}"
+        elif name in self._unreadable:
+            yield self._unreadable[name]
 
     def _contents(self, words: Vocabulary) -> Iterator[str]:
         """Gathered tables that are not those of the trials, and trials with rows that cannot be right."""
@@ -151,7 +150,7 @@ class _Reading:
         try:
             with tempfile.TemporaryDirectory() as folder:
                 self._run.gather(words, Path(folder))
-                for name in _GATHERED:
+                for name in GATHERED:
                     path = self._run.path / name
                     if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
                         yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"

@@ -130,7 +130,7 @@ class Runner:
         self._audience.trial_begins(trial, trial_id.attempt)
         try:
             end = run_trial(self._order(trial, trial_id), self._run.trials, bench, self._audience.phase)
-            self._chain.add(_written_with(end.record))
+            self._chain_trial(end.record)
         except OSError as error:
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
         self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
@@ -188,14 +188,19 @@ class Runner:
         than a killed runner can leave.
         """
         self._chain.forget_removed()
-        new = [trial for _, trial in self._run.finished() if _file_of(trial) not in self._chain]
+        new = [folder for folder in self._run.finished_folders() if _file_of(folder.name) not in self._chain]
         if self._chain and len(new) > MOST_LEFT:
             raise UserError(
                 f"{self._run.path}: {len(new)} trials are not in its chain, so they came from elsewhere: see `invoke "
                 f"verify --run {self._run.id}`; start a new run"
             )
-        for trial in new:
-            self._chain.add(_written_with(trial))
+        for _, trial, _ in trial_folders.read(new):
+            self._chain_trial(trial)
+
+    def _chain_trial(self, trial: TrialRecord) -> None:
+        """Chain a trial with what the run has since: records that it is the first to name, and run.json."""
+        records = [file for file in (f"records/{name}.json" for name in trial.cited) if file not in self._chain]
+        self._chain.add([*records, _file_of(trial.trial_id), "run.json"])
 
     def _gather(self) -> None:
         try:
@@ -212,13 +217,8 @@ class Runner:
             gathered.read(self._run)
 
 
-def _file_of(trial: TrialRecord) -> str:
-    return f"trials/{trial.trial_id}/trial.json"
-
-
-def _written_with(trial: TrialRecord) -> list[str]:
-    """The files of a run that a trial comes with: the records that it names, its own, and run.json."""
-    return [*(f"records/{name}.json" for name in trial.cited), _file_of(trial), "run.json"]
+def _file_of(trial_id: str) -> str:
+    return f"trials/{trial_id}/trial.json"
 
 
 def seed_of(trial: PlannedTrial, drawn: str) -> int:

@@ -32,7 +32,7 @@ class Conv2d(parts.Conv2d):
             )
         if case["autotune"] != "default":
             raise Unsupported("autotune {!r}: XLA's search, not cuDNN's; 'default' would run".format(case["autotune"]))
-        if case.get("host_memory", "default") != "default":
+        if case["host_memory"] != "default":
             raise Unsupported(
                 "host_memory {!r}: arrays of JAX go to pinned memory; 'default' would run".format(case["host_memory"])
             )
