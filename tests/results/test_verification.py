@@ -71,6 +71,11 @@ def test_a_run_is_what_its_runner_wrote(made: RunDirectory, run: RunDirectory) -
     assert found.root == hash_chain.read(made.path).root
 
 
+def test_a_run_may_lie_in_a_folder_of_another_name(run: RunDirectory, tmp_path: Path) -> None:
+    found = verified(RunDirectory(run.path.rename(tmp_path / "from a colleague")))
+    assert (found.faults, found.trials) == ((), 3)
+
+
 def test_every_flipped_bit_is_found(run: RunDirectory, somebody_else: None) -> None:
     """In every file of the run, its chain included."""
     chance, paths = np.random.default_rng(20261124), files_of(run)

@@ -164,7 +164,7 @@ class RunDirectory:
             with replacing(into / f"{table}.csv") as file:
                 _concatenate(table, (folder for folder, _ in trials), file)
         tables = {"trials": columns, **schema.OF_A_TRIAL}
-        write_json(into / "datapackage.json", schema.data_package(self.id.lower(), tables))
+        write_json(into / "datapackage.json", schema.data_package(self.run().run_id.lower(), tables))
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:
