@@ -88,11 +88,11 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
     svg = drawings.finished()
-    for name, text in as_markdown(page, templates, svg).items():
+    for name, text in as_markdown(page, templates, svg, drawings.kept_in).items():
         _write(out / name, text)
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))
-    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime))
+    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime, drawings.kept_in))
     return page
 
 
