@@ -69,7 +69,7 @@ def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The rows of trials that count and whose status is ok."""
     counts = np.zeros(len(results.trials), bool)
     counts[ok_rows(results.counting).index] = True
-    return rows[counts[rows["trial"].to_numpy()]]
+    return rows.loc[counts[rows["trial"].to_numpy()]]
 
 
 def _drifted(
@@ -89,9 +89,7 @@ def _drifted(
     until, total = _sums(weights, begins, groups)
     in_first = until <= total[groups] / 3 * (1 + _ROUNDING)
     in_last = until - weights >= total[groups] * 2 / 3 * (1 - _ROUNDING)
-    first, last = (
-        _medians(groups[part], values[part], weights[part], len(begins)) for part in (in_first, in_last)
-    )
+    first, last = (_medians(groups[part], values[part], weights[part], len(begins)) for part in (in_first, in_last))
     with np.errstate(divide="ignore", invalid="ignore"):
         changes = np.where(enough, last / first - 1, np.nan)
     largest: dict[int, int] = {}
@@ -102,7 +100,7 @@ def _drifted(
 
     def has_drifted(group: int) -> bool:
         if not ordered or not _SMALL_DRIFT < abs(changes[group]) <= DRIFT:
-            return abs(changes[group]) > DRIFT
+            return bool(abs(changes[group]) > DRIFT)
         return trend_p(values[begins[group] :][: counts[group]]) < _LEVEL
 
     drifted = {trial: float(changes[group]) for trial, group in largest.items() if has_drifted(group)}
@@ -133,12 +131,13 @@ def _medians(groups: np.ndarray, values: np.ndarray, weights: np.ndarray, count:
     until, total = _sums(weights, begins, np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(groups)])))
     half = np.zeros(count)
     half[groups[begins]] = total / 2
-    medians = np.full((2, count), np.nan)
+    found = np.full((2, count), np.nan)
     for place, past in enumerate((until >= half[groups] * (1 - _ROUNDING), until > half[groups] * (1 + _ROUNDING))):
         rows = np.flatnonzero(past)
         firsts = rows[_begins(groups[rows])]
-        medians[place, groups[firsts]] = values[firsts]
-    return medians.mean(axis=0)
+        found[place, groups[firsts]] = values[firsts]
+    medians: np.ndarray = found.mean(axis=0)
+    return medians
 
 
 def trend_p(values: np.ndarray) -> float:

@@ -49,9 +49,7 @@ def as_html(page: Page, drawings: dict[str, str], templates: Path, vega: str, ke
     )
 
 
-def as_markdown(
-    page: Page, templates: Path, drawn: Container[str], kept_in: Path | None = None
-) -> dict[str, str]:
+def as_markdown(page: Page, templates: Path, drawn: Container[str], kept_in: Path | None = None) -> dict[str, str]:
     """The page as it looks right on a code forge, with charts/ beside it, by the name of the file.
 
     report.md has what the page shows unopened, details.md the rest. drawn: the charts that are in charts/. kept_in: see
