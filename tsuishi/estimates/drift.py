@@ -69,7 +69,8 @@ def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The rows of trials that count and whose status is ok."""
     counts = np.zeros(len(results.trials), bool)
     counts[ok_rows(results.counting).index] = True
-    return rows.loc[counts[rows["trial"].to_numpy()]]
+    counted: pd.DataFrame = rows[counts[rows["trial"].to_numpy()]]
+    return counted
 
 
 def _drifted(

@@ -83,7 +83,8 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
         (out / name).mkdir()
     page = make_page(evidence, drawings.begin)
     for name, values in page.tables.items():
-        _write(out / "tables" / f"{name}.csv", csv_files.text(values))
+        with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(csv_files.parts(values))
     _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
