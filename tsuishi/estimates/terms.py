@@ -132,8 +132,8 @@ def _scatter_in_rounds(
 def _session_means(values: Sequence[float], rounds: Sequence[Round]) -> dict[str, InSession]:
     """The mean of the values of each session."""
     by_session: dict[str, list[float]] = {}
-    for value, each in zip(values, rounds, strict=False):
-        by_session.setdefault(each.session, []).append(value)
+    for value, (session, _) in zip(values, rounds, strict=False):
+        by_session.setdefault(session, []).append(value)
     return {
         session: InSession(math.fsum(of_session) / len(of_session), len(of_session))
         for session, of_session in by_session.items()

@@ -37,13 +37,13 @@ _WHY_MISSING = mark("planned, but the run was stopped before it: go on with `inv
 class TrialRecords(Mapping[tuple[str, str], TrialRecord]):
     """The trial.json of every trial, by run and trial id. Few are asked for: each is parsed when it is."""
 
-    def __init__(self, texts: Mapping[tuple[str, str], bytes]) -> None:
+    def __init__(self, texts: Mapping[tuple[str, str], bytes | memoryview]) -> None:
         self._texts = texts
         self._records: dict[tuple[str, str], TrialRecord] = {}
 
     def __getitem__(self, key: tuple[str, str]) -> TrialRecord:
         if key not in self._records:
-            self._records[key] = TrialRecord.model_validate_json(self._texts[key])
+            self._records[key] = TrialRecord.model_validate_json(bytes(self._texts[key]))
         return self._records[key]
 
     def __iter__(self) -> Iterator[tuple[str, str]]:

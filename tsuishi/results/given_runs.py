@@ -26,7 +26,7 @@ class Given:
 
     runs: dict[str, RunRecord]
     records: dict[str, AnyRecord]
-    texts: dict[tuple[str, str], bytes]
+    texts: dict[tuple[str, str], bytes | memoryview]
     fields: dict[str, list[Any]]
     tables: dict[str, TableArrays]
     copies: list[Copy]
@@ -38,7 +38,7 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
     named = _named(runs)
     run_records: dict[str, RunRecord] = {}
     records: dict[str, AnyRecord] = {}
-    texts: list[bytes] = []
+    texts: list[bytes | memoryview] = []
     fields: dict[str, list[Any]] = {
         name: [] for name in ("run_id", "flags", "settings", *(column.name for column in schema.TRIALS))
     }

@@ -197,8 +197,17 @@ class Evidence:
     def terms_of_first(self, trials: int) -> Terms:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
+            # Scatter is moderated over the cases of a suite, protocol and quantity: where none of them has more trials,
+            # nothing of these terms is another.
+            several = {
+                (key[0], key[1], key[3])
+                for key, of_pool in self.trial_values.items()
+                if max(map(len, of_pool.values())) > trials
+            }
             values = self.values_of_first(trials)
-            self._terms_of_first[trials] = self._with_predictions(case_terms(values, rounds=self.trial_rounds))
+            fewer = {key: of_pool for key, of_pool in values.items() if (key[0], key[1], key[3]) in several}
+            changed = self._with_predictions(case_terms(fewer, rounds=self.trial_rounds))
+            self._terms_of_first[trials] = {**self.terms, **changed}
         return self._terms_of_first[trials]
 
     @cached_property
