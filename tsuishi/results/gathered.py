@@ -39,9 +39,9 @@ _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 class Trials(NamedTuple):
     """The trials of a run, in the order of their folders' names.
 
-    `states`: int64[trials, files, 2], see `_states`. `texts`: every trial.json, made visible, as bytes or a view of bytes. `fields`: the fields of
-    trial records by the names of schema.TRIALS, their `settings`, and the `flags` that workloads reported. `tables`: by
-    name.
+    `states`: int64[trials, files, 2], see `_states`. `texts`: every trial.json, made visible, as bytes or a view of
+    bytes. `fields`: the fields of trial records by the names of schema.TRIALS, their `settings`, and the `flags` that
+    workloads reported. `tables`: by name.
     """
 
     names: list[str]
