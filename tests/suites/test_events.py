@@ -190,7 +190,7 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
             0,
         ),
         (
-            "type('InternalError', (type('OpError', (Exception,), {}),), {})('CUDA_ERROR_OUT_OF_MEMORY: out of memory')",
+            "type('InternalError', (type('OpError', (Exception,), {}),), {})('CUDA_ERROR_OUT_OF_MEMORY')",
             "out_of_memory",
             "InternalError",
             0,

@@ -219,8 +219,8 @@ def throttle_reasons(bits: int | None) -> str | None:
 def visible_places(visible: str | None, uuids: Sequence[str | None]) -> list[int]:
     """The places in `uuids` of the GPUs that CUDA_VISIBLE_DEVICES leaves, as CUDA reads it; None leaves all.
 
-    `visible` has numbers, or beginnings of UUIDs if its first word is one. The list ends before the first word that names
-    no GPU, or more than one; a word that comes twice leaves none. PyTorch reads it in the same way
+    `visible` has numbers, or beginnings of UUIDs if its first word is one. The list ends before the first word that
+    names no GPU, or more than one; a word that comes twice leaves none. PyTorch reads it in the same way
     (torch/cuda/__init__.py: _parse_visible_devices, _transform_uuid_to_ordinals). CUDA counts the GPUs that this
     process may use.
     """

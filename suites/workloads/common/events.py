@@ -20,6 +20,7 @@ OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedEr
 MANY_MEANINGS = {"RuntimeError", "OpError"}
 OUT_OF_MEMORY_TEXTS = (
     "out of memory",
+    "out_of_memory",  # the driver's own name of it
     "can't allocate memory",
     "not enough memory",
     "status_alloc_failed",  # cuBLAS, and cuDNN up to 8
