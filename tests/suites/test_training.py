@@ -89,6 +89,27 @@ def test_the_cuda_paths_of_torch_as_far_as_a_cpu_shows_them() -> None:
     assert found["device_of_rank_1"] == "[1]"
 
 
+@inside
+def test_the_cuda_paths_of_tensorflow_2_as_far_as_a_cpu_shows_them() -> None:
+    (environment,) = (one for one in TENSORFLOW if one.name == "tf2-cpu")
+    found = run_inside(environment, "check_cuda_in_tensorflow.py")
+    for made in found["xla"].values():
+        assert made
+        assert not any(made)
+    assert found["peaks"] == {"keras": 5, "towers": 5, "conv2d": 5}
+    assert found["compiled"].startswith("execution 'compiled' with strategy 'mirrored'")
+    assert found["native"] == ""
+
+
+@inside
+def test_the_cuda_paths_of_tensorflow_1_as_far_as_a_cpu_shows_them() -> None:
+    (environment,) = (one for one in TENSORFLOW if one.name == "tf1.13-cpu")
+    found = run_inside(environment, "check_cuda_in_tensorflow.py")
+    assert found["bf16"].startswith("precision 'bf16': TensorFlow 1.13.1 has no kernel in it")
+    assert found["copies"]["replicas"] == 2
+    assert found["copies"]["step_relative_error"] < 1e-4
+
+
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
 @inside
 def test_every_loader_gives_each_image_once_with_its_label(environment: Environment) -> None:
