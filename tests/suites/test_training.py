@@ -96,6 +96,9 @@ def test_the_cuda_paths_of_tensorflow_2_as_far_as_a_cpu_shows_them() -> None:
     for made in found["xla"].values():
         assert made
         assert not any(made)
+    transposes = found["transposes"]
+    assert transposes["channels_last"] == 0
+    assert transposes["channels_first"] > 0
     assert found["peaks"] == {"keras": 5, "towers": 5, "conv2d": 5}
     assert found["compiled"].startswith("execution 'compiled' with strategy 'mirrored'")
     assert found["native"] == ""

@@ -33,11 +33,11 @@ class Emitter(Recorder):
         pass
 
 
-def job(strategy="none", execution="native", places=(None,)):
-    (images, labels), _ = data.synthetic(BATCH, 0, 0, NETWORK.shape)
-    train, layout = (data.normalise(images), labels), "channels_last"
+def job(strategy="none", execution="native", places=(None,), network=NETWORK, layout="channels_last"):
+    (images, labels), _ = data.synthetic(BATCH, 0, 0, network.shape)
+    train = data.normalise(images), labels
     return jobs.Job(
-        NETWORK, "training", layout, strategy, list(places), BATCH, "fp32", execution, train, None, SETTINGS
+        network, "training", layout, strategy, list(places), BATCH, "fp32", execution, train, None, SETTINGS
     )
 
 
@@ -77,6 +77,15 @@ def peaks():
         trainer.job = trainer.job._replace(places=[0, 1])
     found = {name: trainer.peak_device_memory_mib() for name, trainer in trainers.items()}
     return dict(found, conv2d=conv2d.Conv2d().peak_device_memory_mib([0, 1]))
+
+
+def transposes_after_steps(strategy, layout):
+    """In a step of a network that flattens its images, which channels_first has to transpose for it."""
+    network = networks.Network("flat", (8, 8, 3), [networks.Flatten(), networks.Dense(10)], 1930)
+    trainer = strategy.steady(job(network=network, layout=layout))
+    trainer.step()
+    trainer.step()
+    return trainer.transposes()
 
 
 def refusal(check, *arguments):
@@ -139,6 +148,9 @@ def main():
         compiled, native = (job("mirrored", execution, (0, 1)) for execution in ("compiled", "native"))
         found = {
             "xla": programs_of_xla(),
+            "transposes": {
+                layout: transposes_after_steps(none.Strategy, layout) for layout in ("channels_first", "channels_last")
+            },
             "peaks": peaks(),
             "compiled": refusal(mirrored.Strategy().check, compiled, "steady"),
             "native": refusal(mirrored.Strategy().check, native, "steady"),
