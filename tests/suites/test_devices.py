@@ -1,5 +1,9 @@
 """Which precisions a device can do, by its compute capability: the driver's answer is made up, as no GPU is needed."""
 
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
 import pytest
 
 from common import cuda_devices, devices
@@ -17,9 +21,8 @@ def gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_devices, "_devices", lambda: GPUS)
 
 
-@pytest.mark.parametrize("check", [devices.check_tf32, devices.check_bf16])
-def test_gpus_before_ampere_have_neither_tf32_nor_bfloat16(check) -> None:
-    precision = {devices.check_tf32: True, devices.check_bf16: "amp_bf16"}[check]
+@pytest.mark.parametrize(("check", "precision"), [(devices.check_tf32, True), (devices.check_bf16, "amp_bf16")])
+def test_gpus_before_ampere_have_neither_tf32_nor_bfloat16(check: Callable[..., None], precision: object) -> None:
     check(precision, [NEW, 2])
     for places in ([OLD], [NEW, OLD]):
         with pytest.raises(Unsupported, match=r"compute capability 8\.0 and newer have\); 'fp32' would run"):
@@ -48,7 +51,9 @@ def test_other_precisions_are_no_bfloat16(precision: str) -> None:
         ),
     ],
 )
-def test_whatever_the_framework_a_case_of_bfloat16_is_refused_before_it_is_loaded(experiment, case) -> None:
+def test_whatever_the_framework_a_case_of_bfloat16_is_refused_before_it_is_loaded(
+    experiment: ModuleType, case: dict[str, Any]
+) -> None:
     asked = {"case": Fields("case", case), "framework": None, "accelerator": "cuda", "settings": {}}
     with pytest.raises(Unsupported, match="this GPU has no bfloat16"):
         experiment.check(Request(asked))

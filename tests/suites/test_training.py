@@ -79,8 +79,9 @@ def test_the_cuda_paths_of_torch_as_far_as_a_cpu_shows_them() -> None:
     assert found["types"] == {"amp_bf16": ["torch.bfloat16"], "amp_fp16": ["torch.float16"]}
     graphs = found["graphs"]
     for mode, steps in graphs.items():  # three steps before the graph, which the first step records
-        expected = {"eager": 3, "recorded": 1, "replayed": 4, "gradients": [mode == "training"], "parts": 0}
-        assert steps == expected
+        assert steps.pop("loss_error") < 1e-6
+        assert steps.pop("weights_error") < 1e-6
+        assert steps == {"eager": 3, "recorded": 1, "replayed": 5, "gradients": [mode == "training"], "parts": 0}
     assert set(graphs) == {"training", "inference"}
     for why in found["refused"].values():
         assert why.startswith("execution '")

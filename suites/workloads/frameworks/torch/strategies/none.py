@@ -52,25 +52,35 @@ class Steady(Trainer):
         yield "forward_backward", lambda: self.gradients(self.images, self.labels)
 
     def _replay(self):
-        """The step as a CUDA graph. The first call makes the three steps that PyTorch requires, then records the graph.
-
-        The first step therefore has the whole cost of the graph.
-        """
+        """The step as a CUDA graph, which the first call records: so the first step has the whole cost of the graph."""
         if self.graph is None:
-            side = torch.cuda.Stream(self.place)
-            side.wait_stream(torch.cuda.current_stream(self.place))
-            with torch.cuda.stream(side):
-                first_loss = self._step_on_batch().clone()
-                for _ in range(2):
-                    self._step_on_batch()
-            torch.cuda.current_stream(self.place).wait_stream(side)
+            self._warm_up()
             self.graph = torch.cuda.CUDAGraph()
-            self.optimizer.zero_grad(set_to_none=True)
             with torch.cuda.graph(self.graph):
                 self.graph_loss = self._step_on_batch()
-            return first_loss
         self.graph.replay()
         return self.graph_loss.clone()
+
+    def _warm_up(self):
+        """Makes the three steps that PyTorch requires before a graph, on another stream, and takes them back.
+
+        What they have made stays: the state of the optimizer, whose momentum of 0 is as that of a first step, and the
+        algorithms that cuDNN has chosen.
+        """
+        state = [*self.network.parameters(), *self.network.buffers()]
+        before = [tensor.detach().to("cpu", copy=True) for tensor in state]
+        side, current = torch.cuda.Stream(self.place), torch.cuda.current_stream(self.place)
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._step_on_batch()
+        current.wait_stream(side)
+        with torch.no_grad():
+            for tensor, value in zip(state, before):
+                tensor.copy_(value)
+            for momentum in self.optimizer.state.values():
+                momentum["momentum_buffer"].zero_()
+        self.optimizer.zero_grad(set_to_none=True)
 
 
 class Literal(Trainer):
