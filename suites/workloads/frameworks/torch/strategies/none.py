@@ -136,7 +136,7 @@ class Strategy(interface.Strategy):
         if job.execution == "cuda_graph" and job.precision == "amp_fp16":
             raise Unsupported(
                 "execution 'cuda_graph' with precision 'amp_fp16': the scaler of the loss reads from the GPU in every "
-                "step whether the gradients are finite; 'amp_bf16' would run"
+                "step whether the gradients are finite; 'native' would run"
             )
         if job.execution == "cuda_graph" and len(job.places) > 1:
             raise Unsupported(
