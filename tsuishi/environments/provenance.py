@@ -9,6 +9,7 @@ from tsuishi.engines.interface import Built
 from tsuishi.environments.self_reports import SelfReport
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.specs.experiment import ScriptOrder
 
 
 def environment_record(built: Built, report: SelfReport, confinement: Mapping[str, Any]) -> EnvironmentRecord:
@@ -53,10 +54,15 @@ def _versions(known: EnvironmentRecord | Facts) -> dict[str, str]:
     return {name: version for name, version in {**(known.versions or {}), **alone}.items() if version is not None}
 
 
-def workload_record(workloads: Path, workload: str) -> WorkloadRecord:
-    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads."""
+def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:
+    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads.
+
+    The files of a script have paths relative to that folder: it lies beside the suites.
+    """
     files = {
         path.relative_to(workloads).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(workloads.rglob("*.py"))
     }
+    for file in script.files if script else ():
+        files[f"../{file.path}"] = file.sha256
     return WorkloadRecord(workload=workload, files=files)
