@@ -21,7 +21,8 @@ _INSIDE = "/script"
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
-def _inside(path: str) -> str:
+def inside(path: str) -> str:
+    """The path, of a file below the folder of a suite. Raises ValueError for another path."""
     if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
         raise ValueError(f"'{path}' leads out of the folder of the suite; put the file beside the suite")
     return path
@@ -35,7 +36,7 @@ def _expression(text: str) -> str:
     return text
 
 
-Inside = Annotated[str, Field(min_length=1), AfterValidator(_inside)]
+Inside = Annotated[str, Field(min_length=1), AfterValidator(inside)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Expression = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_expression)]
 
