@@ -26,7 +26,7 @@ from tsuishi.base.errors import UserError
 MOST_BYTES = 1 << 30
 # The objects of a JSON file take several times its size in memory.
 MOST_JSON_BYTES = 64 << 20
-_PIECE = 1 << 16
+_PIECE, _LARGE_PIECE = 1 << 16, 1 << 20
 # Levels of JSON. The functions that read, copy and write JSON are recursive.
 _DEEPEST = 100
 # Does not follow a link, nor wait for a pipe or device.
@@ -58,6 +58,19 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
             return b"".join(pieces)
         finally:
             os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def pieces(path: Path | str) -> Iterator[bytes]:
+    """The content of a regular file of any size, in pieces. Raises UserError for anything else."""
+    try:
+        descriptor = os.open(path, _OPENING)
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UserError(f"{path}: no regular file (a link, a pipe, a device)")
+            while piece := file.read(_LARGE_PIECE):
+                yield piece
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
 
