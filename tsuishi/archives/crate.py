@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
@@ -36,10 +37,14 @@ _FILES = {
 
 @dataclass(frozen=True)
 class DescribedRun:
-    """A run for its description: its run.json, the records of its environments, and when its last trial began."""
+    """A run for its description: its run.json, the records of its environments, and when it began and ended.
+
+    The times are in ISO 8601 with their zone; empty where nobody knows.
+    """
 
     record: RunRecord
     environments: tuple[EnvironmentRecord, ...]
+    began_at: str
     ended_at: str
 
 
@@ -71,9 +76,9 @@ def metadata(about: About, runs: Sequence[DescribedRun], names: Sequence[str]) -
     root["license"] = _licence(add, about.licence)
     root["conformsTo"] = add(_PROFILE, **{"@type": "CreativeWork"}, name="Process Run Crate", version="0.5")
     root["hasPart"] = [*parts, *({"@id": f"{RUNS}/{run.record.run_id}/"} for run in runs)]
-    root["mentions"] = actions
+    root["mentions"] = actions if len(actions) > 1 else actions[0]
     if authors:
-        root["author"] = authors
+        root["author"] = authors if len(authors) > 1 else authors[0]
     content = crate.metadata.generate()
     content["@graph"].sort(key=lambda entity: (entity["@id"] != CRATE, entity["@id"] != "./", entity["@id"]))
     return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
@@ -105,7 +110,7 @@ def _run(
         instrument=tsuishi,
         object=[*asked, *environments],
         result={"@id": result},
-        **({"startTime": record.created_at} if record.created_at else {}),
+        **({"startTime": run.began_at} if run.began_at else {}),
         **({"endTime": run.ended_at} if run.ended_at else {}),
         **({"agent": authors} if authors else {}),
     )
@@ -146,5 +151,5 @@ def _licence(add: Any, licence: str) -> Any:
 
 def _author(add: Any, author: Author) -> dict[str, str]:
     kind = "Person" if author.given else "Organization"
-    said: dict[str, str] = add(author.orcid or f"#{author.name}", **{"@type": kind}, name=author.name)
+    said: dict[str, str] = add(author.orcid or f"#{quote(author.name)}", **{"@type": kind}, name=author.name)
     return said

@@ -2,27 +2,29 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from tsuishi.archives.citation import Author
 from tsuishi.archives.crate import About, DescribedRun
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.facts import Record
-from tsuishi.results.records import EnvironmentRecord, MachineRecord, TrialRecord
+from tsuishi.results.records import EnvironmentRecord, MachineRecord
 
 R = TypeVar("R", bound=Record)
 
 # More environments than these are counted in a file's name.
 _MOST_NAMED = 3
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
+# As runs have it, and as Process Run Crate has it.
+_TIME, _CRATE_TIME = "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%dT%H:%M:%S+00:00"
 _NO_DATE = "1970-01-01"
 
 
 def described(run: RunDirectory) -> DescribedRun:
     """A run for the metadata of its archive."""
-    ends = [end for _, trial in run.finished() if (end := _end(trial))]
-    return DescribedRun(run.run(), environments_of([run]), max(ends, default=""))
+    record = run.run()
+    times = [_time(trial.started_at, trial.duration_s or 0) for _, trial in run.finished()]
+    return DescribedRun(record, environments_of([run]), _time(record.created_at), max(times, default=""))
 
 
 def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: str) -> About:
@@ -33,7 +35,7 @@ def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: st
     dates = [created[:10] for run in runs if (created := run.run().created_at)]
     title = f"Measurements of {', '.join(suites) or 'nothing'} in {', '.join(environments) or 'no environment'}"
     description = (
-        f"{len(runs)} runs of tsuishi on {', '.join(machines) or 'a machine that is not recorded'}: every trial with "
+        f"{'A run' if len(runs) == 1 else f'{len(runs)} runs'} of tsuishi on {', '.join(machines) or 'a machine that is not recorded'}: every trial with "
         "its timings, telemetry and log, the environments, the machine, the inputs and the report."
     )
     return About(title, description, authors, licence, max(dates, default=_NO_DATE))
@@ -70,13 +72,13 @@ def _records(runs: Iterable[RunDirectory], model: type[R]) -> list[R]:
     return [record for _, record in sorted(records.items()) if isinstance(record, model)]
 
 
-def _end(trial: TrialRecord) -> str:
-    """When a trial ended, in UTC as ISO 8601; empty where nobody knows."""
+def _time(text: str | None, later_s: float = 0) -> str:
+    """A time in UTC, so many seconds later, as the metadata have it; empty where the text is no time."""
     try:
-        began = datetime.strptime(trial.started_at or "", _TIME)
-    except ValueError:
+        began = datetime.strptime(text or "", _TIME).replace(tzinfo=UTC)
+        return (began + timedelta(seconds=later_s)).strftime(_CRATE_TIME)
+    except (ValueError, OverflowError):
         return ""
-    return (began + timedelta(seconds=trial.duration_s or 0)).strftime(_TIME)
 
 
 def _slug(text: str) -> str:

@@ -1,8 +1,9 @@
 """The container of an archive: a ZIP file in one form, so that the same files give the same bytes everywhere.
 
 Entries are in the order of their names, stored as they are, without dates, owners and comments: compressed bytes would
-depend on the release of zlib. ZIP64 is used exactly where a size, a place or a count needs it. So a reader needs no
-leniency: it makes every header and the directory at the end once more, and they must be the same, byte for byte.
+depend on the release of zlib. Each folder has an entry before its first file, as readers of RO-Crates look for it.
+ZIP64 is used exactly where a size, a place or a count needs it. So a reader needs no leniency: it makes every header
+and the directory at the end once more, and they must be the same, byte for byte.
 
 Python's zipfile writes other bytes in other releases of Python, and reads what the directory at the end names alone:
 whatever lies between entries, or under a second name, it does not see. Other programs read these files.
@@ -20,8 +21,9 @@ _END_64, _PLACE_OF_END_64 = b"PK\x06\x06", b"PK\x06\x07"
 # The versions of the format that have all this: 2.0, and 4.5 for ZIP64. 3 is Unix, which has the modes of files.
 _PLAIN, _LARGE, _UNIX = 20, 45, 3 << 8
 _STORED = 0
-# The first day that the format knows, and a regular file that its owner may write and everybody may read.
-_DATE, _MODE = 0x0021, 0o100644 << 16
+# The first day that the format knows; and a file and a folder that their owner may write and everybody may read.
+_DATE = 0x0021
+_FILE, _FOLDER = 0o100644 << 16, 0o040755 << 16 | 0x10
 _FULL_16, _FULL_32 = 0xFFFF, 0xFFFFFFFF
 _HEADER = struct.Struct("<4s5H3I2H")
 _MOST_ENTRIES = 1_000_000
@@ -33,7 +35,7 @@ class BadArchive(ValueError):
 
 
 class StoredFile(NamedTuple):
-    """An entry. `offset`: where its header begins, in bytes from the start of the file."""
+    """An entry, of a file or of a folder. `offset`: where its header begins, in bytes from the start."""
 
     name: str
     size: int
@@ -55,11 +57,14 @@ def write(file: IO[bytes], files: Iterable[tuple[str, int, int, Callable[[], Ite
     Raises BadArchive where a content has another size or CRC-32, or a name may not be.
     """
     stored: list[StoredFile] = []
-    offset, names = 0, TakenNames()
+    offset, last, names = 0, "", TakenNames()
     for name, size, crc, content in files:
         if why := names.problem(name):
             raise BadArchive(f"{name}: {why}")
-        entry = StoredFile(name, size, crc, offset)
+        for folder in _new_folders(name, last):
+            stored.append(StoredFile(folder, 0, 0, offset))
+            offset += file.write(_local_header(stored[-1]))
+        entry, last = StoredFile(name, size, crc, offset), name
         stored.append(entry)
         header = _local_header(entry)
         file.write(header)
@@ -80,24 +85,40 @@ def read(file: IO[bytes]) -> Iterator[Entry]:
     Raises BadArchive at the first byte that is not as `write` writes it. Content comes in pieces of at most 1 MiB.
     """
     stored: list[StoredFile] = []
-    offset, names = 0, TakenNames()
+    folders: list[str] = []
+    offset, last, names = 0, "", TakenNames()
     while (start := file.read(4)) == _LOCAL:
         entry = _entry(file, start, offset)
-        if why := names.problem(entry.name):
-            raise BadArchive(f"{entry.name!r}: {why}")
         if stored and entry.name < stored[-1].name:
-            raise BadArchive(f"{entry.name} is not in the order of names")
+            raise BadArchive(f"{entry.name!r} is not in the order of names")
         if len(stored) == _MOST_ENTRIES:
             raise BadArchive(f"it has more than {_MOST_ENTRIES:,} entries")
-        stored.append(entry)
-        content = _content(file, entry)
-        yield Entry(entry.name, entry.size, content)
-        for _ in content:
-            pass
         offset += len(_local_header(entry)) + entry.size
-    if not stored:
-        raise BadArchive("it does not begin as an archive")
+        if entry.name.endswith("/") and not entry.size:
+            folders.append(entry.name)
+        else:
+            if why := names.problem(entry.name):
+                raise BadArchive(f"{entry.name!r}: {why}")
+            if folders != list(_new_folders(entry.name, last)):
+                raise BadArchive(f"{entry.name!r} does not follow the entries of its folders")
+            folders, last = [], entry.name
+            content = _content(file, entry)
+            yield Entry(entry.name, entry.size, content)
+            for _ in content:
+                pass
+        stored.append(entry)
+    if not stored or folders:
+        raise BadArchive(
+            "it does not begin as an archive" if not stored else f"{folders[0]!r} is a folder without files"
+        )
     _check_directory(file, start, stored, offset)
+
+
+def _new_folders(name: str, last: str) -> Iterator[str]:
+    """The folders of a file that `last`, the file before it, is not in, from the outermost; with a slash at the end."""
+    for place, letter in enumerate(name):
+        if letter == "/" and not last.startswith(name[: place + 1]):
+            yield name[: place + 1]
 
 
 def _entry(file: IO[bytes], start: bytes, offset: int) -> StoredFile:
@@ -173,10 +194,10 @@ def _central_header(entry: StoredFile) -> bytes:
     extra = struct.pack(f"<2H{len(long)}Q", 1, 8 * len(long), *long) if long else b""
     needed = _LARGE if long else _PLAIN
     size = _FULL_32 if large else entry.size
-    name = entry.name.encode("ascii")
+    name, mode = entry.name.encode("ascii"), _FOLDER if entry.name.endswith("/") else _FILE
     return (
         struct.pack("<4s6H3I", _CENTRAL, _UNIX | needed, needed, 0, _STORED, 0, _DATE, entry.crc, size, size)
-        + struct.pack("<5H2I", len(name), len(extra), 0, 0, 0, _MODE, min(entry.offset, _FULL_32))
+        + struct.pack("<5H2I", len(name), len(extra), 0, 0, 0, mode, min(entry.offset, _FULL_32))
         + name
         + extra
     )

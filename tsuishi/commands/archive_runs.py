@@ -14,7 +14,7 @@ from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord, Scrubbed
 from tsuishi.archives.bundle import Bundle
 from tsuishi.archives.citation import authors_of, citation
 from tsuishi.archives.crate import metadata
-from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, RECORD, REPORT, RUNS, SBOMS
+from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files, seals, units
@@ -99,7 +99,7 @@ class _Packing:
             why = "an anonymous archive names no authors" if self._anonymous else "tsuishi.authors names none"
             self.left_out.append(f"{CITATION}: {why}")
         bundle.files[RECORD] = self._record([found for _, found in verified])
-        bundle.files[CRATE] = metadata(about, [description.described(run) for run in runs], list(bundle.files))
+        bundle.files[CRATE] = metadata(about, [description.described(run) for run in runs], [*bundle.files, MANIFEST])
         self._refuse_secrets(bundle)
         target = Path(to).expanduser() if to else self._session.checkout.from_here(_FOLDER)
         if target.suffix == ".zip":
