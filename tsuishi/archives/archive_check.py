@@ -60,9 +60,7 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
             return verify_archive(path, words, Path(folder))
     found = ArchiveVerification()
     try:
-        with path.open("rb") as file:
-            if not path.is_file():
-                raise UserError(f"{path}: no regular file")
+        with files.reading(path) as file:
             for fault in _faults(file, into, words, found):
                 if len(found.faults) == _MOST_FAULTS:
                     found.faults.append(f"{path}: more faults than these {_MOST_FAULTS}")
@@ -70,8 +68,6 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
                 found.faults.append(f"{path}: {line(fault)}")
     except BadArchive as error:
         found.faults.append(f"{path}: {line(error)}")
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
     return found
 
 

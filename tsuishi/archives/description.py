@@ -34,9 +34,10 @@ def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: st
     machines = _machines(runs)
     dates = [created[:10] for run in runs if (created := run.run().created_at)]
     title = f"Measurements of {', '.join(suites) or 'nothing'} in {', '.join(environments) or 'no environment'}"
+    count = "A run" if len(runs) == 1 else f"{len(runs)} runs"
     description = (
-        f"{'A run' if len(runs) == 1 else f'{len(runs)} runs'} of tsuishi on {', '.join(machines) or 'a machine that is not recorded'}: every trial with "
-        "its timings, telemetry and log, the environments, the machine, the inputs and the report."
+        f"{count} of tsuishi on {', '.join(machines) or 'a machine that is not recorded'}: every trial with its "
+        "timings, telemetry and log, the environments, the machine, the inputs and the report."
     )
     return About(title, description, authors, licence, max(dates, default=_NO_DATE))
 

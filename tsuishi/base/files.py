@@ -18,7 +18,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, TextIO
 
 from tsuishi.base.errors import UserError
 
@@ -62,17 +62,23 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
-def pieces(path: Path | str) -> Iterator[bytes]:
-    """The content of a regular file of any size, in pieces. Raises UserError for anything else."""
+@contextmanager
+def reading(path: Path | str) -> Iterator[BinaryIO]:
+    """A regular file of any size, open for reading. Raises UserError for anything else, and where a read fails."""
     try:
-        descriptor = os.open(path, _OPENING)
-        with os.fdopen(descriptor, "rb", buffering=0) as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        with os.fdopen(os.open(path, _OPENING), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise UserError(f"{path}: no regular file (a link, a pipe, a device)")
-            while piece := file.read(_LARGE_PIECE):
-                yield piece
+            yield file
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def pieces(path: Path | str) -> Iterator[bytes]:
+    """The content of a regular file of any size, in pieces. Raises UserError for anything else."""
+    with reading(path) as file:
+        while piece := file.read(_LARGE_PIECE):
+            yield piece
 
 
 def read_json(path: Path | str) -> dict[str, Any]:
