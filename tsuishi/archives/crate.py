@@ -76,12 +76,18 @@ def metadata(about: About, runs: Sequence[DescribedRun], names: Sequence[str]) -
     root["license"] = _licence(add, about.licence)
     root["conformsTo"] = add(_PROFILE, **{"@type": "CreativeWork"}, name="Process Run Crate", version="0.5")
     root["hasPart"] = [*parts, *({"@id": f"{RUNS}/{run.record.run_id}/"} for run in runs)]
-    root["mentions"] = actions if len(actions) > 1 else actions[0]
+    root["mentions"] = actions
     if authors:
-        root["author"] = authors if len(authors) > 1 else authors[0]
+        root["author"] = authors
     content = crate.metadata.generate()
+    content["@graph"] = [{key: _compact(value) for key, value in entity.items()} for entity in content["@graph"]]
     content["@graph"].sort(key=lambda entity: (entity["@id"] != CRATE, entity["@id"] != "./", entity["@id"]))
     return (json.dumps(content, indent=1, ensure_ascii=False, sort_keys=True) + "\n").encode()
+
+
+def _compact(value: Any) -> Any:
+    """A list of a single value as RO-Crate writes it: as the value."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _run(
