@@ -3,6 +3,7 @@
 import hashlib
 import json
 import zlib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -30,8 +31,8 @@ def chained_example(path: Path) -> RunDirectory:
     return chained(write_example(path))
 
 
-def packed(path: Path, runs: list[RunDirectory], scrubbed: bool = False, **more: bytes) -> str:
-    """Write an archive of runs with the least beside them; returns its root. more: further files, `/` as `__`."""
+def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {}) -> str:
+    """Write an archive of runs with the least beside them, and with further files; returns its root."""
     bundle = Bundle()
     for run in runs:
         bundle.add_folder(f"{RUNS}/{run.id}", run.path, ("gathered.npz", ".lock"))
@@ -39,10 +40,10 @@ def packed(path: Path, runs: list[RunDirectory], scrubbed: bool = False, **more:
         ArchivedRun(run_id=run.id, root=hash_chain.read(run.path).root, trials=len(run.finished_folders()))
         for run in runs
     ]
-    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=scrubbed, runs=tuple(named))
+    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))
     bundle.files[RECORD] = json.dumps(record.model_dump(mode="json")).encode()
     bundle.files[CRATE] = metadata(about(runs, (), ""), [described(run) for run in runs], list(bundle.files))
-    bundle.files |= {name.replace("__", "/"): text for name, text in more.items()}
+    bundle.files |= more
     return bundle.write(lambda _: path)[1]
 
 
@@ -52,7 +53,7 @@ def files_of(path: Path) -> dict[str, bytes]:
         return {entry.name: b"".join(entry.content) for entry in zip_container.read(file)}
 
 
-def rewritten(path: Path, files: dict[str, bytes | None], manifest: bytes | None = None) -> Path:
+def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | None = None) -> Path:
     """An archive again, with some files altered, added or (None) left out, in the one form.
 
     manifest: in place of the manifest of these files, as somebody who alters an archive on purpose makes it anew.

@@ -65,7 +65,7 @@ def planted_run(path: Path, plant: Planting) -> RunDirectory:
         run.directory, "machine", {"cpu": {"model": plant()}, "kernel": plant(), "os": plant(),
                                    "gpus": [{"name": plant(), "uuid": "GPU-01234567-89ab-cdef-0123-456789abcdef"}]}
     )  # fmt: skip
-    failed = {
+    failed: dict[str, Any] = {
         "status": "failed",
         "reason": plant(),
         "command": ["python", plant(f"/home/{USER}/{{}}")],

@@ -40,7 +40,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 @pytest.fixture(scope="module")
 def made(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("made") / "made.zip"
-    packed(path, [run], **{"report__report.md": b"# all is well\n", "report__charts__a.svg": SVG})
+    packed(path, [run], {"report/report.md": b"# all is well\n", "report/charts/a.svg": SVG})
     return path
 
 
@@ -189,7 +189,7 @@ def test_names_that_do_not_go_together(names: list[str], why: str, tmp_path: Pat
 def test_a_header_that_is_not_as_tsuishi_writes_it(
     fields: dict[str, int], why: str, tmp_path: Path, temporary: Path
 ) -> None:
-    assert why in verdict(one_entry(tmp_path / "hostile.zip", b"archive.json", **fields))
+    assert why in verdict(one_entry(tmp_path / "hostile.zip", b"archive.json", b"x", **fields))
     assert list(temporary.iterdir()) == []
 
 
@@ -294,6 +294,9 @@ ALTERED: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a run with a trial less": (
         lambda p: rewritten(p, {name: None for name in files_of(p) if "scipy" in name and "/trials/" in name}),
         "cannot be read: No such file"),
+    "a figure altered, and all but the manifest made anew": (
+        lambda p: rewritten(p, {f"{RUNS}/{RUN_ID}/samples.csv": b"trial_id\n"}, files_of(p)[MANIFEST]),
+        "samples.csv: altered: its content is not that of the manifest"),
     "a run with a figure altered": (
         lambda p: rewritten(p, {f"{RUNS}/{RUN_ID}/samples.csv": b"trial_id\n"}), "samples.csv: altered"),
 }  # fmt: skip
@@ -313,13 +316,14 @@ def test_another_run_in_the_place_of_the_one_that_is_named(archive: Path, other:
     packed(tmp_path / "other.zip", [other])
     theirs = {name.replace(OTHER_ID, RUN_ID): text for name, text in files_of(tmp_path / "other.zip").items()
               if name.startswith(RUNS)}  # fmt: skip
-    path = rewritten(archive, {name: None for name in files_of(archive) if name.startswith(RUNS)} | theirs)
+    without = dict.fromkeys(name for name in files_of(archive) if name.startswith(RUNS))
+    path = rewritten(archive, {**without, **theirs})
     assert f"{RUNS}/{RUN_ID}: another run than archive.json names: its digest is " in verdict(path)
 
 
 def test_a_run_under_another_name(archive: Path) -> None:
     files = files_of(archive)
-    moved = {name: None for name in files if name.startswith(RUNS)}
+    moved: dict[str, bytes | None] = {name: None for name in files if name.startswith(RUNS)}
     moved |= {name.replace(RUN_ID, "other"): text for name, text in files.items() if name.startswith(RUNS)}
     record = json.loads(files[RECORD])
     record["runs"][0]["run_id"] = "other"
@@ -329,7 +333,7 @@ def test_a_run_under_another_name(archive: Path) -> None:
 
 def test_another_workload_than_the_run_ran(run: RunDirectory, tmp_path: Path) -> None:
     name = f"inputs/{RUN_ID}/suites/workloads/timing.py"
-    packed(tmp_path / "made.zip", [run], **{name.replace("/", "__"): b"import os\n"})
+    packed(tmp_path / "made.zip", [run], {name: b"import os\n"})
     assert f"{name}: another workload than run {RUN_ID} ran" in verdict(tmp_path / "made.zip")
 
 

@@ -71,7 +71,16 @@ def test_ssh_keygen_alone_verifies_it(archive: Path, keys: Path, tmp_path: Path)
     payload = base64.b64decode(envelope["payload"])
     (tmp_path / "sig").write_bytes(base64.b64decode(envelope["signatures"][0]["sig"]))
     message = b"DSSEv1 28 application/vnd.in-toto+json %d %s" % (len(payload), payload)
-    asked = ["-I", "ada@example.org", "-n", "archive@tsuishi", "-f", keys / "allowed", "-s", tmp_path / "sig"]
+    asked: list[str | Path] = [
+        "-I",
+        "ada@example.org",
+        "-n",
+        "archive@tsuishi",
+        "-f",
+        keys / "allowed",
+        "-s",
+        tmp_path / "sig",
+    ]
     subprocess.run(["ssh-keygen", "-Y", "verify", *asked], input=message, check=True)
 
 
