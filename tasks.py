@@ -205,6 +205,7 @@ def run_suite(
     auto_shortflags=False,
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
+        "archive": "files that `invoke archive` wrote, separated by commas; their runs are reported too",
         "out": "name of its folder under reports/out/",
         "lang": "language: en or ja; en without it",
         "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
@@ -215,6 +216,7 @@ def run_suite(
 def report(
     ctx: "ChainContext",
     run: str = "",
+    archive: str = "",
     out: str = "",
     lang: str = "",
     fail_on: str = "",

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tests.synthetic_run import write_example
 from tsuishi.archives import archive_manifest, zip_container
+from tsuishi.archives.archive_description import about, described
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.archives.bundle import Bundle
 from tsuishi.archives.crate import metadata
-from tsuishi.archives.description import about, described
 from tsuishi.archives.member_names import CRATE, MANIFEST, RECORD, RUNS
 from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory

@@ -185,3 +185,25 @@ def test_a_workload_that_was_altered_since_is_no_input(tmp_path: Path) -> None:
     inputs = RunInputs(run.finish(), checkout)
     assert inputs.files == {}
     assert "workloads: this checkout has another than the run" in inputs.missing
+
+
+def test_a_report_of_archives_is_that_of_their_runs(archive: Path, folder: Path) -> None:
+    """Mixed with the same runs, their trials count once."""
+    alone = invoke(folder, "report", "--archive", str(archive), "--out", "archived")
+    assert (alone.returncode, alone.stderr) == (0, "")
+    assert f"{archive}: runs: 2; root " in alone.stdout
+    assert invoke(folder, "report", "--run", f"{RUN_ID},{OTHER_ID}", "--out", "local").returncode == 0
+    reports = folder / "reports"
+    assert (reports / "archived" / "index.html").read_bytes() == (reports / "local" / "index.html").read_bytes()
+    mixed = invoke(folder, "report", "--archive", str(archive), "--run", RUN_ID, "--out", "mixed")
+    assert (mixed.returncode, mixed.stderr) == (0, "")
+    trials = [json.loads((reports / name / "report.json").read_text()) for name in ("local", "mixed")]
+    assert len(trials[0]["tables"]["trials"]) == len(trials[1]["tables"]["trials"])
+
+
+def test_an_altered_archive_is_not_reported(archive: Path, folder: Path) -> None:
+    archive.write_bytes(archive.read_bytes()[:-1])
+    result = invoke(folder, "report", "--archive", str(archive), "--out", "altered")
+    assert result.returncode == 1
+    assert "it is broken off; `invoke verify --archive " in result.stderr
+    assert not (folder / "reports" / "altered").exists()

@@ -11,9 +11,9 @@ from rocrate_validator import services
 from rocrate_validator.models import Severity
 
 from tests.archived import chained_example, files_of, packed, rewritten
+from tsuishi.archives.archive_description import described
 from tsuishi.archives.citation import authors_of, citation
 from tsuishi.archives.crate import About, metadata
-from tsuishi.archives.description import described
 from tsuishi.archives.member_names import CRATE, MANIFEST
 from tsuishi.base.errors import UserError
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tsuishi import __version__
-from tsuishi.archives import archive_check, description, signature
+from tsuishi.archives import archive_check, archive_description, signature
 from tsuishi.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord, ScrubbedFile
 from tsuishi.archives.bundle import Bundle
@@ -91,7 +91,9 @@ class _Packing:
         bundle.files |= dict(_boms(runs))
         self._add_report(bundle, runs)
         settings = self._session.settings
-        about = description.about(runs, () if self._anonymous else authors_of(settings.authors), settings.licence)
+        about = archive_description.about(
+            runs, () if self._anonymous else authors_of(settings.authors), settings.licence
+        )
         if about.authors:
             text = citation(about.title, about.description, about.authors, about.licence, about.date)
             bundle.files[CITATION] = text
@@ -99,12 +101,14 @@ class _Packing:
             why = "an anonymous archive names no authors" if self._anonymous else "tsuishi.authors names none"
             self.left_out.append(f"{CITATION}: {why}")
         bundle.files[RECORD] = self._record([found for _, found in verified])
-        bundle.files[CRATE] = metadata(about, [description.described(run) for run in runs], [*bundle.files, MANIFEST])
+        bundle.files[CRATE] = metadata(
+            about, [archive_description.described(run) for run in runs], [*bundle.files, MANIFEST]
+        )
         self._refuse_secrets(bundle)
         target = Path(to).expanduser() if to else self._session.checkout.from_here(_FOLDER)
         if target.suffix == ".zip":
             return bundle.write(lambda _: target)
-        return bundle.write(lambda root: target / f"{description.file_name(runs, root)}{_ENDING}")
+        return bundle.write(lambda root: target / f"{archive_description.file_name(runs, root)}{_ENDING}")
 
     def _verified(self, run: RunDirectory) -> Verification:
         found = verify(run, self._session.words)
@@ -160,7 +164,7 @@ class _Packing:
 
 def _boms(runs: Sequence[RunDirectory]) -> Iterator[tuple[str, bytes]]:
     """The bill of materials of each environment."""
-    for record in description.environments_of(runs):
+    for record in archive_description.environments_of(runs):
         content = json.dumps(record.sbom or bill_of_record(record), indent=1, ensure_ascii=False) + "\n"
         yield (
             f"{SBOMS}/{record.name}-{(record.realised_id or 'unknown').rpartition(':')[2][:12]}.cdx.json",
