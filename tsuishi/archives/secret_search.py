@@ -1,7 +1,7 @@
 """The search for secrets in what enters an archive: what has the form of a secret, and secrets of this user."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,9 +18,24 @@ _NETRC = re.compile(r"(?:^|\s)password\s+(\S+)")
 # Files of a user in which programs keep passwords: in URLs, or as netrc has them.
 _KEPT = (".netrc", ".git-credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".pypirc", ".config/git/credentials")
 _ASSIGNED = re.compile(r"(?im)^\s*[\w.-]*(?:password|token|secret)[\w.-]*\s*[=:]\s*[\"']?([^\s\"',]+)")
-# Text that may hold a secret has one of these; most of a run are numbers.
-_HINT = re.compile(
-    rb"(?i)pass|pwd|secret|token|key|auth|bearer|akia|asia|aiza|gh[oprsu]_|github_pat|glpat|hf_|pypi-|sk-|xox|eyj|://[^/\s]+@"
+# A text that has the form of a secret has one of these, in small letters. Most of a run are numbers, and looking for
+# words is a hundred times as fast there as looking for forms.
+_HINTS = (
+    *(
+        b"pass",
+        b"pwd",
+        b"secret",
+        b"token",
+        b"key",
+        b"auth",
+        b"bearer",
+        b"akia",
+        b"asia",
+        b"aiza",
+        b"gh",
+        b"github_pat",
+    ),
+    *(b"glpat", b"hf_", b"pypi-", b"sk-", b"xox", b"eyj", b"://"),
 )
 _NEW_LINE = b"\n"
 # No secret is longer than that; so much of a piece is read again with the next piece.
@@ -31,9 +46,8 @@ class Secrets:
     """Texts that must not enter an archive. values: such texts; names: further texts, in any case, as whole words."""
 
     def __init__(self, values: Iterable[str] = (), names: Iterable[str] = ()) -> None:
-        self.values = tuple(sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True))
-        self._values = _any_of(self.values)
-        self._names = _any_of(names, rb"(?i)(?<![A-Za-z0-9])", rb"(?![A-Za-z0-9])")
+        self._values = [value.encode() for value in set(values) if len(value) >= _SHORTEST]
+        self._names = [(name.lower().encode(), _whole_word(name)) for name in set(names) if name]
 
     def problem(self, text: str) -> str:
         """Which kind of secret a text holds; empty where it holds none."""
@@ -53,20 +67,23 @@ class Secrets:
 
     def _found(self, text: bytes) -> tuple[str, int] | None:
         """What was found, and its place."""
-        if self._values and (match := self._values.search(text)):
-            return "holds a secret of this user, which a variable or a file names so", match.start()
-        if self._names and (match := self._names.search(text)):
-            return "names a user or a machine", match.start()
-        if _HINT.search(text):
-            for match in re.finditer(rb"[^\n]+", text):
-                if _HINT.search(match[0]) and holds_secret(match[0].decode(errors="replace")):
-                    return "has the form of a secret", match.start()
+        for value in self._values:
+            if value in text:
+                return "holds a secret of this user, which a variable or a file names so", text.index(value)
+        small = text.lower()
+        for name, word in self._names:
+            if name in small and (match := word.search(text)):
+                return "names a user or a machine", match.start()
+        if any(hint in small for hint in _HINTS) and holds_secret(text.decode(errors="replace")):
+            lines = (
+                match for match in re.finditer(rb"[^\n]+", text) if holds_secret(match[0].decode(errors="replace"))
+            )
+            return "has the form of a secret", next((match.start() for match in lines), 0)
         return None
 
 
-def _any_of(texts: Iterable[str], before: bytes = b"", after: bytes = b"") -> re.Pattern[bytes] | None:
-    wanted = [re.escape(text.encode()) for text in sorted(set(texts), key=len, reverse=True) if text]
-    return re.compile(before + rb"(?:" + rb"|".join(wanted) + rb")" + after) if wanted else None
+def _whole_word(name: str) -> re.Pattern[bytes]:
+    return re.compile(rb"(?i)(?<![A-Za-z0-9])" + re.escape(name.encode()) + rb"(?![A-Za-z0-9])")
 
 
 def secrets_here(environ: Mapping[str, str], home: Path, urls: Sequence[str]) -> frozenset[str]:
@@ -81,9 +98,5 @@ def secrets_here(environ: Mapping[str, str], home: Path, urls: Sequence[str]) ->
     for text in texts:
         found.update(_URL_PASSWORD.findall(text))
     with suppress(UserError):
-        found.update(_spelled(files.read_bytes(key_file(), 64)))
+        found.add(files.read_bytes(key_file(), 64).hex())
     return frozenset(value for value in found if len(value) >= _SHORTEST and not value.startswith("/"))
-
-
-def _spelled(key: bytes) -> Iterator[str]:
-    yield key.hex()
