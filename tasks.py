@@ -256,13 +256,23 @@ def verify(ctx: "ChainContext", run: str = "", archive: str = "", signer: str = 
     help={
         "run": "ids or paths of runs, separated by commas; without it the one just made, else the latest",
         "to": "folder to write to, or a name that ends with .zip; archives/ without it",
+        "with-images": "also the images of the environments, as `invoke export` writes them",
+        "with-artifacts": "also the packages that the environments are built from, out of the cache",
         "anonymous": "put words in the place of users, homes, hosts and secrets; the archive says so",
     },
 )
-def archive(ctx: "ChainContext", run: str = "", to: str = "", anonymous: bool = False) -> None:
+def archive(
+    ctx: "ChainContext",
+    run: str = "",
+    to: str = "",
+    with_images: bool = False,
+    with_artifacts: bool = False,
+    anonymous: bool = False,
+) -> None:
     """Write verified runs with inputs, bills of materials and their report as a single file for others.
 
     The same runs give the same bytes. What has the form of a secret, or is a secret of yours, is refused by name.
+    Software of others goes in only where asked for: docs/redistribution.md says what of it may be passed on.
     """
     from tsuishi.commands import archive_runs
 

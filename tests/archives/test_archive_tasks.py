@@ -12,7 +12,7 @@ from tests.job import invoke
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.base.checkout import Checkout
-from tsuishi.environments.provenance import workload_record
+from tsuishi.environments.provenance import is_asked, workload_record
 
 RUN_ID, OTHER_ID = "20261121-080000-example", "20261122-080000-other"
 
@@ -54,7 +54,7 @@ def test_it_holds_runs_bills_and_report_and_says_what_it_lacks(archive: Path) ->
     assert {"report/report.md", "report/report.json", "report/tables/verdicts.csv"} <= files.keys()
     assert "report/index.html" not in files
     left_out = json.loads(files["archive.json"])["left_out"]
-    assert f"inputs of run {RUN_ID}: workloads: this checkout has another than the run" in left_out
+    assert f"inputs of run {RUN_ID}: workload conv2d: 1 files are others here than in the run" in left_out
     assert "CITATION.cff: tsuishi.authors names none" in left_out
 
 
@@ -157,7 +157,7 @@ def test_inputs_are_those_of_the_commit_of_the_run(tmp_path: Path) -> None:
     commit = git(checkout.root, "rev-parse", "HEAD")
     (checkout.suites / "a.toml").write_text("a later suite")
     run = SyntheticRun(tmp_path / RUN_ID, git={"commit": commit, "dirty": False})
-    inputs = RunInputs(run.finish(), checkout)
+    inputs = RunInputs(run.finish(), checkout, is_asked)
     assert {name: text.decode() for name, text in inputs.files.items()} == {
         "suites/a.toml": "suite", "suites/workloads/run.py": "run", "reports/published/a.toml": "source",
         "templates/Dockerfile.j2": "template"}  # fmt: skip
@@ -172,7 +172,7 @@ def test_without_a_known_commit_there_are_only_files_whose_digests_agree(tmp_pat
     checkout = checkout_of(tmp_path / "checkout")
     run = SyntheticRun(tmp_path / RUN_ID, git=git_record)
     run.directory.add(workload_record(checkout.workloads, "a"))
-    inputs = RunInputs(run.finish(), checkout)
+    inputs = RunInputs(run.finish(), checkout, is_asked)
     assert list(inputs.files) == ["suites/workloads/run.py"]
     assert inputs.missing[0].startswith("suites, axes and sources: run.json names no commit without changes")
 
@@ -182,9 +182,9 @@ def test_a_workload_that_was_altered_since_is_no_input(tmp_path: Path) -> None:
     run = SyntheticRun(tmp_path / RUN_ID, git=None)
     run.directory.add(workload_record(checkout.workloads, "a"))
     (checkout.workloads / "run.py").write_text("another")
-    inputs = RunInputs(run.finish(), checkout)
+    inputs = RunInputs(run.finish(), checkout, is_asked)
     assert inputs.files == {}
-    assert "workloads: this checkout has another than the run" in inputs.missing
+    assert "workload a: 1 files are others here than in the run" in inputs.missing
 
 
 def test_a_report_of_archives_is_that_of_their_runs(archive: Path, folder: Path) -> None:

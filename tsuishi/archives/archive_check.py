@@ -15,7 +15,7 @@ from xml.etree import ElementTree
 
 from tsuishi.archives import archive_manifest, archive_record, zip_container
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
-from tsuishi.archives.member_names import CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
+from tsuishi.archives.member_names import ARTIFACTS, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
 from tsuishi.archives.zip_container import BadArchive, Entry
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
@@ -105,12 +105,22 @@ def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerific
         raise BadArchive(f"it has no {RECORD}")
     found.record = archive_record.read(kept[RECORD])
     yield from report
-    for name in sorted(kept):
-        if name == CRATE or name.startswith(f"{SBOMS}/"):
-            yield from _json_problems(name, kept[name])
+    yield from _other_faults(kept, digests)
+    yield from _run_faults(found.record, into, digests, words)
+
+
+def _other_faults(kept: dict[str, bytes], digests: dict[str, str]) -> Iterator[str]:
+    """Faults of metadata, bills of materials and packages."""
     if CRATE not in kept:
         yield f"it has no {CRATE}"
-    yield from _run_faults(found.record, into, digests, words)
+    for name, digest in sorted(digests.items()):
+        if name == CRATE or name.startswith(f"{SBOMS}/"):
+            try:
+                files.parse_json(name, kept[name])
+            except UserError as error:
+                yield str(error)
+        if name.startswith(f"{ARTIFACTS}/") and name.split("/")[1] != digest:
+            yield f"{name}: another content than the SHA-256 in its name"
 
 
 def _taken(entry: Entry, into: Path) -> tuple[str, bytes | None]:
@@ -134,13 +144,6 @@ def _taken(entry: Entry, into: Path) -> tuple[str, bytes | None]:
         sha256.update(piece)
         pieces += [piece] * is_needed
     return sha256.hexdigest(), b"".join(pieces) if is_needed else None
-
-
-def _json_problems(name: str, text: bytes) -> Iterator[str]:
-    try:
-        files.parse_json(name, text)
-    except UserError as error:
-        yield str(error)
 
 
 def _report_problems(name: str, text: bytes | None) -> Iterator[str]:

@@ -11,7 +11,7 @@ CITATION = "CITATION.cff"
 FOLDERS = frozenset({RUNS, INPUTS, SBOMS, REPORT, IMAGES, ARTIFACTS})
 FILES = frozenset({MANIFEST, RECORD, CRATE, CITATION})
 
-_PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._+@=-]*[A-Za-z0-9_+@=-])?")
+_PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._+@=~%-]*[A-Za-z0-9_+@=~%-])?")
 # Windows has devices of these names in every folder, whatever their ending.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _MOST_CHARACTERS, _MOST_FOLDERS = 600, 8

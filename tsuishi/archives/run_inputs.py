@@ -7,7 +7,7 @@ archive where one of these shows that it is the file that the run was made with.
 import hashlib
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from tsuishi.base.checkout import Checkout
@@ -16,35 +16,63 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.debian import apt_lock
-from tsuishi.specs.environment import known_environments, read_environment
+from tsuishi.specs.environment import Environment, known_environments, read_environment
 
 # The parts of a checkout that hold inputs, beside the specs of environments.
 _INPUTS = ("suites", "reports/published", "templates/Dockerfile.j2")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
+# Whether a record is of an environment of this checkout, as it is asked for now.
+IsAsked = Callable[[EnvironmentRecord, Environment, Checkout], bool]
+
+
 class RunInputs:
     """The inputs of a run. `files`: their content, by their place in a checkout; `missing`: a line for what is not."""
 
-    def __init__(self, run: RunDirectory, checkout: Checkout) -> None:
-        recorded = run.run()
+    def __init__(self, run: RunDirectory, checkout: Checkout, is_asked: IsAsked) -> None:
         records = [run.record(path.stem) for path in run.record_files()]
         environments = [record for record in records if isinstance(record, EnvironmentRecord)]
-        workloads = [record for record in records if isinstance(record, WorkloadRecord)]
-        self.files: dict[str, bytes] = dict(_of_commit(recorded, checkout, {record.name for record in environments}))
+        self.files = dict(_of_commit(run.run(), checkout, {record.name for record in environments}))
         self.missing: list[str] = []
         if not self.files:
             self.missing.append("suites, axes and sources: run.json names no commit without changes that is here")
-        for record in environments:
-            self._add(f"the specification of {record.name}", _of_environment(record, checkout))
-        self._add("workloads", _of_workloads(workloads, checkout))
+            for environment in environments:
+                self._add_environment(environment, checkout, is_asked)
+        for record in records:
+            if isinstance(record, WorkloadRecord):
+                self._add_workload(record, checkout)
 
-    def _add(self, what: str, found: dict[str, bytes] | None) -> None:
-        """Add files that digests are known of. A file of the commit must be the same."""
-        if found is None:
-            self.missing.append(f"{what}: this checkout has another than the run")
-            return
-        self.files |= found
+    def _add_environment(self, record: EnvironmentRecord, checkout: Checkout, is_asked: IsAsked) -> None:
+        """Add spec, locks and template of an environment, where they give its spec id."""
+        spec = known_environments(checkout.images).get(record.name)
+        try:
+            if spec and is_asked(record, read_environment(spec), checkout):
+                paths = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
+                self.files |= {_name(path, checkout): path.read_bytes() for path in paths if path.exists()}
+                return
+        except UserError:
+            pass
+        self.missing.append(f"the specification of {record.name}: this checkout has another than the run")
+
+    def _add_workload(self, record: WorkloadRecord, checkout: Checkout) -> None:
+        """Add the files of a workload that have the digests in its record."""
+        there = {_name(path, checkout): path for path in checkout.workloads.rglob("*.py")}
+        lacking = 0
+        for file, digest in (record.files or {}).items():
+            name = f"{checkout.workloads.relative_to(checkout.root).as_posix()}/{file}"
+            known = [self.files.pop(name, b""), there[name].read_bytes() if name in there else b""]
+            content = next((text for text in known if hashlib.sha256(text).hexdigest() == digest), None)
+            if content is None:
+                lacking += 1
+            else:
+                self.files[name] = content
+        if lacking:
+            self.missing.append(f"workload {record.workload or ''}: {lacking} files are others here than in the run")
+
+
+def _name(path: Path, checkout: Checkout) -> str:
+    return path.relative_to(checkout.root).as_posix()
 
 
 def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[str]) -> Iterator[tuple[str, bytes]]:
@@ -59,38 +87,6 @@ def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[s
         content = _git(checkout.root, "cat-file", "blob", f"{commit}:{name}")
         if content is not None:
             yield name, content
-
-
-def _of_environment(record: EnvironmentRecord, checkout: Checkout) -> dict[str, bytes] | None:
-    """Spec, locks and template of an environment, where they give its spec id; None where they do not."""
-    spec = known_environments(checkout.images).get(record.name)
-    try:
-        if spec is None or read_environment(spec).spec_id(_text(checkout.dockerfile)) != record.spec_id:
-            return None
-    except UserError:
-        return None
-    return _read((spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile), checkout)
-
-
-def _of_workloads(records: Iterable[WorkloadRecord], checkout: Checkout) -> dict[str, bytes] | None:
-    """The files of all workloads, where each has the digest in the records; None where one has another."""
-    there = {path.relative_to(checkout.workloads).as_posix(): path for path in checkout.workloads.rglob("*.py")}
-    found = {}
-    for record in records:
-        for name, digest in (record.files or {}).items():
-            content = there[name].read_bytes() if name in there else b""
-            if hashlib.sha256(content).hexdigest() != digest:
-                return None
-            found[f"suites/workloads/{name}"] = content
-    return found
-
-
-def _read(paths: Iterable[Path], checkout: Checkout) -> dict[str, bytes]:
-    return {path.relative_to(checkout.root).as_posix(): path.read_bytes() for path in paths if path.exists()}
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def _git(root: Path, *arguments: str) -> bytes | None:

@@ -19,7 +19,9 @@ from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files, seals, units
 from tsuishi.base.errors import UserError
+from tsuishi.commands import archived_software
 from tsuishi.commands.chain import Chain
+from tsuishi.environments import provenance
 from tsuishi.environments.sbom import bill_of_record
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
@@ -45,6 +47,9 @@ def archive(chain: Chain) -> None:
         raise UserError("two of these runs have the same id: an archive has a run once")
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         packing = _Packing(session, Path(folder), options.has("anonymous"))
+        for name in ("with_images", "with_artifacts"):
+            if options.has(name):
+                packing.wanted.append(name)
         path, root = packing.write(runs, options.text("to"))
     for line in packing.left_out:
         session.screen.say(f"left out: {line}")
@@ -73,6 +78,8 @@ class _Packing:
 
     def __init__(self, session: Session, folder: Path, anonymous: bool) -> None:
         self._session, self._folder, self._anonymous = session, folder, anonymous
+        # The software that goes in, too: with_images, with_artifacts.
+        self.wanted: list[str] = []
         self.left_out: list[str] = []
         self.scrubbed_files: list[ScrubbedFile] = []
         self._secrets = secrets_here(os.environ, Path.home(), _urls(session))
@@ -90,6 +97,7 @@ class _Packing:
         bundle.files |= {name: text for run in runs for name, text in self._inputs(run)}
         bundle.files |= dict(_boms(runs))
         self._add_report(bundle, runs)
+        self._add_software(bundle, runs)
         settings = self._session.settings
         about = archive_description.about(
             runs, () if self._anonymous else authors_of(settings.authors), settings.licence
@@ -127,7 +135,7 @@ class _Packing:
         return copy, self._verified(copy)
 
     def _inputs(self, run: RunDirectory) -> Iterator[tuple[str, bytes]]:
-        inputs = RunInputs(run, self._session.checkout)
+        inputs = RunInputs(run, self._session.checkout, provenance.is_asked)
         self.left_out += [f"inputs of run {run.id}: {why}" for why in inputs.missing]
         for name, text in inputs.files.items():
             yield f"{INPUTS}/{run.id}/{name}", text
@@ -140,6 +148,17 @@ class _Packing:
             make_report(runs, checkout.published, self._session.words, checkout.templates, out, drawings)
         bundle.add_folder(REPORT, out, (_PAGE,))
         self.left_out.append(f"{REPORT}/{_PAGE}: it runs scripts; `invoke report` makes it from the runs")
+
+    def _add_software(self, bundle: Bundle, runs: Sequence[RunDirectory]) -> None:
+        records = archive_description.environments_of(runs)
+        found = []
+        if "with_images" in self.wanted:
+            found.append(archived_software.images(self._session, records, self._folder / "exports"))
+        if "with_artifacts" in self.wanted:
+            found.append(archived_software.artifacts(self._session, records))
+        for software in found:
+            bundle.files |= software.files
+            self.left_out += software.missing
 
     def _record(self, verified: Sequence[Verification]) -> bytes:
         record = ArchiveRecord(

@@ -9,6 +9,9 @@ from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.machine.interpreters import full_version, real_executable
 from tsuishi.specs.environment import Environment
 
+# It stands in spec ids in place of the text of a template.
+RECIPE = "host"
+
 
 class HostEngine:
     """An interpreter of this machine, with the packages that are installed in it."""
@@ -41,7 +44,7 @@ class HostEngine:
             environment=environment,
             engine=self.name,
             engine_version=full_version(python),
-            spec_id=environment.spec_id("host"),
+            spec_id=environment.spec_id(RECIPE),
             realised_id="",
             python=(str(python),),
             details={"base": None, "substitutions": [], "image": None},

@@ -21,7 +21,7 @@ from tsuishi.machine.interpreters import find_python, full_version
 from tsuishi.specs.environment import Environment
 
 # It stands in spec ids in place of the text of a template, and changes when venvs are made in another way.
-_RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
+RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
 
 
 class Mark(BaseModel):
@@ -136,7 +136,7 @@ class Venvs:
         return altered
 
     def _folder(self, environment: Environment) -> Path:
-        return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
+        return self._venvs / f"{environment.name}-{environment.spec_id(RECIPE)}"
 
     def _alteration(self, folder: Path) -> str:
         if folder not in self._alterations:
@@ -149,7 +149,7 @@ class Venvs:
             environment=environment,
             engine=VenvEngine.name,
             engine_version=mark.python,
-            spec_id=environment.spec_id(_RECIPE),
+            spec_id=environment.spec_id(RECIPE),
             realised_id=mark.realised_id,
             python=(str(folder / "bin" / "python"),),
             details={

@@ -5,10 +5,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tsuishi.base.checkout import Checkout
+from tsuishi.engines import host, venv
+from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Built
+from tsuishi.engines.venv import VenvEngine
 from tsuishi.environments.self_reports import SelfReport
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.specs.environment import Environment
 
 
 def environment_record(built: Built, report: SelfReport, confinement: Mapping[str, Any]) -> EnvironmentRecord:
@@ -35,6 +40,13 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
         sbom=report.sbom,
         command_prefix=[Path(part).name for part in built.python],  # the folder may name a user
     )
+
+
+def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Checkout) -> bool:
+    """Whether the record is of an environment that was made from this specification, these locks and this template."""
+    recipes = {VenvEngine.name: venv.RECIPE, HostEngine.name: host.RECIPE}
+    recipe = recipes.get(record.engine or "") or checkout.dockerfile.read_text(encoding="utf-8")
+    return environment.spec_id(recipe) == record.spec_id
 
 
 def other_versions(record: EnvironmentRecord, facts: Facts) -> list[str]:
