@@ -17,6 +17,8 @@ from tsuishi.archives.archive_check import verify_archive
 from tsuishi.archives.bundle import unpacked
 from tsuishi.archives.member_names import RECORD
 from tsuishi.archives.secret_search import Secrets, secrets_here
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
 from tsuishi.base.redaction import HIDDEN
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
@@ -243,3 +245,17 @@ def test_the_names_of_this_machine_and_user_are_looked_up(folder: Path, monkeypa
     assert {HOST, f"{HOST}.example.org", SITE, "registry.site"} <= found.hosts
     assert str(folder / "home") in found.folders
     assert not identity_here(frozenset(), {}, ["towers/x"], "a suite of towers").hosts & {"towers"}
+
+
+@pytest.mark.parametrize("length", [0, 5, 40, 3000])
+def test_a_log_that_is_broken_off_is_searched_as_far_as_it_goes(length: int) -> None:
+    text = "".join(f"line {number} {number * number}\n" for number in range(3000)).encode()
+    log = gzip.compress(text)
+    assert text.startswith(b"".join(unpacked("log.txt.gz", log[:length])))
+    assert b"".join(unpacked("log.txt.gz", log + gzip.compress(b"more"))) == text + b"more"
+
+
+def test_a_log_without_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MOST_BYTES", 1 << 20)
+    with pytest.raises(UserError, match="more than 1,048,576 bytes are packed in it"):
+        list(unpacked("log.txt.gz", gzip.compress(bytes(2 << 20))))

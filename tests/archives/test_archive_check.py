@@ -18,6 +18,7 @@ from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
 from tests.words import WORDS
 from tsuishi.archives import archive_check, archive_manifest
 from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
+from tsuishi.archives.archive_record import SCHEMA_VERSION
 from tsuishi.archives.member_names import CRATE, MANIFEST, RECORD, RUNS
 from tsuishi.base.errors import UserError
 from tsuishi.results.directory import RunDirectory
@@ -375,3 +376,12 @@ def test_whatever_is_altered_is_a_line_of_ours(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=100)
 def test_whatever_is_the_record_is_a_line_of_ours(text: bytes, made: Path) -> None:
     assert verify_archive(rewritten(made, {RECORD: text}), WORDS).faults
+
+
+def test_an_archive_of_every_schema_is_read() -> None:
+    """Kept as it was made: a later tsuishi reads what others published."""
+    for version in range(1, SCHEMA_VERSION + 1):
+        found = verify_archive(Path(__file__).with_name(f"schema-{version}.zip"), WORDS)
+        assert (found.faults, found.is_verified) == ([], True)
+        assert found.record is not None
+        assert found.record.schema_version == version

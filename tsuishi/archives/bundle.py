@@ -16,6 +16,9 @@ from tsuishi.base.errors import UserError
 # What others made and everybody may fetch is not searched for secrets of this user.
 _OF_OTHERS = (f"{IMAGES}/", f"{ARTIFACTS}/")
 
+# zlib's number for the header and the checksum of gzip; and the most bytes of a piece.
+_GZIP, _PIECE = 31, 1 << 20
+
 
 @dataclass
 class Bundle:
@@ -78,19 +81,26 @@ def _pieces(source: Path | bytes) -> Iterable[bytes]:
 
 
 def unpacked(name: str, source: Path | bytes) -> Iterator[bytes]:
-    """The content of a file in pieces; of a file whose name ends with .gz, what is packed in it."""
+    """The content of a file in pieces; of a file whose name ends with .gz, what is packed in it.
+
+    The log of a killed runner may be broken off: what is there of it counts. Raises UserError for other damage, and
+    where more than a gigabyte is packed.
+    """
     if not name.endswith(".gz"):
         yield from _pieces(source)
         return
-    unpacker = zlib.decompressobj(31)
-    for piece in _pieces(source):
-        rest = piece
+    unpacker, size = zlib.decompressobj(_GZIP), 0
+    for rest in _pieces(source):
         while rest:
             try:
-                yield unpacker.decompress(rest, 1 << 20)
+                piece = unpacker.decompress(rest, _PIECE)
             except zlib.error as error:
                 raise UserError(f"{name}: cannot be unpacked: {error}") from error
+            size += len(piece)
+            if size > files.MOST_BYTES:
+                raise UserError(f"{name}: more than {files.MOST_BYTES:,} bytes are packed in it")
+            yield piece
             rest = unpacker.unconsumed_tail
-            if unpacker.eof and (rest := unpacker.unused_data):
-                unpacker = zlib.decompressobj(31)
+            if unpacker.eof:
+                rest, unpacker = unpacker.unused_data, zlib.decompressobj(_GZIP)
     yield unpacker.flush()
