@@ -104,6 +104,7 @@ def test_an_unaltered_archive_is_verified(archive: Path, run: RunDirectory) -> N
         ("tsuishi/__init__.py", "no file of an archive of tsuishi"),
         ("runs/" + "d/" * 20 + "x", "is too long or too deep"),
         ("runs/" + "x" * 1000, "is too long or too deep"),
+        ("runs/" + "x" * 255, "is too long or too deep"),
     ],
 )
 def test_a_name_that_could_be_written_elsewhere(name: str, why: str, tmp_path: Path, temporary: Path) -> None:
@@ -192,6 +193,11 @@ def test_a_header_that_is_not_as_tsuishi_writes_it(
 ) -> None:
     assert why in verdict(one_entry(tmp_path / "hostile.zip", b"archive.json", b"x", **fields))
     assert list(temporary.iterdir()) == []
+
+
+def test_a_folder_has_no_digest_of_its_own(tmp_path: Path) -> None:
+    path = forged(tmp_path / "hostile.zip", [(b"runs/", b""), (b"runs/a", b"x")], crc=zlib.crc32(b"x"))
+    assert "'runs/': no name that every system writes in its own place" in verdict(path)
 
 
 def deflated(path: Path) -> Path:

@@ -26,7 +26,11 @@ from tsuishi.results.verification import verify
 from tsuishi.specs.vocabulary import Vocabulary
 
 # What a report in an archive may hold: nothing that a program runs when somebody opens it.
-_REPORT_KINDS = frozenset({".md", ".json", ".csv", ".svg"})
+_DRAWING = ".svg"
+_REPORT_KINDS = frozenset({".md", ".json", ".csv", _DRAWING})
+# The files that are read whole, and the most bytes of them; and of a drawing, whose elements take many times its size.
+_KEPT = {MANIFEST: archive_manifest.MOST_BYTES, RECORD: files.MOST_JSON_BYTES, CRATE: files.MOST_JSON_BYTES}
+_MOST_DRAWN = 8 << 20
 _ASKING = re.compile(r"@import|url\((?![\"']?#)|javascript:", re.IGNORECASE)
 _MOST_FAULTS = 100
 
@@ -86,14 +90,16 @@ def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> tuple[list[RunDi
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:
     kept: dict[str, bytes] = {}
     digests: dict[str, str] = {}
-    report: list[str] = []
+    found_beside: list[str] = []
     for entry in zip_container.read(file):
         found.bytes += entry.size
         digests[entry.name], text = _taken(entry, into)
-        if text is not None:
+        if entry.name in _KEPT:
             kept[entry.name] = text
-        if entry.name.startswith(f"{REPORT}/"):
-            report += [f"{entry.name}: {why}" for why in _report_problems(entry.name, text)]
+        elif entry.name.startswith(f"{REPORT}/"):
+            found_beside += [f"{entry.name}: {why}" for why in _report_problems(entry.name, text)]
+        elif entry.name.startswith(f"{SBOMS}/"):
+            found_beside += _json_problems(entry.name, text)
     if MANIFEST not in kept:
         raise BadArchive(f"it has no {MANIFEST}")
     found.root = archive_manifest.root_of(kept[MANIFEST])
@@ -104,27 +110,32 @@ def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerific
     if RECORD not in kept:
         raise BadArchive(f"it has no {RECORD}")
     found.record = archive_record.read(kept[RECORD])
-    yield from report
+    yield from found_beside
     yield from _other_faults(kept, digests)
     yield from _run_faults(found.record, into, digests, words)
 
 
 def _other_faults(kept: dict[str, bytes], digests: dict[str, str]) -> Iterator[str]:
-    """Faults of metadata, bills of materials and packages."""
+    """Faults of metadata and packages."""
     if CRATE not in kept:
         yield f"it has no {CRATE}"
+    else:
+        yield from _json_problems(CRATE, kept[CRATE])
     for name, digest in sorted(digests.items()):
-        if name == CRATE or name.startswith(f"{SBOMS}/"):
-            try:
-                files.parse_json(name, kept[name])
-            except UserError as error:
-                yield str(error)
         if name.startswith(f"{ARTIFACTS}/") and name.split("/")[1] != digest:
             yield f"{name}: another content than the SHA-256 in its name"
 
 
-def _taken(entry: Entry, into: Path) -> tuple[str, bytes | None]:
-    """The SHA-256 of an entry, and its content where that is needed. A file of a run is written below `into`."""
+def _json_problems(name: str, text: bytes) -> list[str]:
+    try:
+        files.parse_json(name, text)
+    except UserError as error:
+        return [str(error)]
+    return []
+
+
+def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
+    """The SHA-256 of an entry, and its content where that is read. A file of a run is written below `into`."""
     sha256 = hashlib.sha256()
     folder = entry.name.partition("/")[0]
     if folder == RUNS:
@@ -134,23 +145,24 @@ def _taken(entry: Entry, into: Path) -> tuple[str, bytes | None]:
             for piece in entry.content:
                 sha256.update(piece)
                 file.write(piece)
-        return sha256.hexdigest(), None
-    is_needed = folder in (MANIFEST, RECORD, CRATE, SBOMS) or entry.name.endswith(".svg")
-    most = archive_manifest.MOST_BYTES if folder == MANIFEST else files.MOST_JSON_BYTES
+        return sha256.hexdigest(), b""
+    is_drawing = entry.name.endswith(_DRAWING)
+    is_needed = entry.name in _KEPT or folder == SBOMS or is_drawing
+    most = _MOST_DRAWN if is_drawing else _KEPT.get(entry.name, files.MOST_JSON_BYTES)
     if is_needed and entry.size > most:
         raise BadArchive(f"{entry.name} has {entry.size:,} bytes, and {most:,} are the most that are read")
     pieces = []
     for piece in entry.content:
         sha256.update(piece)
         pieces += [piece] * is_needed
-    return sha256.hexdigest(), b"".join(pieces) if is_needed else None
+    return sha256.hexdigest(), b"".join(pieces)
 
 
-def _report_problems(name: str, text: bytes | None) -> Iterator[str]:
+def _report_problems(name: str, text: bytes) -> Iterator[str]:
     """What a file of a report may do to a reader: run something, or ask for something."""
     if Path(name).suffix not in _REPORT_KINDS:
         yield "no kind of file that a report in an archive has: it could run when it is opened"
-    if text is None:
+    if not name.endswith(_DRAWING):
         return
     if b"<!" in text or b"<?" in text or b"\0" in text:
         yield "a drawing that declares or hides something"

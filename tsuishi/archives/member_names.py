@@ -15,12 +15,14 @@ _PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._+@=~%-]*[A-Za-z0-9_+@=~%-])?")
 # Windows has devices of these names in every folder, whatever their ending.
 _DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _MOST_CHARACTERS, _MOST_FOLDERS = 600, 8
+# File systems take 255 bytes.
+_LONGEST_PART = 250
 
 
 def problem(name: str) -> str:
     """Why a file in an archive may not have this name; empty where it may."""
     *folders, last = parts = name.split("/")
-    if len(name) > _MOST_CHARACTERS or len(folders) > _MOST_FOLDERS:
+    if len(name) > _MOST_CHARACTERS or len(folders) > _MOST_FOLDERS or max(map(len, parts)) > _LONGEST_PART:
         return f"a name of {len(name)} characters in {len(folders)} folders is too long or too deep"
     if not all(map(_PART.fullmatch, parts)):
         return "no name that every system writes in its own place (letters of ASCII, no '..', no '/' before it)"

@@ -94,7 +94,7 @@ def read(file: IO[bytes]) -> Iterator[Entry]:
         if len(stored) == _MOST_ENTRIES:
             raise BadArchive(f"it has more than {_MOST_ENTRIES:,} entries")
         offset += len(_local_header(entry)) + entry.size
-        if entry.name.endswith("/") and not entry.size:
+        if entry.name.endswith("/") and not entry.size and not entry.crc:
             folders.append(entry.name)
         else:
             if why := names.problem(entry.name):
