@@ -122,6 +122,7 @@ def test_a_run_that_is_not_verified_is_not_archived(folder: Path, tmp_path: Path
         (("sign",), "error: say what to sign, and by which key: invoke sign --archive FILE --key ~/.ssh/id_ed25519"),
         (("verify", "--signer", "x.pub"), "error: --signer goes with --archive: runs by themselves are not signed"),
         (("verify", "--archive", "nowhere.zip"), "error: nowhere.zip: cannot be read: No such file or directory"),
+        (("archive", "--anonymous", "--with-images"), "error: --anonymous and --with-images exclude each other"),
         (("archive", "--run", "20260101"), "error: unknown run '20260101'"),
     ],
 )

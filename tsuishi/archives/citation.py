@@ -1,7 +1,6 @@
 """CITATION.cff: how to cite an archive, in the Citation File Format 1.2, which repositories read.
 
-YAML holds JSON, so every text is written as a JSON string, and no further package is needed. (PyYAML and cffconvert
-were looked at.)
+YAML holds JSON, so every text is written as a JSON string, and no further package is needed.
 """
 
 import json

@@ -45,6 +45,8 @@ def archive(chain: Chain) -> None:
     runs = [directory.open_run(session.settings.results, name) for name in options.names("run") or (chain.run_id,)]
     if len({run.id for run in runs}) < len(runs):
         raise UserError("two of these runs have the same id: an archive has a run once")
+    if options.has("anonymous") and options.has("with_images"):
+        raise UserError("--anonymous and --with-images exclude each other: an image names the mirror of its base")
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         packing = _Packing(session, Path(folder), options.has("anonymous"))
         for name in ("with_images", "with_artifacts"):
