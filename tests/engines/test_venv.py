@@ -9,6 +9,7 @@ import pytest
 from tests.tiny_venv import PYTHON, tiny_checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Screen
+from tsuishi.commands import listing
 from tsuishi.engines.interface import Kept
 from tsuishi.environments import inventory
 from tsuishi.environments.builder import Builder
@@ -101,6 +102,19 @@ def test_what_was_altered_is_built_again_before_a_run(made: Made, capsys: pytest
     assert said in capsys.readouterr().out
     assert made.kept().realised_id == before.realised_id
     assert made.altered() == "", "a trial writes nothing into its environment"
+
+
+def test_a_list_says_that_it_compared_no_file(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    (made.folder / EVIL).write_text(SETS_A_VERSION)
+    try:
+        listing.show(made.session())
+        said = capsys.readouterr().out.splitlines()
+        assert made.find() is None, "what runs compares all files"
+    finally:
+        (made.folder / EVIL).unlink()
+    (row,) = (line for line in said if line.startswith("tiny "))
+    assert " built " in row
+    assert "built: files were not compared with it; `invoke images` compares their sizes and times" in said
 
 
 def test_a_trial_that_reports_other_versions_than_its_environment_fails(

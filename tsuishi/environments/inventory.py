@@ -52,19 +52,27 @@ def remove(builder: Builder, screen: Screen) -> None:
 
 
 def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:
-    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use."""
+    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use.
+
+    A virtual environment that is "built" was only glanced at (see `only_glanced_at`).
+    """
     engine = builder.engines.chosen_for(environment)
     if why_not := _why_not_here(builder, environment):
         state = why_not
     elif not environment.pinned:
         state = "whatever is installed"
     else:
-        state = "built" if builder.is_built(environment) else "to build"
+        state = "built" if builder.seems_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     return environment.name, environment.title, default, engine.name, state, computes_on
+
+
+def only_glanced_at(builder: Builder, rows: Sequence[tuple[str, ...]]) -> bool:
+    """Whether rows of `environment_row` call an environment built whose files were not compared with its record."""
+    return any(engine == builder.engines.venv.name and state == "built" for _, _, _, engine, state, _ in rows)
 
 
 def _why_not_here(builder: Builder, environment: Environment) -> str:

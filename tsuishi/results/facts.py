@@ -18,7 +18,7 @@ Seconds = Annotated[float, Field(ge=0, le=MOST)]
 class Record(BaseModel):
     """Base of what a run holds. Keys that nobody knows are kept, and ignored: a later tsuishi may write more."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
 
     def content(self) -> dict[str, Any]:
         """The record as JSON: the keys that it was made with."""
