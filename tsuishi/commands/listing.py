@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tsuishi.base.errors import UserError
 from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
-from tsuishi.results import directory
+from tsuishi.results import directory, quick_verification
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import PROFILES, select_suites
 
@@ -64,13 +64,23 @@ def _how_checked(claim: "Claim") -> str:
 
 
 def run_row(path: Path) -> tuple[str, ...]:
-    """A row of the table of runs. The last cell says why a run cannot be read."""
+    """A row of the table of runs. The last cell says why a run cannot be read, or what of it was altered.
+
+    Trials are opened only where their names or sizes are not those that the run's chain has, or there is no chain.
+    """
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()
-        done = len({trial.id.planned for _, trial in run.finished()})
+        folders = run.finished_folders()
+        found = quick_verification.assurance(run, quick_verification.sizes(run, folders))
+        if found.level == "tables verified":
+            done = len({folder.name.rpartition(".a")[0] for folder in folders})
+        else:
+            done = len({trial.id.planned for _, trial in run.finished()})
     except UserError as error:
         return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
-    whose = "" if run.is_ours(recorded) else "received"
-    return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), whose
+    remarks = [] if run.is_ours(recorded) else ["received"]
+    if found.altered:
+        remarks.append(f"altered, or left by a runner that was killed: {quick_verification.shortened(found.altered)}")
+    return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

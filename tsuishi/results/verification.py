@@ -2,21 +2,19 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.results import hash_chain, trial_folders
+from tsuishi.results import hash_chain, quick_verification, trial_folders
 from tsuishi.results.directory import GATHERED, RunDirectory
 from tsuishi.results.hash_chain import Links
+from tsuishi.results.quick_verification import FOLDERS, UNCHAINED, Assurance, FileStates
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, FileRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
-
-# Made at any time from the trials, by whoever reports; or held while somebody measures.
-_NO_PART = frozenset({"gathered.npz", ".lock", hash_chain.FILE})
-_FOLDERS = frozenset({"records", "trials"})
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,28 @@ class Verification:
 def verify(run: RunDirectory, words: Vocabulary) -> Verification:
     """Read every file of a run, and compare it with the run's chain. words: describes the axes of its cases.
 
-    No fault raises an error. It needs no engine and no network.
+    No fault raises an error. It needs no engine and no network. A mark of what was found is left for reports, see
+    quick_verification.
     """
+    states = _file_states(run)
+    state = states and quick_verification.state_of(run, states)
     reading = _Reading(run)
     faults = tuple(reading.faults(words))
-    return Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
+    found = Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
+    if states and state and found.root and states == _file_states(run):
+        altered = tuple(dict.fromkeys(quick_verification.named_in(run, fault) for fault in faults))
+        seen = Assurance("altered", altered=altered) if faults else Assurance("verified", found.root)
+        quick_verification.remember(run, states, state, seen)
+    return found
+
+
+def _file_states(run: RunDirectory) -> FileStates | None:
+    """The states of all files that a report reads; None where it could not read them."""
+    from tsuishi.results import gathered  # numpy is slow to import
+
+    with suppress(UserError):
+        return gathered.file_states(*gathered.read(run))
+    return None
 
 
 class _Reading:
@@ -85,7 +100,7 @@ class _Reading:
             except UserError as error:
                 self._unreadable[self._name(path)] = str(error)
         there = {self._name(path) for path in (*records, *(folder / "trial.json" for folder in folders))}
-        there |= {name for name, _ in files.entries(self._run.path)} - _NO_PART - _FOLDERS
+        there |= {name for name, _ in files.entries(self._run.path)} - UNCHAINED - FOLDERS
         is_ours = self._is_ours(recorded)
         for name, about in sorted(self.links.last.items()):
             faults = list(self._compared(name, about))
