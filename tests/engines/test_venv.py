@@ -14,10 +14,9 @@ from tsuishi.engines.interface import Kept
 from tsuishi.environments import inventory
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
-from tsuishi.results.facts import Facts
+from tsuishi.results.facts import Facts, other_versions
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import new_run
 from tsuishi.run.new_run import run_suite
@@ -136,10 +135,10 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
 def test_versions_are_compared_where_both_are_said() -> None:
     versions = {"torch": "1.1.0", "numpy": "1.16.6"}
     record = EnvironmentRecord(name="e", python="3.6.15", cuda=None, cudnn="7605", versions=versions)
-    assert other_versions(record, Facts()) == []
+    assert other_versions(record, Facts()) == {}
     same = Facts(python="3.6.15", cuda="10.0", versions={"torch": "1.1.0", "six": "1"})
-    assert other_versions(record, same) == []
-    said = ["cudnn is 8, recorded 7605", "numpy is 9.9.9, recorded 1.16.6", "python is 3.6.9, recorded 3.6.15"]
+    assert other_versions(record, same) == {}
+    said = {"cudnn": ("8", "7605"), "numpy": ("9.9.9", "1.16.6"), "python": ("3.6.9", "3.6.15")}
     assert other_versions(record, Facts(python="3.6.9", cudnn="8", versions={"numpy": "9.9.9"})) == said
 
 

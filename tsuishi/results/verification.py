@@ -131,17 +131,18 @@ class _Reading:
             yield f"{folder / name}: added"
         for name, about in known.items():
             yield from self._compared(f"{self._name(folder)}/{name}", about)
-        yield from self._versions(folder, trial)
+        for why in self._implausible(trial):
+            yield f"{folder}: {why}"
 
-    def _versions(self, folder: Path, trial: TrialRecord) -> Iterator[str]:
-        """Packages that the trial saw in other versions than its environment has."""
+    def _implausible(self, trial: TrialRecord) -> Iterator[str]:
+        """What a trial.json says and cannot be."""
+        from tsuishi.results import plausibility
+
         record = self._records.get(trial.environment_record or "")
-        if not isinstance(record, EnvironmentRecord) or not trial.reported:
-            return
-        has = record.versions or {}
-        for package, version in trial.reported.versions.items():
-            if has.get(package, version) != version:
-                yield f"{folder}: it saw {package} {version}, and {trial.environment} has {has[package]}"
+        yield from plausibility.wrong_times(trial)
+        yield from plausibility.wrong_end(trial)
+        if isinstance(record, EnvironmentRecord):
+            yield from plausibility.wrong_versions(trial, record)
 
     def _compared(self, name: str, expected: FileRecord) -> Iterator[str]:
         """A line where a file of the run is not what it was."""
@@ -160,7 +161,8 @@ class _Reading:
 
     def _contents(self, words: Vocabulary) -> Iterator[str]:
         """Gathered tables that are not those of the trials, and trials with rows that cannot be right."""
-        from tsuishi.results.frames import read_runs  # pandas takes as long as all else
+        from tsuishi.results import plausibility  # pandas takes as long as all else
+        from tsuishi.results.frames import read_runs
 
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -169,8 +171,12 @@ class _Reading:
                     path = self._run.path / name
                     if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
                         yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"
-            for exclusion in read_runs([self._run], words).excluded:
+            results = read_runs([self._run], words)
+            for exclusion in results.excluded:
                 yield f"{self._run.path / exclusion.file}: row {exclusion.row}: {exclusion.in_english}"
+            for check in (plausibility.wrong_rows, plausibility.repeated_findings):
+                for trial_id, why in check(results):
+                    yield f"{self._run.trials / trial_id}: {why}"
         except UserError as error:
             yield str(error)
 
