@@ -148,7 +148,12 @@ def test_images_are_verified_by_all_they_hold(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     work = made.session()
     inventory.show(work.builder, work.screen, verify=True)
-    assert "all virtual environments are as they were built" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "all virtual environments are as they were built" in said
+    manifest = made.kept().realised_id.removeprefix("venv:")[:12]
+    assert f"{manifest}: verified" in said
+    inventory.show(work.builder, work.screen)
+    assert f"{manifest}: sizes and times" in capsys.readouterr().out
     evil = made.folder / EVIL
     evil.write_text(SETS_A_VERSION)
     work = made.session()
@@ -160,6 +165,7 @@ def test_images_are_verified_by_all_they_hold(
     )
     table = capsys.readouterr().out
     assert f"altered: {EVIL}: not there when it was built" in table
+    assert f"{manifest}: altered" in table
 
 
 def test_what_the_build_of_a_package_leaves_behind_is_refused_by_name(
