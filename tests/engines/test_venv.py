@@ -113,7 +113,7 @@ def test_a_list_says_that_it_compared_no_file(made: Made, capsys: pytest.Capture
         (made.folder / EVIL).unlink()
     (row,) = (line for line in said if line.startswith("tiny "))
     assert " built " in row
-    assert "built: files were not compared with it; `invoke images` compares their sizes and times" in said
+    assert "built: the files were not compared; `invoke images` compares their sizes and times" in said
 
 
 def test_a_trial_that_reports_other_versions_than_its_environment_fails(

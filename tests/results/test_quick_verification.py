@@ -1,6 +1,5 @@
 """The quick form of verification, and how long a full one counts: in the state of files that it read, and no other."""
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.results import test_verification
 from tests.run.test_runner import session
 from tests.synthetic_run import write_example
 from tests.words import WORDS
@@ -57,12 +57,7 @@ def lose_a_trial(run: RunDirectory) -> str:
 
 
 def add_an_attempt(run: RunDirectory) -> str:
-    folder = first_trial(run)
-    other = folder.with_name(folder.name.removesuffix("1") + "2")
-    shutil.copytree(folder, other)
-    record = json.loads((other / "trial.json").read_text())
-    (other / "trial.json").write_text(json.dumps({**record, "trial_id": other.name, "attempt": 2}))
-    return f"trials/{other.name}/trial.json"
+    return str(test_verification.add_an_attempt(run).relative_to(run.path))
 
 
 def grow_a_trial(run: RunDirectory) -> str:

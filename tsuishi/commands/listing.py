@@ -24,7 +24,7 @@ def show(session: Session) -> None:
     ]
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
     if only_glanced_at(session.builder, rows):
-        session.screen.say("built: files were not compared with it; `invoke images` compares their sizes and times")
+        session.screen.say("built: the files were not compared; `invoke images` compares their sizes and times")
     suites = select_suites(session.checkout.suites, ())
     session.screen.table(
         "Suites",

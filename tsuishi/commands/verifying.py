@@ -17,8 +17,7 @@ def verify_runs(chain: Chain) -> None:
             session.screen.say(fault)
         size = f"{units.counted(found.trials, 'trial')}, {units.megabytes(found.bytes)}"
         if found.is_verified:
-            trials = units.counted(found.removed, "removed trial")
-            removed = f"; {trials} before it was resumed" if found.removed else ""
+            removed = f"; removed before it was resumed: {found.removed}" if found.removed else ""
             session.screen.say(f"run {found.run_id} is what its runner wrote: {size}{removed}; digest {found.root}")
         else:
             session.screen.say(f"run {found.run_id} is NOT verified: {size}; faults: {len(found.faults)}")

@@ -10,6 +10,7 @@ has to be verified again. The state leaves out logs, which no report reads.
 import hashlib
 import json
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -83,7 +84,7 @@ def named_in(run: RunDirectory, fault: str) -> str:
 
 
 def sizes(run: RunDirectory, folders: Iterable[Path]) -> FileStates:
-    """The sizes of trials and records alone. folders: of the run's trials. A file that is not there has -1 bytes."""
+    """The sizes of trials and records alone. folders: of the run's trials. What is no file there has -1 bytes."""
     names = [f"trials/{folder.name}/trial.json" for folder in folders]
     names += [f"records/{path.name}" for path in run.record_files()]
     return FileStates({name: _state(f"{run.path}/{name}")[0] for name in names})
@@ -124,12 +125,12 @@ def _beside(run: RunDirectory) -> list[str]:
 
 
 def _state(path: Path | str) -> tuple[int, int]:
-    """Size in bytes and time of the last change in ns; -1 for a file that is not there."""
-    try:
+    """Size in bytes and time of the last change in ns; -1 for what is not there, or no regular file."""
+    with suppress(FileNotFoundError):
         about = os.lstat(path)
-    except FileNotFoundError:
-        return -1, -1
-    return about.st_size, about.st_ctime_ns
+        if stat.S_ISREG(about.st_mode):
+            return about.st_size, about.st_ctime_ns
+    return -1, -1
 
 
 def _altered(run: RunDirectory, last: Mapping[str, FileRecord], sizes: Mapping[str, int]) -> Iterator[str]:
