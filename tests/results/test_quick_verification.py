@@ -5,6 +5,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -133,6 +134,21 @@ def test_what_a_full_verification_found_altered_is_named_by_the_next_report(run:
     flip(path)
     root = verify(run, WORDS).root
     assert known(run) == Assurance("verified", root)
+
+
+def test_a_verification_leaves_no_mark_where_a_file_changes_meanwhile(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gather = RunDirectory.gather
+
+    def gather_late(self: RunDirectory, *given: Any) -> None:
+        gather(self, *given)
+        (path := first_trial(run) / "samples.csv").write_bytes(path.read_bytes())
+
+    monkeypatch.setattr(RunDirectory, "gather", gather_late)
+    assert verify(run, WORDS).is_verified
+    monkeypatch.undo()
+    assert known(run) == Assurance("tables verified")
 
 
 def test_a_mark_counts_for_the_user_and_the_files_that_it_was_made_for(

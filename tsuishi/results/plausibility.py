@@ -63,8 +63,9 @@ def wrong_rows(results: Results) -> Iterator[tuple[str, str]]:
     pairs = results.samples[[TRIAL, "phase"]].drop_duplicates()
     for trial, phase in zip(pairs[TRIAL].tolist(), pairs["phase"].tolist(), strict=True):
         run_id, trial_id = str(trials.at[trial, "run_id"]), str(trials.at[trial, "trial_id"])
-        phases = results.records[run_id, trial_id].phases
-        if phases is not None and phase not in {known.name for known in phases}:
+        record = results.records[run_id, trial_id]
+        # Where the runner was killed, nobody noted the phases.
+        if record.status == OK and record.phases and phase not in {known.name for known in record.phases}:
             yield trial_id, f"samples.csv: it had no phase {phase}"
 
 

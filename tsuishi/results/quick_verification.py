@@ -63,7 +63,7 @@ def assurance(run: RunDirectory, states: FileStates) -> Assurance:
     found = _look(run, states)
     # As with the gathered file, a look alone writes nothing into a run that was received.
     if found.level == "tables verified" and (run.path / _GATHERED).exists():
-        remember(run, states, state, found)
+        remember(run, state, found)
     return found
 
 
@@ -90,9 +90,12 @@ def sizes(run: RunDirectory, folders: Iterable[Path]) -> FileStates:
     return FileStates({name: _state(f"{run.path}/{name}")[0] for name in names})
 
 
-def remember(run: RunDirectory, states: FileStates, state: str, found: Assurance) -> None:
-    """Leave a mark of what was found in a state, unless it has changed meanwhile, or no mark can be left here."""
-    if state and state == state_of(run, states):
+def remember(run: RunDirectory, state: str, found: Assurance) -> None:
+    """Leave a mark of what was found, where one can be left.
+
+    state: from before the run was looked at. Where a file has changed meanwhile, the mark never counts.
+    """
+    if state:
         with suppress(UserError, OSError):  # no key of this user, or a folder of somebody else
             seals.write(run.path / MARK, json.dumps([state, *found]).encode(), _PURPOSE)
 

@@ -11,7 +11,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.results import hash_chain, quick_verification, trial_folders
 from tsuishi.results.directory import GATHERED, RunDirectory
 from tsuishi.results.hash_chain import Links
-from tsuishi.results.quick_verification import FOLDERS, UNCHAINED, Assurance, FileStates
+from tsuishi.results.quick_verification import FOLDERS, UNCHAINED, Assurance
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, FileRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
@@ -43,25 +43,24 @@ def verify(run: RunDirectory, words: Vocabulary) -> Verification:
     No fault raises an error. It needs no engine and no network. A mark of what was found is left for reports, see
     quick_verification.
     """
-    states = _file_states(run)
-    state = states and quick_verification.state_of(run, states)
+    state = _state(run)
     reading = _Reading(run)
     faults = tuple(reading.faults(words))
     found = Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
-    if states and state and found.root and states == _file_states(run):
+    if found.root:
         altered = tuple(dict.fromkeys(quick_verification.named_in(run, fault) for fault in faults))
         seen = Assurance("altered", altered=altered) if faults else Assurance("verified", found.root)
-        quick_verification.remember(run, states, state, seen)
+        quick_verification.remember(run, state, seen)
     return found
 
 
-def _file_states(run: RunDirectory) -> FileStates | None:
-    """The states of all files that a report reads; None where it could not read them."""
+def _state(run: RunDirectory) -> str:
+    """The state of all files that a report reads; empty where it could not read them."""
     from tsuishi.results import gathered  # numpy is slow to import
 
     with suppress(UserError):
-        return gathered.file_states(*gathered.read(run))
-    return None
+        return quick_verification.state_of(run, gathered.file_states(*gathered.read(run)))
+    return ""
 
 
 class _Reading:
