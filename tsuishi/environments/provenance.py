@@ -7,7 +7,6 @@ from typing import Any
 
 from tsuishi.engines.interface import Built
 from tsuishi.environments.self_reports import SelfReport
-from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
 
 
@@ -35,22 +34,6 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
         sbom=report.sbom,
         command_prefix=[Path(part).name for part in built.python],  # the folder may name a user
     )
-
-
-def other_versions(record: EnvironmentRecord, facts: Facts) -> list[str]:
-    """The differences between the versions of a trial and those of its environment's record, in words."""
-    expected, actual = _versions(record), _versions(facts)
-    return [
-        f"{name} is {actual[name]}, recorded {expected[name]}"
-        for name in sorted(expected.keys() & actual.keys())
-        if actual[name] != expected[name]
-    ]
-
-
-def _versions(known: EnvironmentRecord | Facts) -> dict[str, str]:
-    """The versions of Python, CUDA, cuDNN and packages, by name."""
-    alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
-    return {name: version for name, version in {**(known.versions or {}), **alone}.items() if version is not None}
 
 
 def workload_record(workloads: Path, workload: str) -> WorkloadRecord:
