@@ -27,14 +27,16 @@ from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
 from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
+from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.quick_verification import UNCHAINED
 from tsuishi.results.verification import Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 Verified = Verification | ArchiveVerification
 
 # What a run has for its owner alone.
-OF_ITS_USER = ("gathered.npz", ".lock")
+OF_ITS_USER = UNCHAINED - {hash_chain.FILE}
 # Of an entry in a ZIP file, without its name.
 _HEADER_BYTES = 30
 
@@ -89,7 +91,7 @@ def by_kind(run: Path) -> dict[str, list[Path]]:
     """The files of a run that have content, by their names; records by their folder."""
     kinds: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(run.rglob("*")):
-        if path.is_file() and path.stat().st_size:
+        if path.is_file() and path.stat().st_size and path.name not in OF_ITS_USER:
             place = path.relative_to(run).parts
             kinds["/".join((place[0], place[-1])) if place[0] == "trials" else place[0]].append(path)
     return kinds

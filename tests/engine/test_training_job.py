@@ -100,18 +100,16 @@ def test_channels_first_and_channels_last_compute_the_same(done: tuple[Path, str
         assert differ_by(list(losses.values())) < TOLERANCE
 
 
-def test_a_step_transposes_nothing_in_either_layout(done: tuple[Path, str]) -> None:
+def test_on_a_cpu_a_step_transposes_only_where_channels_come_first(done: tuple[Path, str]) -> None:
+    """oneDNN computes channels_first by transposing; how often depends on the CPU."""
     found = trials(done[0], suite="channels_first", protocol="steady", status="ok")
     counts = {
         (trial["environment"], trial["layout"]): trial["metrics"].get("transposes_in_step")
         for trial in found
         if trial["environment"] in TENSORFLOW
     }
-    assert counts == {
-        ("tf1.13-cpu", "channels_last"): 0,
-        ("tf2-cpu", "channels_first"): 0,
-        ("tf2-cpu", "channels_last"): 0,
-    }
+    assert counts.pop(("tf2-cpu", "channels_first")) > 0
+    assert counts == {("tf1.13-cpu", "channels_last"): 0, ("tf2-cpu", "channels_last"): 0}
 
 
 def test_several_devices_on_a_cpu_are_marked_simulated_and_made_up_images_synthetic(done: tuple[Path, str]) -> None:

@@ -259,7 +259,28 @@ def indices(nvml: Nvml) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    ("allowed", "left"), [("1", [1]), ("0,1", [0, 1]), ("GPU-2", [1]), ("", []), ("7", []), ("-1", [])]
+    ("allowed", "left"),
+    [
+        ("1", [1]),
+        ("0,1", [0, 1]),
+        ("1,0", [0, 1]),
+        (" 1 ", [1]),
+        ("GPU-2", [1]),
+        ("GPU-2,GPU-1", [0, 1]),
+        ("", []),
+        ("7", []),
+        ("-1", []),
+        ("0,-1,1", [0]),
+        ("0,7,1", [0]),
+        ("0,,1", [0]),
+        ("0,GPU-2", [0]),
+        ("GPU-1,1", [0]),
+        ("GPU-2,GPU-7,GPU-1", [1]),
+        ("GPU-", []),
+        ("0,0", []),
+        ("GPU-1,GPU-1", []),
+        ("NoDevFiles", []),
+    ],
 )
 def test_gpus_a_scheduler_has_not_given_are_left_alone(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch, allowed: str, left: list[int]
@@ -270,6 +291,31 @@ def test_gpus_a_scheduler_has_not_given_are_left_alone(
     assert indices(nvml) == left
     assert [row["device"] for row in nvml.sample()] == [f"gpu{index}" for index in left]
     assert nvml.why_not == ("" if left else "CUDA_VISIBLE_DEVICES leaves none")
+
+
+def test_a_gpu_that_a_scheduler_keeps_from_this_process_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA counts only the GPUs that it may open; NVML counts all."""
+    module = fake([V100, K80])
+
+    def handle(index: int) -> int:
+        if index == 0:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NO_PERMISSION)
+        return index
+
+    module.nvmlDeviceGetHandleByIndex = handle  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert indices(Nvml()) == [1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    assert indices(Nvml()) == [1]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    assert indices(Nvml()) == []
+
+
+def test_where_a_scheduler_has_given_no_gpu_the_reason_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = fake([V100])
+    module.nvmlDeviceGetHandleByIndex = unsupported  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    assert (len(Nvml()), Nvml().why_not) == (0, "the driver gives this process none of its GPUs")
 
 
 def test_a_gpu_is_known_by_its_uuid_and_where_it_tells_none_by_its_index(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,6 +365,12 @@ def test_a_gpu_that_mig_divides_is_not_measured(monkeypatch: pytest.MonkeyPatch)
     assert indices(Nvml()) == [1]
     monkeypatch.setitem(sys.modules, "pynvml", fake([divided]))
     assert (len(Nvml()), Nvml().why_not) == (0, "MIG divides every GPU, and only whole ones are measured")
+
+
+def test_parts_of_gpus_that_a_scheduler_names_are_not_measured(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-c6d4f1ef-42e4-5de3-91c7-45d71c87eb3f")
+    said = "CUDA_VISIBLE_DEVICES names parts of GPUs (MIG), and only whole ones are measured"
+    assert (len(Nvml()), Nvml().why_not) == (0, said)
 
 
 def test_processes_are_told_with_their_memory_where_the_driver_does(monkeypatch: pytest.MonkeyPatch) -> None:

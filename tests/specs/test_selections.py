@@ -66,20 +66,20 @@ RATIO = {"kind": "ratio", "quantity": "first_run_s", "hold": {"above": 1.0}, "wh
 
 def test_claims_questions_and_pictures_leave_interventions_out_unless_they_name_them() -> None:
     check = made(Check, **RATIO, of={"devices": 4}, to={"devices": 1})
-    assert check.selects(CASE, check.of)
-    assert not check.selects(INTERVENTION, check.of)
+    assert check.selector(check.of)(CASE)
+    assert not check.selector(check.of)(INTERVENTION)
     question = made(Question, id="q", title="q", quantity="first_run_s", cases=[{"devices": 4}])
     assert question.selects(CASE, {})
     assert not question.selects(INTERVENTION, {})
     table = {"id": "t", "kind": "table", "title": "t", "quantities": ["first_run_s"]}
     picture = made(Picture, **table, series=[{"title": "s", "case": {"suite": "conv2d", "devices": 4}}])
-    assert picture.shows(CASE, picture.series[0])
-    assert not picture.shows(INTERVENTION, picture.series[0])
+    assert picture.selector(picture.series[0])(CASE)
+    assert not picture.selector(picture.series[0])(INTERVENTION)
 
 
 def test_a_side_that_names_an_intervention_is_compared_with_the_usual_case() -> None:
     check = made(Check, **RATIO, of={"warmed": "device"}, to={})
-    assert [check.selects(axes, side) for axes in (CASE, INTERVENTION) for side in (check.of, check.to)] == [
+    assert [check.selector(side)(axes) for axes in (CASE, INTERVENTION) for side in (check.of, check.to)] == [
         False, True, True, False,
     ]  # fmt: skip
 
@@ -89,7 +89,7 @@ def test_an_axis_that_is_averaged_over_or_parts_two_ratios_is_not_narrowed() -> 
     averaged = made(Check, **RATIO, **sides, over=["warmed"])
     of_two = made(Check, **RATIO, **sides, at={"warmed": "device"}, against={"warmed": "none"})
     for check in (averaged, of_two):
-        assert check.selects(CASE, check.of)
-        assert check.selects(INTERVENTION, check.of)
+        assert check.selector(check.of)(CASE)
+        assert check.selector(check.of)(INTERVENTION)
     assert [of_two.selects_ratio(axes, of_two.at) for axes in (CASE, INTERVENTION)] == [False, True]
     assert [of_two.selects_ratio(axes, of_two.against) for axes in (CASE, INTERVENTION)] == [True, False]

@@ -170,7 +170,33 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
         ("type('OutOfMemoryError', (RuntimeError,), {})('x')", "out_of_memory", "OutOfMemoryError", 0),
         ("type('ResourceExhaustedError', (Exception,), {})('OOM')", "out_of_memory", "ResourceExhaustedError", 0),
         ("type('Sub', (type('ResourceExhaustedError', (Exception,), {}),), {})('x')", "out_of_memory", "Sub", 0),
+        ("RuntimeError('CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling')", "out_of_memory", "RuntimeError", 0),
+        (
+            "RuntimeError('cublas runtime error : resource allocation failed at /pytorch/aten/src/THC/THCGeneral.cpp')",
+            "out_of_memory",
+            "RuntimeError",
+            0,
+        ),
+        (
+            "RuntimeError('cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED')",
+            "out_of_memory",
+            "RuntimeError",
+            0,
+        ),
+        (
+            "type('JaxRuntimeError', (RuntimeError,), {})('RESOURCE_EXHAUSTED: Failed to allocate request for 2.0GiB')",
+            "out_of_memory",
+            "JaxRuntimeError",
+            0,
+        ),
+        (
+            "type('InternalError', (type('OpError', (Exception,), {}),), {})('CUDA_ERROR_OUT_OF_MEMORY')",
+            "out_of_memory",
+            "InternalError",
+            0,
+        ),
         ("RuntimeError('cuDNN error: CUDNN_STATUS_EXECUTION_FAILED')", "error", "RuntimeError", 1),
+        ("type('OpError', (Exception,), {})('Blas GEMM launch failed')", "error", "OpError", 1),
         ("ValueError('the disk is out of memory')", "error", "ValueError", 1),
     ],
 )

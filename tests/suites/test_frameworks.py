@@ -2,12 +2,15 @@
 
 import ast
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import frameworks
+from common.events import Unsupported
+from common.request import Request
 from tests.bench import REAL
 from tests.suites import entry
 from tests.suites.test_timing import SETTINGS
@@ -194,6 +197,16 @@ def test_a_framework_whose_installation_is_broken_is_no_absent_one(tmp_path: Pat
     (broken.packages / "toy.py").write_text("import a_library_that_is_not_there\n")
     ended = broken.run("device_limits", LAUNCH)[-1]
     assert (ended["kind"], ended["type"]) == ("error", "ModuleNotFoundError")
+
+
+@pytest.mark.parametrize(("case", "override"), [({"precision": "fp32"}, "0"), ({}, "0"), ({"precision": "tf32"}, None)])
+def test_cudas_libraries_are_told_to_leave_tf32_unless_the_case_is_about_it(
+    case: dict[str, str], override: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(frameworks.TF32_OVERRIDE, "0")
+    with pytest.raises(Unsupported, match="none of torch is installed"):
+        frameworks.load(Request({"case": case, "framework": "torch", "accelerator": "cuda", "settings": {}}))
+    assert os.environ.get(frameworks.TF32_OVERRIDE) == override
 
 
 def test_frameworks_are_tried_in_the_order_of_their_ranks() -> None:

@@ -17,6 +17,7 @@ STRATEGIES = {
     "torch": {"data_parallel", "distributed_data_parallel"},
     "tensorflow 1": {"multi_gpu_model", "towers"},
     "tensorflow 2": {"mirrored", "towers"},
+    "jax": {"shard_map"},
 }
 
 

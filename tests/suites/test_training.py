@@ -58,15 +58,60 @@ def test_how_a_trial_ends_that_cannot_go_on(environment: Environment) -> None:
     texts = {
         "killed": "rank 2 was killed, most likely for want of memory",
         "without_memory": "rank 2: MemoryError: nothing left for 2 images",
+        "early": "rank 2: MemoryError: nothing left for 6 images",
+        "waiting": "rank 2: MemoryError: nothing left for 2 images",
     }
     assert set(found) == (set(texts) if environment.framework == "torch" else set())
     for name, ending in found.items():
         assert ending["code"] == 0
         assert ending["last"]["kind"] == "out_of_memory"
         assert ending["last"]["text"] == texts[name]
-        assert ending["lost_touch"]
+        assert ending["lost_touch"] == (name != "early")  # before the ranks meet, there is no touch to lose
         assert not ending["patience_ended"]
         assert ending["left"] == 0
+
+
+@inside
+def test_the_cuda_paths_of_torch_as_far_as_a_cpu_shows_them() -> None:
+    """Stand-ins of CUDA's graphs, streams and events; the rest is PyTorch."""
+    (environment,) = (one for one in TORCH if one.name == "torch2-cpu")
+    found = run_inside(environment, "check_cuda_in_torch.py")
+    assert found["types"] == {"amp_bf16": ["torch.bfloat16"], "amp_fp16": ["torch.float16"]}
+    graphs = found["graphs"]
+    for mode, steps in graphs.items():  # three steps before the graph, which the first step records
+        assert steps.pop("loss_error") < 1e-6
+        assert steps.pop("weights_error") < 1e-6
+        assert steps == {"eager": 3, "recorded": 1, "replayed": 5, "gradients": [mode == "training"], "parts": 0}
+    assert set(graphs) == {"training", "inference"}
+    for why in found["refused"].values():
+        assert why.startswith("execution '")
+        assert why.endswith(" would run")
+    assert found["not_refused"] == ["", "", ""]
+    assert found["device_of_rank_1"] == "[1]"
+
+
+@inside
+def test_the_cuda_paths_of_tensorflow_2_as_far_as_a_cpu_shows_them() -> None:
+    (environment,) = (one for one in TENSORFLOW if one.name == "tf2-cpu")
+    found = run_inside(environment, "check_cuda_in_tensorflow.py")
+    for made in found["xla"].values():
+        assert made
+        assert not any(made)
+    transposes = found["transposes"]
+    assert transposes["channels_last"] == 0
+    assert transposes["channels_first"] > 0
+    assert found["peaks"] == {"keras": 5, "towers": 5, "conv2d": 5}
+    assert found["compiled"].startswith("execution 'compiled' with strategy 'mirrored'")
+    assert found["native"] == ""
+
+
+@inside
+def test_the_cuda_paths_of_tensorflow_1_as_far_as_a_cpu_shows_them() -> None:
+    (environment,) = (one for one in TENSORFLOW if one.name == "tf1.13-cpu")
+    found = run_inside(environment, "check_cuda_in_tensorflow.py")
+    assert found["bf16"].startswith("precision 'bf16': TensorFlow 1.13.1 has no kernel in it")
+    assert found["copies"]["replicas"] == 2
+    assert found["copies"]["step_relative_error"] < 1e-4
 
 
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)

@@ -25,6 +25,7 @@ from tsuishi.base.redaction import HIDDEN, redacted
 from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.quick_verification import UNCHAINED
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -130,7 +131,7 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
 
     The tables and the chain of the run are made again. words: describes the axes of its cases.
     """
-    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns("gathered.npz", ".lock", hash_chain.FILE))
+    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*UNCHAINED))
     copy = RunDirectory(into)
     renamed = {path.stem: _scrub_record(path, scrubber) for path in copy.record_files()}
     for folder in copy.finished_folders():
@@ -188,7 +189,7 @@ def _altered(raw: Path, fresh: Path, renamed: dict[str, str]) -> Iterator[str]:
     """The files of a run, as they were named in it, whose content is not what it was."""
     for path in sorted(raw.rglob("*")):
         name = path.relative_to(raw).as_posix()
-        if path.is_dir() or name in ("gathered.npz", ".lock", hash_chain.FILE):
+        if path.is_dir() or name in UNCHAINED:
             continue
         now = f"records/{renamed[path.stem]}.json" if path.parent.name == "records" else name
         if files.read_bytes(path) != files.read_bytes(fresh / now):

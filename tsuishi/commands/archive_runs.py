@@ -25,13 +25,15 @@ from tsuishi.environments import provenance
 from tsuishi.environments.sbom import bill_of_record
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
-from tsuishi.results import directory
+from tsuishi.results import directory, hash_chain
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.quick_verification import UNCHAINED
 from tsuishi.results.verification import Verification, verify
 
 _FOLDER = "archives"
 _ENDING = ".tsuishi.zip"
-_NOT_ARCHIVED = ("gathered.npz", ".lock")
+# What a run has for its user alone.
+_NOT_ARCHIVED = UNCHAINED - {hash_chain.FILE}
 # A page draws its charts by script, and an archive holds nothing that runs where somebody opens it.
 _PAGE = "index.html"
 _REMEDY = "--anonymous puts [redacted] in its place"

@@ -32,9 +32,9 @@ def _verify_run(session: Session, name: str) -> bool:
     found = verify(run, session.words)
     for fault in found.faults:
         session.screen.say(fault)
-    size = f"{found.trials} trials, {units.megabytes(found.bytes)}"
+    size = f"{units.counted(found.trials, 'trial')}, {units.megabytes(found.bytes)}"
     if found.is_verified:
-        removed = f"; {found.removed} trials were removed before it was resumed" if found.removed else ""
+        removed = f"; removed before it was resumed: {found.removed}" if found.removed else ""
         session.screen.say(f"run {found.run_id} is what its runner wrote: {size}{removed}; digest {found.root}")
     else:
         session.screen.say(f"run {found.run_id} is NOT verified: {size}; faults: {len(found.faults)}")

@@ -5,7 +5,6 @@ blocks shows (Mann, Econometrica 13, 1945, 245-259; Kendall's tau).
 """
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -21,6 +20,8 @@ DRIFT = 0.05
 _SMALL_DRIFT, _LEVEL = 0.02, 0.01
 # The fewest blocks of a trial: each third has two.
 LEAST_BLOCKS = 6
+# Sums of weights are rounded: so far apart they are equal.
+_ROUNDING = 1e-9
 
 
 def gpu_ticks(results: Results) -> pd.DataFrame:
@@ -42,8 +43,11 @@ def throttle_reasons(ticks: pd.DataFrame) -> list[str]:
 
 def clock_drifts(ticks: pd.DataFrame) -> pd.Series:
     """By trial: the largest relative drift of a GPU's clock in measured phases; only trials that drifted."""
-    known = ticks.dropna(subset=["sm_clock_mhz"]).rename(columns={"length_s": "weight"})
-    return _drifted(known, "sm_clock_mhz", ["trial", "device"], least=3)
+    known = ticks.dropna(subset=["sm_clock_mhz"])
+    devices = known["device"].astype("category").cat.codes.to_numpy()
+    return _drifted(
+        known["trial"].to_numpy(), devices, known["sm_clock_mhz"].to_numpy(), known["length_s"].to_numpy(), least=3
+    )
 
 
 def step_drifts(results: Results) -> pd.Series:
@@ -56,49 +60,85 @@ def step_drifts(results: Results) -> pd.Series:
     samples = _counting(results.samples, results)
     first_epoch = (samples["phase"] == "epoch") & (samples["index"] == 0)
     blocks = samples[samples["phase"].isin(MEASURED) & ~first_epoch & (samples["steps"] > 0)]
-    step_s = blocks["seconds"] / blocks["steps"].astype("float64")
-    weighted = blocks.assign(step_s=step_s, weight=1.0)
-    return _drifted(weighted, "step_s", ["trial", "phase"], LEAST_BLOCKS, ordered=True)
+    step_s = blocks["seconds"].to_numpy() / blocks["steps"].to_numpy(np.float64)
+    phases = blocks["phase"].cat.codes.to_numpy()
+    return _drifted(blocks["trial"].to_numpy(), phases, step_s, np.ones(len(blocks)), LEAST_BLOCKS, ordered=True)
 
 
 def _counting(rows: pd.DataFrame, results: Results) -> pd.DataFrame:
     """The rows of trials that count and whose status is ok."""
-    return rows[rows["trial"].isin(ok_rows(results.counting).index)]
+    counts = np.zeros(len(results.trials), bool)
+    counts[ok_rows(results.counting).index] = True
+    counted: pd.DataFrame = rows[counts[rows["trial"].to_numpy()]]
+    return counted
 
 
-def _drifted(rows: pd.DataFrame, column: str, keys: Sequence[str], least: int, ordered: bool = False) -> pd.Series:
-    """By trial: the largest drift among its groups of `keys`, if it is larger than DRIFT.
+def _drifted(
+    trials: np.ndarray, parts: np.ndarray, values: np.ndarray, weights: np.ndarray, least: int, ordered: bool = False
+) -> pd.Series:
+    """By trial: the largest drift among its parts (devices, or phases), if it is larger than DRIFT.
 
-    A drift is the median of the last third of a group's rows, by their `weight`, over that of the first third, minus 1.
-    Groups of fewer than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows
-    shows.
+    All arrays have an element for each row: its trial, its part of it, its value, and the weight of that. A drift is
+    the median of the last third of a part's rows, by their weight, over that of the first third, minus 1. Parts of
+    fewer than `least` rows are left out. ordered: also drifts above _SMALL_DRIFT that the order of the rows shows.
     """
-    by_keys = rows.groupby(list(keys), observed=True)
-    groups, weights = by_keys[column], by_keys["weight"]
-    ends, third = weights.cumsum(), weights.transform("sum") / 3
-    # Sums of weights are rounded.
-    parts = ends <= third * (1 + 1e-9), ends - rows["weight"] >= 2 * third * (1 - 1e-9)
-    enough = groups.transform("size") >= least
-    first, last = (_medians(rows[part & enough], column, keys) for part in parts)
-    changes = (last / first - 1).dropna().rename("change").reset_index()
-    largest = changes.loc[changes["change"].abs().groupby(changes["trial"]).idxmax()]
-    drifts = largest["change"].abs() > DRIFT
-    if ordered:
-        for place in largest.index[~drifts & (largest["change"].abs() > _SMALL_DRIFT)]:
-            group = tuple(largest.loc[place, list(keys)])
-            drifts[place] = trend_p(groups.get_group(group).to_numpy(dtype="float64")) < _LEVEL
-    return largest[drifts].set_index("trial")["change"]
+    order = np.lexsort((parts, trials))
+    trials, values, weights = trials[order], values[order], weights[order]
+    begins = _begins(trials, parts[order])
+    counts = np.diff(np.r_[begins, len(trials)])
+    groups, enough = np.repeat(np.arange(len(begins)), counts), counts >= least
+    until, total = _sums(weights, begins, groups)
+    in_first = until <= total[groups] / 3 * (1 + _ROUNDING)
+    in_last = until - weights >= total[groups] * 2 / 3 * (1 - _ROUNDING)
+    first, last = (_medians(groups[part], values[part], weights[part], len(begins)) for part in (in_first, in_last))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        changes = np.where(enough, last / first - 1, np.nan)
+    largest: dict[int, int] = {}
+    for group in np.flatnonzero(~np.isnan(changes)).tolist():
+        before = largest.setdefault(int(trials[begins[group]]), group)
+        if abs(changes[group]) > abs(changes[before]):
+            largest[int(trials[begins[group]])] = group
+
+    def has_drifted(group: int) -> bool:
+        if not ordered or not _SMALL_DRIFT < abs(changes[group]) <= DRIFT:
+            return bool(abs(changes[group]) > DRIFT)
+        return trend_p(values[begins[group] :][: counts[group]]) < _LEVEL
+
+    drifted = {trial: float(changes[group]) for trial, group in largest.items() if has_drifted(group)}
+    return pd.Series(drifted, dtype="float64")
 
 
-def _medians(rows: pd.DataFrame, column: str, keys: Sequence[str]) -> pd.Series:
-    """The median of a column in each group of `keys`, in which a row counts by its `weight`."""
-    ordered = rows.sort_values(column, kind="stable")
-    weights = ordered.groupby(list(keys), observed=True)["weight"]
-    until, half = weights.cumsum(), weights.transform("sum") / 2
-    lower, upper = (
-        ordered[past].groupby(list(keys), observed=True)[column].first() for past in (until >= half, until > half)
-    )
-    return (lower + upper) / 2
+def _begins(*keys: np.ndarray) -> np.ndarray:
+    """The places where a group of rows begins, of rows that are sorted by these keys."""
+    differs = np.zeros(len(keys[0]), bool)
+    differs[:1] = True
+    for key in keys:
+        differs[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(differs)
+
+
+def _sums(weights: np.ndarray, begins: np.ndarray, groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The sum of the weights of a group up to each row, and of each whole group. groups: of each row, ascending."""
+    until = np.cumsum(weights)
+    until -= (until[begins] - weights[begins])[groups]
+    return until, np.add.reduceat(weights, begins) if len(begins) else np.zeros(0)
+
+
+def _medians(groups: np.ndarray, values: np.ndarray, weights: np.ndarray, count: int) -> np.ndarray:
+    """The medians of groups 0 to count - 1, in which a row counts by its weight; NaN for a group without rows."""
+    order = np.lexsort((values, groups))
+    groups, values, weights = groups[order], values[order], weights[order]
+    begins = _begins(groups)
+    until, total = _sums(weights, begins, np.repeat(np.arange(len(begins)), np.diff(np.r_[begins, len(groups)])))
+    half = np.zeros(count)
+    half[groups[begins]] = total / 2
+    found = np.full((2, count), np.nan)
+    for place, past in enumerate((until >= half[groups] * (1 - _ROUNDING), until > half[groups] * (1 + _ROUNDING))):
+        rows = np.flatnonzero(past)
+        firsts = rows[_begins(groups[rows])]
+        found[place, groups[firsts]] = values[firsts]
+    medians: np.ndarray = found.mean(axis=0)
+    return medians
 
 
 def trend_p(values: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """Estimates of all trials and cases of runs, as frames: trials from their blocks, cases from their trials."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from tsuishi.results.tables import TRIAL
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.source import Epochs
 
+_OF_ESTIMATES = (*Estimate._fields, "unit")
+
 
 def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFrame:
     """One row per quantity of every trial that counts and is ok: value, unit, low, high, blocks, derived.
@@ -24,7 +27,8 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
     phases = _blocks_by_trial(results.samples)
     trials = ok_rows(results.counting)
     described = {suite: Described(results.words, suite) for suite in sorted(set(trials["suite"]))}
-    rows: list[tuple[Any, ...]] = []
+    units = cache(lambda quantity: results.words.quantity(quantity).unit)
+    columns: dict[str, list[Any]] = {name: [] for name in _OF_ESTIMATES}
     counts = []
     for trial in named_rows(trials[["suite", "case_id", BATCH_SIZE, "energy_j"]].reset_index(names=TRIAL)):
         batch_size = None if pd.isna(trial.batch_size) else int(trial.batch_size)
@@ -35,17 +39,18 @@ def trial_estimates(results: Results, epochs: Mapping[str, Epochs]) -> pd.DataFr
         estimates += work_estimates(blocks, values, batch_size)
         estimates += [Estimate(name, value, None, None, 1) for name, value in gpu_use.get(trial.trial, {}).items()]
         estimates += energy_estimates(blocks, trial.energy_j)
-        of_metrics = [
+        rows = [(*estimate, units(estimate.quantity)) for estimate in estimates]
+        rows += [
             (quantity, value, None, None, 1, False, unit)
             for name, (several, unit) in reported.items()
             for quantity, value in of_suite.of_metric(name, several).items()
         ]
-        rows += [(*estimate, results.words.quantity(estimate.quantity).unit) for estimate in estimates]
-        rows += of_metrics
-        counts.append(len(estimates) + len(of_metrics))
+        for column, cells in zip(columns.values(), zip(*rows, strict=True), strict=False):
+            column += cells
+        counts.append(len(rows))
     # The columns that all rows of a trial share are joined at once: in every row they would be most of the work.
     of_trials = trials.loc[trials.index.repeat(counts), names].reset_index(drop=True)
-    of_rows = pd.DataFrame(rows, columns=[*Estimate._fields, "unit"])
+    of_rows = pd.DataFrame(columns)
     return of_trials.join(of_rows[["quantity", "value", "unit", "low", "high", "blocks", "derived"]])
 
 

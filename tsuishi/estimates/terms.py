@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import pandas as pd
 
 from tsuishi.estimates.intervals import InSession, Term
@@ -47,10 +48,16 @@ def trial_rounds(estimates: pd.DataFrame, rounds: Sequence[Round]) -> Rounds:
 
 
 def _by_case(estimates: pd.DataFrame, cells: Sequence[_Cell]) -> dict[Key, dict[str, list[_Cell]]]:
-    pools: dict[Key, dict[str, list[_Cell]]] = defaultdict(lambda: defaultdict(list))
-    keys = zip(*(estimates[name].tolist() for name in _POOLED), strict=True)
-    for key, case_id, cell in zip(keys, estimates["case_id"].tolist(), cells, strict=True):
-        pools[key][case_id].append(cell)
+    pools: dict[Key, dict[str, list[_Cell]]] = defaultdict(dict)
+    names = [*_POOLED, "case_id"]
+    groups = estimates.groupby(names, sort=False).ngroup().to_numpy()  # numbered by the first row of each
+    order = np.argsort(groups, kind="stable")
+    begins = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    firsts = estimates.iloc[order[begins]]
+    places, edges = order.tolist(), [*begins.tolist(), len(order)]
+    keys = zip(*(firsts[name].tolist() for name in names), edges, edges[1:], strict=False)
+    for suite, protocol, column, quantity, case_id, begin, end in keys:
+        pools[suite, protocol, column, quantity][case_id] = [cells[place] for place in places[begin:end]]
     return pools
 
 
@@ -125,8 +132,8 @@ def _scatter_in_rounds(
 def _session_means(values: Sequence[float], rounds: Sequence[Round]) -> dict[str, InSession]:
     """The mean of the values of each session."""
     by_session: dict[str, list[float]] = {}
-    for value, each in zip(values, rounds, strict=False):
-        by_session.setdefault(each.session, []).append(value)
+    for value, (session, _) in zip(values, rounds, strict=False):
+        by_session.setdefault(session, []).append(value)
     return {
         session: InSession(math.fsum(of_session) / len(of_session), len(of_session))
         for session, of_session in by_session.items()

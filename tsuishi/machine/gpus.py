@@ -3,7 +3,8 @@
 import itertools
 import os
 import platform
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,7 @@ class Nvml:
             self._nvml = pynvml
             try:
                 pynvml.nvmlInit()
-                handles = {i: pynvml.nvmlDeviceGetHandleByIndex(i) for i in range(pynvml.nvmlDeviceGetCount())}
-                self._handles = self._usable(handles)
+                self._handles = self._usable(range(pynvml.nvmlDeviceGetCount()))
             except pynvml.NVMLError as error:
                 self.why_not = str(error)
         self._choose(wanted)
@@ -75,23 +75,27 @@ class Nvml:
         """The GPUs in NVML's order, which is the order of the PCI bus."""
         return tuple(Gpu(index, self._uuid(handle)) for index, handle in self._handles.items())
 
-    def _usable(self, handles: dict[int, Any]) -> dict[int, Any]:
-        """The GPUs that CUDA_VISIBLE_DEVICES allows and MIG does not divide. Sets `why_not` where none is left."""
-        allowed = {index: handle for index, handle in handles.items() if self._allowed(index, handle)}
-        whole = {index: handle for index, handle in allowed.items() if not self._divided(handle)}
-        if allowed and not whole:
-            self.why_not = "MIG divides every GPU, and only whole ones are measured"
-        elif not whole:
-            self.why_not = "CUDA_VISIBLE_DEVICES leaves none" if handles else "the driver knows no GPU"
-        return whole
+    def _usable(self, indices: Iterable[int]) -> dict[int, Any]:
+        """The GPUs that this process may use, CUDA_VISIBLE_DEVICES allows and MIG does not divide.
 
-    def _allowed(self, index: int, handle: Any) -> bool:
-        """Whether CUDA_VISIBLE_DEVICES, which a scheduler or user may set, names this GPU or is not set."""
+        NVML counts GPUs too that a scheduler has not given to this process. Sets `why_not` where none is left.
+        """
+        answers = {index: self._ask(self._nvml.nvmlDeviceGetHandleByIndex, index) for index in indices}
+        handles = [(index, handle) for index, handle in answers.items() if handle is not None]
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-        if visible is None:
-            return True
-        words = [word.strip() for word in visible.split(",") if word.strip()]
-        return any(_means(word, index, self._uuid(handle)) for word in words)
+        allowed = dict(handles[place] for place in visible_places(visible, [self._uuid(one) for _, one in handles]))
+        whole = {index: handle for index, handle in sorted(allowed.items()) if not self._divided(handle)}
+        if whole:
+            return whole
+        if allowed:
+            self.why_not = "MIG divides every GPU, and only whole ones are measured"
+        elif handles and (visible or "").strip().startswith("MIG-"):
+            self.why_not = "CUDA_VISIBLE_DEVICES names parts of GPUs (MIG), and only whole ones are measured"
+        elif handles:
+            self.why_not = "CUDA_VISIBLE_DEVICES leaves none"
+        else:
+            self.why_not = "the driver gives this process none of its GPUs" if answers else "the driver knows no GPU"
+        return {}
 
     def _divided(self, handle: Any) -> bool:
         return bool((self._ask(self._nvml.nvmlDeviceGetMigMode, handle) or (0, 0))[0])
@@ -210,6 +214,31 @@ def throttle_reasons(bits: int | None) -> str | None:
     names = [name for bit, name in _THROTTLE_REASONS.items() if bits & bit and name != "gpu_idle"]
     unknown = bits & ~sum(_THROTTLE_REASONS)
     return "+".join([*names, *([hex(unknown)] if unknown else [])])
+
+
+def visible_places(visible: str | None, uuids: Sequence[str | None]) -> list[int]:
+    """The places in `uuids` of the GPUs that CUDA_VISIBLE_DEVICES leaves, as CUDA reads it; None leaves all.
+
+    `visible` has numbers, or beginnings of UUIDs if its first word is one. The list ends before the first word that
+    names no GPU, or more than one; a word that comes twice leaves none. PyTorch reads it in the same way
+    (torch/cuda/__init__.py: _parse_visible_devices, _transform_uuid_to_ordinals). CUDA counts the GPUs that this
+    process may use.
+    """
+    if visible is None:
+        return list(range(len(uuids)))
+    words = [word.strip() for word in visible.split(",")]
+    by_uuid = words[0].startswith("GPU-")
+    places: list[int] = []
+    for word in words:
+        meant = [place for place, uuid in enumerate(uuids) if by_uuid and (uuid or "").startswith(word)]
+        if not by_uuid and (number := re.match(r"\+?\d+", word)):  # CUDA reads "1x" as 1
+            meant = [int(number[0])]
+        if len(meant) != 1 or not word:
+            break
+        if meant[0] in places:
+            return []
+        places += meant
+    return list(itertools.takewhile(lambda place: place < len(uuids), places))
 
 
 def _means(word: str, index: int, uuid: str | None) -> bool:

@@ -58,7 +58,8 @@ def _cells(check: Check, cells: Mapping[MatrixCell, CellAxes]) -> list[MatrixCel
 def _side(check: Check, side: Selection | None, cells: Mapping[MatrixCell, CellAxes]) -> list[_Point]:
     if side is None:
         return []
-    return [_Point(check.completed(axes), (cell,)) for cell, axes in cells.items() if check.selects(axes, side)]
+    selects = check.selector(side)
+    return [_Point(check.completed(axes), (cell,)) for cell, axes in cells.items() if selects(axes)]
 
 
 def _has_every_value(named: Selection, points: Iterable[_Point]) -> bool:

@@ -8,9 +8,11 @@ this version of the code: a file that comes with a run from elsewhere is not bel
 import hashlib
 import io
 import json
+import math
 import os
 import re
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -23,6 +25,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.quick_verification import FileStates
 from tsuishi.results.record_files import read_text
 from tsuishi.results.records import RECORDS, AnyRecord
 from tsuishi.results.trial_tables import Parts, TableArrays, chosen, columns_of, joined
@@ -37,14 +40,14 @@ _ODD_ESCAPE = re.compile(rb'\\[^"\\/nt]')
 class Trials(NamedTuple):
     """The trials of a run, in the order of their folders' names.
 
-    `states`: int64[trials, files, 2], see `_states`. `texts`: every trial.json, made visible. `fields`: the fields of
-    trial records by the names of schema.TRIALS, their `settings`, and the `flags` that workloads reported. `tables`: by
-    name.
+    `states`: int64[trials, files, 2], see `_states`. `texts`: every trial.json, made visible, as bytes or a view of
+    bytes. `fields`: the fields of trial records by the names of schema.TRIALS, their `settings`, and the `flags` that
+    workloads reported. `tables`: by name.
     """
 
     names: list[str]
     states: np.ndarray
-    texts: list[bytes]
+    texts: list[bytes | memoryview]
     fields: dict[str, list[Any]]
     tables: dict[str, TableArrays]
 
@@ -75,6 +78,15 @@ def read(run: RunDirectory) -> tuple[Trials, Records]:
             if run.is_ours(run.run()):
                 _save(run.path / FILE, *now)
     return now
+
+
+def file_states(trials: Trials, records: Records) -> FileStates:
+    """The states of the files of a run as they were when it was read, for quick_verification."""
+    trial_json = trials.states[:, _FILES.index("trial.json"), 0].tolist()
+    sizes = {f"trials/{name}/trial.json": size for name, size in zip(trials.names, trial_json, strict=True)}
+    sizes |= {f"records/{name}.json": size for name, (size, _) in records.states.items()}
+    names = json.dumps([trials.names, sorted(records.states.items())]).encode()
+    return FileStates(sizes, hashlib.sha256(names + trials.states.tobytes()).hexdigest())
 
 
 def _trials_now(run: RunDirectory, before: Trials) -> Trials:
@@ -109,7 +121,9 @@ def _trials_now(run: RunDirectory, before: Trials) -> Trials:
 def _read(folders: Sequence[Path], planned: dict[Any, str]) -> Trials:
     """Trials from their folders. planned: see trial_folders.read."""
     parts = {table: Parts(table) for table in schema.OF_A_TRIAL}
-    names, texts, trials = [], [], []
+    names: list[str] = []
+    texts: list[bytes | memoryview] = []
+    trials = []
     for folder, trial, text in trial_folders.read(folders, read_visible, planned):
         for part in parts.values():
             part.add(str(folder), trial.digests)
@@ -170,8 +184,8 @@ def _states(paths: Sequence[str]) -> np.ndarray:
 def _load(path: Path) -> tuple[Trials, Records]:
     """What was gathered into a file; nothing where the file is not there, or has no seal of this user and code."""
     with suppress(UserError):
-        if (content := seals.read(path, _purpose())) is not None:
-            return _unpacked(np.load(io.BytesIO(content)))
+        if (content := seals.view(path, _purpose())) is not None:
+            return _unpacked(_arrays(content.obj))
     return _read([], {}), Records({}, {})
 
 
@@ -187,20 +201,40 @@ def _packed(trials: Trials, records: Records) -> dict[str, Any]:
     texts = {table: trials.tables[table].texts for table in trials.tables}
     rest = json.dumps([trials.names, trials.fields, texts, *records]).encode()
     arrays: dict[str, Any] = {"rest": np.frombuffer(rest, np.uint8), "states": trials.states}
-    arrays["texts"] = np.frombuffer(b"\n".join(text.replace(b"\n", b" ") for text in trials.texts), np.uint8)
+    arrays["texts"] = np.frombuffer(b"".join(trials.texts), np.uint8)
+    arrays["ends"] = np.cumsum([len(text) for text in trials.texts], dtype=np.int64)
     for name, table in trials.tables.items():
         arrays |= {f"{name}/{column}": values for column, values in table.columns.items()}
         arrays[f"{name}/"] = table.counts
     return arrays
 
 
-def _unpacked(arrays: Any) -> tuple[Trials, Records]:
+def _arrays(file: Any) -> dict[str, np.ndarray]:
+    """The arrays of an .npz file (bytes, which something else may precede), without copies of them.
+
+    They lie in it uncompressed, and the seal is their check sum. By NumPy's own reader each would be read twice.
+    """
+    stream, arrays = io.BytesIO(file), {}
+    with zipfile.ZipFile(stream) as archive:
+        for member in archive.infolist():
+            name, extra = np.frombuffer(file, "<u2", 2, member.header_offset + 26).tolist()
+            stream.seek(member.header_offset + 30 + name + extra)
+            np.lib.format.read_magic(stream)
+            shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+            values = np.frombuffer(file, dtype, math.prod(shape), stream.tell())
+            arrays[member.filename.removesuffix(".npy")] = values.reshape(shape)
+    return arrays
+
+
+def _unpacked(arrays: Mapping[str, np.ndarray]) -> tuple[Trials, Records]:
     names, fields, texts, contents, states = json.loads(arrays["rest"].tobytes())
     tables = {}
     for table, of_table in texts.items():
         columns = {column.name: arrays[f"{table}/{column.name}"] for column in columns_of(table)}
         tables[table] = TableArrays(arrays[f"{table}/"], columns, of_table)
-    lines = arrays["texts"].tobytes().split(b"\n") if names else []
+    ends = arrays["ends"].tolist()
+    text = arrays["texts"].data
+    lines: list[bytes | memoryview] = [text[begin:end] for begin, end in zip([0, *ends], ends, strict=False)]
     records = Records(contents, {name: tuple(state) for name, state in states.items()})
     return Trials(names, arrays["states"], lines, fields, tables), records
 

@@ -97,7 +97,7 @@ def _is_number(column: Column) -> bool:
 
 def joined(tables: Sequence[TableArrays]) -> TableArrays:
     """The trials of all these tables, in their order. Raises ValueError where there is no table."""
-    first, *others = tables
+    first, *others = [table for table in tables if len(table.counts)] or tables[:1]
     if not others:
         return first
     counts = np.concatenate([table.counts for table in tables])

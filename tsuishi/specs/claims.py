@@ -29,7 +29,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.axes import Values
-from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, selected
+from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, Selector, selected
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -38,6 +38,7 @@ Verdict = Literal["reproduced", "direction only", "contradicted", "inconclusive"
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "direction only", "contradicted", "inconclusive", "not tested")
 Kind = Literal["ratio", "order", "equal", "trend", "shrinks", "presence", "imbalance", "fit"]
 _OF_TWO_RATIOS = ("ratio", "order", "equal")
+_IMBALANCE = "gpu_imbalance"
 
 
 def _shows_memory(status: str) -> str:
@@ -110,10 +111,26 @@ class Check(Selecting):
             return max(3, self.along_at_least)
         return max(2, self.along_at_least) if self.kind in ("shrinks", "fit") else 1
 
-    def selects(self, axes: Mapping[str, Any], side: Selection, partial: bool = False) -> bool:
-        """Whether a case is on a side of the check, `of` or `to`. axes, partial: as for `selected`."""
+    @property
+    def compared(self) -> tuple[str, str]:
+        """The quantities of the first side and of the second."""
+        quantity = _IMBALANCE if self.kind == "imbalance" else self.quantity
+        return quantity, self.to_quantity or quantity
+
+    @property
+    def is_logarithmic(self) -> bool:
+        """Whether its regions are of ratios, which are judged as logarithms."""
+        return self.kind not in ("trend", "imbalance", "presence") and self.scale == "ratio"
+
+    @property
+    def takes_logarithms(self) -> bool:
+        """Whether it takes the logarithms of values, and not the values themselves."""
+        return self.is_logarithmic or self.kind == "trend"
+
+    def selector(self, side: Selection, partial: bool = False) -> Selector:
+        """Selects the cases on a side of the check, `of` or `to`. partial: as for Selector."""
         free = {self.along, *map(str, self.over), *self.at, *self.against}
-        return selected(axes, self.case, side, usual=self._usual, free=free, partial=partial)
+        return Selector(self.case, side, usual=self._usual, free=free, partial=partial)
 
     def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""
@@ -225,6 +242,10 @@ class Claim(toml.Spec):
             for selection in (check.case, check.of, check.to or {}, check.at, check.against)
         ]
         return {value for selection in selections for value in selection.get(axis, ())}
+
+    def selectors(self) -> list[Selector]:
+        """Of each side of its checks."""
+        return [check.selector(side) for check in self.checks for side in (check.of, check.to) if side is not None]
 
     @model_validator(mode="after")
     def _testable_or_not(self) -> "Claim":

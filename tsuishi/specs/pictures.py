@@ -5,15 +5,15 @@ may be of any suite: a chart on which a source compares the cases of two suites 
 source, and those of a run, stand in a series if it selects their cases.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, selected
+from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, Selector
 from tsuishi.specs.vocabulary import Vocabulary
 
 
@@ -120,9 +120,9 @@ class Picture(Selecting):
         """What selects the cases of a series."""
         return self.case, series.case
 
-    def shows(self, axes: Mapping[str, Any], series: PictureSeries) -> bool:
-        """Whether a series shows a case. `axes`: as for `selected`."""
-        return selected(axes, *self.selections(series), usual=self._usual)
+    def selector(self, series: PictureSeries) -> Selector:
+        """Selects the cases that a series shows."""
+        return Selector(*self.selections(series), usual=self._usual)
 
     def open_axes(self, series: PictureSeries) -> dict[str, tuple[str | int, ...]]:
         """The axes on which a series selects several values, as several ways to do the same; its own first."""

@@ -43,6 +43,41 @@ def _as_selection(value: Any, info: ValidationInfo) -> Any:
 Selection = Annotated[dict[str, Values], BeforeValidator(_as_selection)]
 
 
+class Selector:
+    """Says of cases whether each of some selections selects them. To make it once for many cases takes less time.
+
+    usual: the values that go without saying, by axis. free: axes on which any value will do where no selection names
+    them. partial: an axis that a case does not state matches any value, as in the numbers of sources.
+
+    >>> selects = Selector({"devices": (4,)}, usual={"warmed": "none"})
+    >>> selects({"devices": 4}), selects({"devices": 4, "warmed": "device"})
+    (True, False)
+    """
+
+    def __init__(
+        self,
+        *selections: Selection,
+        usual: Mapping[str, Value] = _NONE,
+        free: Collection[str] = (),
+        partial: bool = False,
+    ) -> None:
+        named = {*free, *(axis for selection in selections for axis in selection)}
+        # The axis, the values that are selected, and the value of a case that does not state the axis.
+        self._named = [
+            (axis, (*values, None) if partial else values, None if partial else usual.get(axis))
+            for selection in selections
+            for axis, values in selection.items()
+        ]
+        self._usual = [(axis, value) for axis, value in usual.items() if axis not in named]
+
+    def __call__(self, axes: Mapping[str, Any]) -> bool:
+        """axes: the values of a case by axis, and its framework."""
+        for axis, values, otherwise in self._named:
+            if axes.get(axis, otherwise) not in values:
+                return False
+        return all(axes.get(axis, value) == value for axis, value in self._usual)
+
+
 def selected(
     axes: Mapping[str, Any],
     *selections: Selection,
@@ -50,23 +85,8 @@ def selected(
     free: Collection[str] = (),
     partial: bool = False,
 ) -> bool:
-    """Whether each of the selections selects a case. `axes`: the case's values by axis, and its framework.
-
-    usual: the values that go without saying, by axis. free: axes on which any value will do where no selection names
-    them. partial: an axis that the case does not state matches any value, as in the numbers of sources.
-
-    >>> selected({"devices": 4}, {"devices": (4,)}, usual={"warmed": "none"})
-    True
-    >>> selected({"devices": 4, "warmed": "device"}, {"devices": (4,)}, usual={"warmed": "none"})
-    False
-    """
-    for selection in selections:
-        for axis, values in selection.items():
-            value = axes.get(axis, None if partial else usual.get(axis))
-            if value not in values and not (partial and value is None):
-                return False
-    named = {*free, *(axis for selection in selections for axis in selection)}
-    return all(axes.get(axis, value) == value for axis, value in usual.items() if axis not in named)
+    """Whether each of the selections selects a single case: see Selector."""
+    return Selector(*selections, usual=usual, free=free, partial=partial)(axes)
 
 
 class Selecting(toml.Spec):

@@ -13,9 +13,9 @@ from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check
 from tsuishi.specs.selections import FRAMEWORK, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
-from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
-from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, is_logarithmic, slopes
+from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons, gaps, slopes
 
 
 class Absent(NamedTuple):
@@ -51,7 +51,7 @@ class CheckResult:
 
     def shown(self, value: float) -> float:
         """A value for readers: the ratio instead of its logarithm."""
-        return math.exp(value) if is_logarithmic(self.check) else value
+        return math.exp(value) if self.check.is_logarithmic else value
 
 
 def evaluate(check: Check, findings: Sequence[Finding], complete: bool = False) -> CheckResult | Missing:
@@ -104,7 +104,7 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
     for side in (check.of, check.to):
         if side is None:
             continue
-        selected = [finding for finding in findings if finding.is_on(check, side)]
+        selected = on_side(findings, check, side)
         for finding in selected:
             if not {*finding.statuses} & {OK, UNSUPPORTED}:
                 yield Absent(finding.axes, finding.statuses)
@@ -117,7 +117,7 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
 def _region(check: Check, bounds: Bounds | None) -> Region:
     """Bounds on the check's scale."""
     assert bounds is not None, "only presence has no regions"
-    if not is_logarithmic(check):
+    if not check.is_logarithmic:
         return Region(bounds.low, bounds.high)
     return Region(math.log(bounds.low) if bounds.low > 0 else -math.inf, math.log(bounds.high))
 
@@ -147,7 +147,7 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
     selection = {**check.case, **check.of}
     # An unsupported, skipped or failed case does not say whether it fits in memory.
     known = [finding for finding in findings if any(STATUSES[name].shows_memory for name in finding.statuses)]
-    cases = [finding for finding in known if finding.is_on(check, check.of)]
+    cases = on_side(known, check, check.of)
     missing = {*_combinations(selection)} - {_combination(case, selection) for case in cases}
     if not cases or missing:
         first = next(iter(sorted(missing, key=str)), ())

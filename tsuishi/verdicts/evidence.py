@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from tsuishi.estimates import roofline
@@ -112,9 +113,11 @@ class Evidence:
             (run_id, trial_id): (str(started_at), repetition, Round(self._session(run_id, str(started_at)), repetition))
             for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
         }
-        began = [*map(begun.__getitem__, zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True))]
-        order = sorted(range(len(began)), key=lambda place: began[place][:2])
-        return self.estimates.iloc[order], [began[place][2] for place in order]
+        ranks = {each: rank for rank, each in enumerate(sorted({each[:2] for each in begun.values()}))}
+        of_trial = {key: (ranks[each[:2]], each[2]) for key, each in begun.items()}
+        rows = [*map(of_trial.__getitem__, zip(*(self.estimates[name].tolist() for name in names[:2]), strict=True))]
+        order = np.argsort([rank for rank, _ in rows], kind="stable")
+        return self.estimates.iloc[order], [rows[place][1] for place in order.tolist()]
 
     def _session(self, run_id: str, started_at: str) -> str:
         """The session of a run in which a trial began: that which began last before it."""
@@ -194,8 +197,17 @@ class Evidence:
     def terms_of_first(self, trials: int) -> Terms:
         """`terms` of no more than the first so many trials of every case."""
         if trials not in self._terms_of_first:
+            # Scatter is moderated over the cases of a suite, protocol and quantity: where none of them has more trials,
+            # nothing of these terms is another.
+            several = {
+                (key[0], key[1], key[3])
+                for key, of_pool in self.trial_values.items()
+                if max(map(len, of_pool.values())) > trials
+            }
             values = self.values_of_first(trials)
-            self._terms_of_first[trials] = self._with_predictions(case_terms(values, rounds=self.trial_rounds))
+            fewer = {key: of_pool for key, of_pool in values.items() if (key[0], key[1], key[3]) in several}
+            changed = self._with_predictions(case_terms(fewer, rounds=self.trial_rounds))
+            self._terms_of_first[trials] = {**self.terms, **changed}
         return self._terms_of_first[trials]
 
     @cached_property

@@ -1,7 +1,7 @@
 """Findings: cases with their numbers and statuses, measured in an environment or published for a hardware."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -44,13 +44,16 @@ class Finding:
     machine: str = ""
     partial: bool = False
 
-    def is_on(self, check: Check, side: Selection) -> bool:
-        """Whether the case is on a side of a check, `of` or `to`."""
-        return check.selects(self._selectable, side, self.partial)
-
     @cached_property
-    def _selectable(self) -> Mapping[str, Any]:
+    def selectable(self) -> Mapping[str, Any]:
+        """The axes of the case, and its framework."""
         return {**self.axes, FRAMEWORK: self.framework}
+
+
+def on_side(findings: Sequence[Finding], check: Check, side: Selection) -> list[Finding]:
+    """The findings whose cases are on a side of a check, `of` or `to`."""
+    selectors = [check.selector(side, partial) for partial in (False, True)]
+    return [finding for finding in findings if selectors[finding.partial](finding.selectable)]
 
 
 def measured_findings(evidence: Evidence, first: int | None = None) -> list[Finding]:
@@ -85,9 +88,15 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
 def _terms_by_case(
     evidence: Evidence, first: int | None
 ) -> dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]]:
-    """The terms of logarithms and the terms of values, each by quantity, by (case id, column)."""
+    """The terms of logarithms and the terms of values, each by quantity, by (case id, column).
+
+    Values: those of quantities that some check takes as they are.
+    """
     logs = evidence.terms_of_first(first) if first else evidence.terms
-    values = evidence.values_of_first(first) if first else evidence.trial_values
+    every = evidence.values_of_first(first) if first else evidence.trial_values
+    checks = [check for source in evidence.sources for claim in source.claims for check in claim.checks]
+    asked = {quantity for check in checks if not check.takes_logarithms for quantity in check.compared}
+    values = {key: of_key for key, of_key in every.items() if key[3] in asked}
     by_case: dict[tuple[str, str], tuple[dict[str, Term], dict[str, Term]]] = {}
     for place, terms in enumerate((logs, case_terms(values, logarithmic=False, rounds=evidence.trial_rounds))):
         for (case_id, column, quantity), term in terms.items():

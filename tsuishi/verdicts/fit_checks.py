@@ -14,7 +14,7 @@ from tsuishi.estimates.variances import Pool
 from tsuishi.specs.case import BATCH_SIZE
 from tsuishi.specs.claims import Check
 from tsuishi.specs.selections import Selection
-from tsuishi.verdicts.findings import Finding
+from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.hypotheses import Element, Missing, Side, pairs
 
 # The batch size of a point, and its term: the logarithm of the seconds of a step.
@@ -70,15 +70,14 @@ def _points(
 ) -> Iterator[tuple[Finding, list[Point]]]:
     """Every line over batch sizes, as a finding without batch size, and its points."""
     lines: dict[tuple[str, frozenset[tuple[str, Any]]], tuple[Finding, list[Point]]] = {}
-    for finding in findings:
-        if finding.is_on(check, selection):
-            axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
-            key = finding.series, frozenset(axes.items())
-            if key not in lines:
-                lines[key] = Finding(finding.series, axes, finding.framework, finding.logs, finding.values), []
-            term = _step_time(finding, quantity)
-            if term and BATCH_SIZE in finding.axes:
-                lines[key][1].append((finding.axes[BATCH_SIZE], term))
+    for finding in on_side(findings, check, selection):
+        axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
+        key = finding.series, frozenset(axes.items())
+        if key not in lines:
+            lines[key] = Finding(finding.series, axes, finding.framework, finding.logs, finding.values), []
+        term = _step_time(finding, quantity)
+        if term and BATCH_SIZE in finding.axes:
+            lines[key][1].append((finding.axes[BATCH_SIZE], term))
     yield from lines.values()
 
 

@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.specs.claims import Check
-from tsuishi.verdicts.findings import Finding
-
-_IMBALANCE = "gpu_imbalance"
+from tsuishi.verdicts.findings import Finding, on_side
 
 # The series, axes and quantity of a term.
 Key = tuple[str, frozenset[tuple[str, Any]], str]
@@ -54,11 +52,6 @@ class Missing(NamedTuple):
     statuses: tuple[str, ...] = ()
 
 
-def is_logarithmic(check: Check) -> bool:
-    """Whether the regions of a check are of ratios, which are judged as logarithms."""
-    return check.kind not in ("trend", "imbalance", "presence") and check.scale == "ratio"
-
-
 def averaged(check: Check, elements: Sequence[Element]) -> list[Element]:
     """The means of comparisons that differ only in the axes `over`. The weights of a term that they share add up."""
     return [_mean(of_group) for of_group in _grouped(elements, map(str, check.over))]
@@ -87,19 +80,19 @@ def comparisons(check: Check, findings: Sequence[Finding]) -> list[Element] | Mi
 
     Missing where there are fewer comparisons than the check needs.
     """
-    quantity = _IMBALANCE if check.kind == "imbalance" else check.quantity
+    quantity, other = check.compared
     of = _side(check, findings, "of", quantity)
     if isinstance(of, Missing):
         return of
     if check.to is None:
         than = check.than or 0.0
-        shift = math.log(than) if is_logarithmic(check) and than > 0 else than
+        shift = math.log(than) if check.is_logarithmic and than > 0 else than
         elements = [Element(case.axes, {_key(case, quantity): (1.0, term)}, shift) for case, term in of]
     else:
-        to = _side(check, findings, "to", check.to_quantity or quantity)
+        to = _side(check, findings, "to", other)
         if isinstance(to, Missing):
             return to
-        elements = pairs(check, of, to, (quantity, check.to_quantity or quantity))
+        elements = pairs(check, of, to, check.compared)
     if check.at:
         elements = _of_two_ratios(check, elements)
     if len(elements) < check.fewest:
@@ -194,7 +187,7 @@ def _of_two_ratios(check: Check, ratios: Sequence[Element]) -> list[Element]:
 def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -> list[Side] | Missing:
     """The findings of a side that have the quantity."""
     selection = check.of if side == "of" else check.to or {}
-    selected = [finding for finding in findings if finding.is_on(check, selection)]
+    selected = on_side(findings, check, selection)
     cases = [(finding, terms[quantity]) for finding in selected if quantity in (terms := _terms(check, finding))]
     if not cases:
         statuses = sorted({status for finding in selected for status in finding.statuses})
@@ -203,7 +196,7 @@ def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -
 
 
 def _terms(check: Check, finding: Finding) -> Mapping[str, Term]:
-    return finding.logs if is_logarithmic(check) or check.kind == "trend" else finding.values
+    return finding.logs if check.takes_logarithms else finding.values
 
 
 def _rest(finding: Finding, check: Check) -> frozenset[tuple[str, Any]]:

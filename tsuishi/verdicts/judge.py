@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import DEVICES, PROTOCOL, SUITE
-from tsuishi.specs.claims import Check, Claim, Verdict
+from tsuishi.specs.claims import Claim, Verdict
 from tsuishi.specs.questions import look_at
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Epochs, Source
@@ -171,7 +171,8 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
     if not any(isinstance(outcome, Missing) for outcome in outcomes):
         return Judgement(source, claim, subject, "inconclusive", outcomes)
     on_all = tuple(evaluate(check, findings) for check in claim.checks) if len(supporting) < len(findings) else outcomes
-    selected = [finding for finding in findings if any(_selects(check, finding) for check in claim.checks)]
+    selectors = claim.selectors()
+    selected = [finding for finding in findings if any(selects(finding.selectable) for selects in selectors)]
     # A claim about GPUs whose cases did not run gets "no gpu", not "no cases", if nothing ran on a GPU.
     hindrances = [_hindrance(claim, finding) for finding in selected or findings]
     hindrance: Hindrance = "no cases"
@@ -179,10 +180,6 @@ def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Find
         hindrance = next((known for known in hindrances if known), "no cases")
     epochs = next((finding.epochs for finding in selected if finding.epochs), None)
     return Judgement(source, claim, subject, "not tested", on_all, hindrance, epochs=epochs)
-
-
-def _selects(check: Check, finding: Finding) -> bool:
-    return any(finding.is_on(check, side) for side in (check.of, check.to) if side is not None)
 
 
 def _hindrance(claim: Claim, finding: Finding) -> Hindrance:

@@ -28,13 +28,32 @@ def simulated(places):
 
 
 def check_tf32(wanted, places):
-    """Raises Unsupported where TF32 is wanted and the device of the first place cannot do it."""
-    if wanted and places[0] is None:
+    """Raises Unsupported where TF32 is wanted and a device cannot do it."""
+    if wanted and None in places:
         raise Unsupported("precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run")
-    if wanted and cuda_devices.compute_capability(places[0]) < AMPERE:
+    if wanted and _before_ampere(places):
         raise Unsupported(
             "precision 'tf32': this GPU has none (compute capability 8.0 and newer have); 'fp32' would run"
         )
+
+
+def check_bf16(precision, places):
+    """Raises Unsupported where a precision is of bfloat16 and a device is a GPU without it.
+
+    Such a GPU computes in another type, or fails: its times would be none of bfloat16. What CPUs can do is left to the
+    frameworks.
+    """
+    if "bf16" in precision and _before_ampere(places):
+        raise Unsupported(
+            "precision {!r}: this GPU has no bfloat16 (compute capability 8.0 and newer have); 'fp32' would run".format(
+                precision
+            )
+        )
+
+
+def _before_ampere(places):
+    """Whether a GPU among `places` is older than those with TF32 and BF16."""
+    return any(cuda_devices.compute_capability(place) < AMPERE for place in set(places) - {None})
 
 
 def described(accelerator):

@@ -13,9 +13,21 @@ LIMIT = 4096  # bytes of an event; PIPE_BUF on Linux: a pipe passes a write of u
 ENVELOPE = 96  # bytes of an event's kind, seq, t and rank at most
 TRUNCATED = " [... truncated]"
 
-# Texts of the RuntimeError that torch raises when it has no memory left: torch 1.1 and the CPU allocator have no class.
-OUT_OF_MEMORY_TEXTS = ("out of memory", "can't allocate memory", "not enough memory", "status_alloc_failed")
+# Classes of errors that mean that no memory is left.
 OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}
+# Classes of errors with many meanings, and the texts by which they mean that no memory is left: PyTorch's and JAX's are
+# a RuntimeError, TensorFlow's an OpError.
+MANY_MEANINGS = {"RuntimeError", "OpError"}
+OUT_OF_MEMORY_TEXTS = (
+    "out of memory",
+    "out_of_memory",  # the driver's own name of it
+    "can't allocate memory",
+    "not enough memory",
+    "status_alloc_failed",  # cuBLAS, and cuDNN up to 8
+    "allocation_failed",  # cuDNN 9: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
+    "cublas runtime error : resource allocation failed",  # cuBLAS in torch 1.1
+    "resource_exhausted:",  # JAX
+)
 
 
 class Unsupported(Exception):
@@ -113,8 +125,9 @@ def failure_kind(error):
         return "unsupported"
     if isinstance(error, Skipped):
         return "skipped"
-    if OUT_OF_MEMORY_CLASSES & {base.__name__ for base in type(error).__mro__}:
+    classes = {base.__name__ for base in type(error).__mro__}
+    if OUT_OF_MEMORY_CLASSES & classes:
         return "out_of_memory"
-    if isinstance(error, RuntimeError) and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
+    if MANY_MEANINGS & classes and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
         return "out_of_memory"
     return "error"

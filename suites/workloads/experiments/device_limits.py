@@ -79,6 +79,7 @@ def check(request):
             "them".format(operation, len(places), len(set(places)))
         )
     devices.check_tf32(case.get("precision") == "tf32", places)
+    devices.check_bf16(case.get("precision", ""), places)
     return places
 
 

@@ -91,6 +91,7 @@ def check_devices(request):
     case = request.case
     places = devices.placement(request, case["devices"])
     devices.check_tf32(case["precision"] == "tf32", places)
+    devices.check_bf16(case["precision"], places)
     for axis, value, why, instead in (
         ("batches", jobs.HOST_PINNED, "memory is pinned for copies to a GPU", jobs.HOST),
         ("convolution_tuning", jobs.UNTUNED, "cuDNN tunes convolutions of GPUs: there is nothing to tune", jobs.TUNED),

@@ -10,6 +10,7 @@ import pkgutil
 from common.events import Unsupported
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+TF32_OVERRIDE = "NVIDIA_TF32_OVERRIDE"  # "0": no library rounds FP32 to TF32, whatever its program asks for
 
 
 def names():
@@ -49,6 +50,10 @@ def load(request):
     """
     if request.accelerator == "cpu":
         os.environ["CUDA_VISIBLE_DEVICES"] = "-1"  # otherwise TensorFlow takes every GPU
+    # CUDA's libraries read it at their start: NVIDIA's TensorFlow 1.15 has no other switch of TF32, and has it on.
+    os.environ[TF32_OVERRIDE] = "0"
+    if request.case.get("precision") == "tf32":
+        del os.environ[TF32_OVERRIDE]
     tried = (request.framework,) if request.framework else names()
     for name in tried:
         os.environ.update(_variables(name, request))

@@ -117,6 +117,9 @@ def main():
     if FRAMEWORK == "torch":
         found["killed"] = ranks(script, kill_the_last)
         found["without_memory"] = ranks(FAILING, lambda process: None)
+        for how in ("early", "waiting"):
+            os.environ["FAILING"] = how
+            found[how] = ranks(FAILING, lambda process: None)
     print("found: " + json.dumps(found))
 
 

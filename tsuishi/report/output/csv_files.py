@@ -1,7 +1,7 @@
 """Tables as CSV files."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,15 +12,27 @@ from tsuishi.results.schema import exact
 
 # Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
 _FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
+_ROWS = 20_000
 _NOTHING = {type(None), type(pd.NA)}
 # What stands for nothing among numbers.
 _NO_NUMBER = {repr(None), repr(float("nan")), repr(pd.NA)}
 
 
 def text(columns: Values) -> str:
-    """A table as CSV. By columns, as csv.writer takes thrice as long for a large run's estimates."""
-    cells = [[_cell(name), *_cells(values)] for name, values in columns.items()]
-    return "\n".join([*map(",".join, zip(*cells, strict=True)), ""])
+    """A table as CSV."""
+    return "".join(parts(columns))
+
+
+def parts(columns: Values) -> Iterator[str]:
+    """A table as CSV, so many rows at a time: all cells of a large run's estimates at once would be gigabytes.
+
+    By columns, as csv.writer takes thrice as long.
+    """
+    yield ",".join(map(_cell, columns)) + "\n" * bool(columns)
+    for begin in range(0, max(map(len, columns.values()), default=0), _ROWS):
+        several = (values[begin : begin + _ROWS] for values in columns.values())
+        cells = [_cells(some.tolist() if isinstance(some, pd.Series) else some) for some in several]
+        yield "\n".join([*map(",".join, zip(*cells, strict=True)), ""])
 
 
 def _cells(values: Sequence[Any]) -> list[str]:

@@ -83,16 +83,17 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
         (out / name).mkdir()
     page = make_page(evidence, drawings.begin)
     for name, values in page.tables.items():
-        _write(out / "tables" / f"{name}.csv", csv_files.text(values))
+        with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
+            file.writelines(csv_files.parts(values))
     _write(out / "tables" / "datapackage.json", columns.data_package(declared_columns(evidence)))
     _write(out / "report.json", json_data.report_json(page, evidence))
     _write(out / json_data.SCHEMA_FILE, json_data.report_schema())
     svg = drawings.finished()
-    for name, text in as_markdown(page, templates, svg).items():
+    for name, text in as_markdown(page, templates, svg, drawings.kept_in).items():
         _write(out / name, text)
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))
-    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime))
+    _write(out / "index.html", as_html(page, svg, templates, drawings.runtime, drawings.kept_in))
     return page
 
 

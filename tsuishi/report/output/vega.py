@@ -44,7 +44,7 @@ class Drawings:
 
     def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
         self._every = every
-        self._kept_in = kept_in
+        self.kept_in = kept_in
         self._hands = Hands(active(), 2 if every else 1)
         if at_once:
             self._hands.start()
@@ -62,7 +62,7 @@ class Drawings:
     def begin(self, section: "Section") -> None:
         """Begin the charts that a page shows unopened; all charts, if `every`."""
         for chart in section.charts if self._every or not section.folded else ():
-            asked = chart.specification, chart.name, self._kept_in, self._hands
+            asked = chart.specification, chart.name, self.kept_in, self._hands
             self._begun[chart.name] = self._hands.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:

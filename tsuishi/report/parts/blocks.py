@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tsuishi.report.parts.wording import Table
 from tsuishi.specs.claims import Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ Block = Text | Heading | Bullets | Code | Table | Chart | Explorer | Highlights 
 # Rows of CSV files, by file name without .csv.
 Rows = dict[str, list[dict[str, Any]]]
 # The values of a table by column; None, NaN or NA where there is nothing.
-Values = Mapping[str, Sequence[Any]]
+Values = Mapping[str, "Sequence[Any] | pd.Series[Any]"]
 
 
 @dataclass(frozen=True)

@@ -121,13 +121,13 @@ class _OurCase(NamedTuple):
 
 
 def _selected(comparisons: Iterable[Comparison], picture: Picture, series: PictureSeries) -> Iterator[_OurCase]:
-    suites = picture.suites(series)
+    suites, shows = picture.suites(series), picture.selector(series)
     for comparison in (comparison for comparison in comparisons if comparison.suite in suites):
         for column in comparison.environments:
             framework = comparison.evidence.frameworks.get(column)
             for case_id in comparison.case_ids:
                 axes = {**comparison.axes[case_id], FRAMEWORK: framework}
-                if picture.shows(axes, series) and comparison.status(case_id, column) != NOT_PLANNED:
+                if shows(axes) and comparison.status(case_id, column) != NOT_PLANNED:
                     yield _OurCase(comparison, case_id, column, comparison.axes[case_id])
 
 

@@ -12,7 +12,7 @@ from tsuishi.specs.claims import Bounds, Check, Scope
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import Absent, CheckResult
-from tsuishi.verdicts.hypotheses import Missing, is_logarithmic
+from tsuishi.verdicts.hypotheses import Missing
 from tsuishi.verdicts.judge import Judgement
 
 # The tone of each verdict, from which the page takes its colour. The colour says no more than the word.
@@ -119,7 +119,7 @@ def value_text(outcome: CheckResult, level: float = 0.0) -> str:
 
 def _end_text(outcome: CheckResult, end: float) -> str:
     if math.isinf(end):
-        return "∞" if end > 0 else "0" if is_logarithmic(outcome.check) else "−∞"
+        return "∞" if end > 0 else "0" if outcome.check.is_logarithmic else "−∞"
     return digits(outcome.shown(end))
 
 

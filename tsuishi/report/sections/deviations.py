@@ -1,6 +1,6 @@
 """Deviations: the differences between a run and a source's experiment, as far as both are known."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, prose, t
@@ -8,7 +8,7 @@ from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.claims import Claim
-from tsuishi.specs.selections import FRAMEWORK, selected
+from tsuishi.specs.selections import FRAMEWORK, Selector
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
@@ -37,20 +37,14 @@ def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Ite
     ran = evidence.results.trials[["case_id", "column"]].drop_duplicates()
     cases = [{**evidence.axes[row.case_id], FRAMEWORK: evidence.frameworks.get(row.column)} for row in named_rows(ran)]
     for deviation in source.deviations:
-        touched = [case for case in cases if selected(case, deviation.case)]
+        touched = [*filter(Selector(deviation.case), cases)]
         named = [claim.id for claim in source.claims if claim.id in claims and _is_judged_on(claim, touched)]
         if named:
             yield prose([in_language(deviation.text), t("Claims it touches: {claims}.", claims=in_words(named))])
 
 
-def _is_judged_on(claim: Claim, cases: Iterable[Mapping[str, Any]]) -> bool:
-    return any(
-        check.selects(case, side)
-        for case in cases
-        for check in claim.checks
-        for side in (check.of, check.to)
-        if side is not None
-    )
+def _is_judged_on(claim: Claim, cases: Sequence[Mapping[str, Any]]) -> bool:
+    return any(selects(case) for selects in claim.selectors() for case in cases)
 
 
 def _of_source(evidence: Evidence, source: Source, suites: set[Any]) -> Iterator[str]:

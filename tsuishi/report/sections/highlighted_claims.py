@@ -16,7 +16,6 @@ from tsuishi.specs.claims import Claim
 from tsuishi.verdicts.answers import is_about
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.hypotheses import is_logarithmic
 from tsuishi.verdicts.judge import Judgement, PrintedVerdict, results
 
 _DECIDED = ("reproduced", "direction only", "contradicted")
@@ -73,7 +72,7 @@ def _chart(judgements: Sequence[Judgement], topic: str, name: str) -> tuple[Char
         return ()
     if check.published is not None:
         rows.append(_row(t("published"), check.published, published=True))
-    chart = ratios_chart(rows, "", check.hold, is_logarithmic(check))
+    chart = ratios_chart(rows, "", check.hold, check.is_logarithmic)
     caption = t("{what}. Band: where the claim holds; bars: intervals of the report's family.", what=what(check))
     return (figures.block(chart, topic, name, caption),)
 
@@ -121,7 +120,7 @@ def _printed(printed: PrintedVerdict) -> Highlight:
         rows = [_row(t("its numbers"), outcome.shown(outcome.summary.value), published=True)]
         if outcome.check.published is not None:
             rows.append(_row(t("its sentence"), outcome.check.published, published=True))
-        chart = ratios_chart(rows, "", outcome.check.hold, is_logarithmic(outcome.check))
+        chart = ratios_chart(rows, "", outcome.check.hold, outcome.check.is_logarithmic)
         caption = t("Band: what counts as the claim.")
         charts = (figures.block(chart, topic, f"highlight-own-{printed.source}-{claim.id}", caption),)
     anchor = claim_anchor(printed.source, claim.id, own=True)

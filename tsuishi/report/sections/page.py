@@ -64,7 +64,7 @@ def declared_columns(evidence: Evidence) -> dict[str, columns.Columns]:
 def _estimated(evidence: Evidence) -> dict[str, Values]:
     """The two tables that exist before any section: trials, and the estimates of each trial."""
     frames = {"trials": evidence.results.trials, "estimates": evidence.estimates}
-    return {table: {str(name): frame[name].tolist() for name in frame} for table, frame in frames.items()}
+    return {table: {str(name): frame[name] for name in frame} for table, frame in frames.items()}
 
 
 def _tables(evidence: Evidence, sections: Iterable[Section]) -> dict[str, Values]:

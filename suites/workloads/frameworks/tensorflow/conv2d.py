@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import rewriter_config_pb2
 from common import timing
 from common.events import Unsupported
 from frameworks import parts
-from frameworks.tensorflow import folding, towers
+from frameworks.tensorflow import folding, memory, networks_keras, towers
 
 
 class Conv2d(parts.Conv2d):
@@ -91,7 +91,7 @@ class Conv2d(parts.Conv2d):
         convolution = tensorflow.keras.layers.Conv2D(
             channels, size, padding="same", use_bias=False, input_shape=problem.images.shape[1:]
         )
-        model = tensorflow.keras.Sequential([convolution])
+        model = networks_keras.without_xla(tensorflow.keras.Sequential([convolution]))
         model.set_weights([problem.kernel])
         count = len(problem.images)
 
@@ -101,22 +101,7 @@ class Conv2d(parts.Conv2d):
         return timing.first_and_later(emitter, run, problem.settings["later_runs"], count, problem.budget), 1
 
     def peak_device_memory_mib(self, places):
-        """As the allocator of TensorFlow counts, which all sessions of a process share; None where it does not say.
-
-        Up to 1.15 an operation says it, from 2.5 on a function.
-        """
-        if None in places:
-            return None
-        if not hasattr(tensorflow, "contrib"):
-            ask = getattr(tensorflow.config.experimental, "get_memory_info", None)
-            return ask and max(ask("GPU:%d" % place)["peak"] for place in places) / folding.MIB
-        with tf.Graph().as_default():
-            peaks = []
-            for place in places:
-                with tf.device(towers.device_name(place)):
-                    peaks.append(tensorflow.contrib.memory_stats.MaxBytesInUse())
-            with tf.Session() as session:
-                return float(max(session.run(peaks))) / folding.MIB
+        return memory.peak_mib(places)
 
 
 def _warm_up(problem, session):

@@ -4,6 +4,7 @@ import re
 
 # Operations of a tower's work in the graph that ran; optimisers that fuse operations keep these words in the names.
 HEAVY = re.compile("Conv2D|MatMul")
+TRANSPOSES = ("Transpose", "_MklTranspose")  # the second is oneDNN's, on CPUs
 TOWER = re.compile(r"(?:^|/)tower_(\d+)/")
 
 
@@ -18,7 +19,7 @@ def transposes(graphs):
     """The number of Transpose operations in GraphDefs and their functions."""
     nodes = [node for graph in graphs for node in graph.node]
     nodes += [node for graph in graphs for function in graph.library.function for node in function.node_def]
-    return sum(node.op == "Transpose" for node in nodes)
+    return sum(node.op in TRANSPOSES for node in nodes)
 
 
 def executed_towers(tf, session, fetches):

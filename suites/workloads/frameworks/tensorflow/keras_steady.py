@@ -172,8 +172,15 @@ class SteadyFunction(Trainer):
         self.model.trainable_variables[-1].numpy()
 
     def transposes(self):
+        """TensorFlow hands a graph out when it prepares it for its first run: so it has to prepare it anew.
+
+        None for XLA, whose program is no graph.
+        """
+        if self.job.execution == "compiled":
+            return None
         from tensorflow.python.eager import context
 
+        context.context().clear_kernel_cache()
         context.enable_run_metadata()
         try:
             self.step()
@@ -183,6 +190,8 @@ class SteadyFunction(Trainer):
             ]
         finally:
             context.disable_run_metadata()
+        if not graphs:
+            raise AssertionError("TensorFlow handed out no graph of the step")
         return graphs_that_ran.transposes(graphs)
 
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import networks_graph, networks_keras, towers
+from frameworks.tensorflow import memory, networks_graph, networks_keras, towers
 from frameworks.tensorflow.strategies.towers import layout_tries
 
 IS_GRAPH_MODE = tf.__version__.startswith("1.")
@@ -71,6 +71,9 @@ class Trainer(interface.Trainer):
 
     def logits(self, images):
         return self.model.predict(self.laid_out(images), batch_size=self.job.batch_size, verbose=0)
+
+    def peak_device_memory_mib(self):
+        return memory.peak_mib(self.job.places)
 
     def copies(self):
         """The model to train: `model`, or a model of copies that share its weights."""

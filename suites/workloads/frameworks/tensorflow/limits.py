@@ -13,12 +13,13 @@ from frameworks import parts
 from frameworks.tensorflow.towers import HOST, tower_device
 
 KINDS = {"fp16": tf.float16, "bf16": tf.bfloat16}
+NO_KERNEL = ("No OpKernel was registered", "because no supported kernel for ")
 
 
 class Limits(parts.Limits):
     def matmul(self, problem, measure):
-        with _graph(problem) as session, tf.device(tower_device(0, problem.places[0])):
-            kind = KINDS.get(problem.precision, tf.float32)
+        device, kind = tower_device(0, problem.places[0]), KINDS.get(problem.precision, tf.float32)
+        with _graph(problem) as session, _lacking_kernels(problem), tf.device(device):
             left, right, product = [
                 tf.get_variable(name, matrix.shape, kind, tf.zeros_initializer(), use_resource=True)
                 for name, matrix in zip(("left", "right", "product"), problem.matrices + problem.matrices[:1])
@@ -28,16 +29,7 @@ class Limits(parts.Limits):
                 session.run(variable.assign(tf.cast(given, kind), read_value=False), {given: matrix})
             # The variable takes the product's memory over, without a copy.
             multiply = product.assign(tf.matmul(left.read_value(), right.read_value()), read_value=False)
-            try:
-                measure(session.make_callable(multiply), _done)
-            except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
-                if "No OpKernel was registered" not in str(error):
-                    raise
-                raise Unsupported(
-                    "precision {!r}: TensorFlow {} has no MatMul in it for a {}; 'fp32' would run".format(
-                        problem.precision, tf.__version__, "CPU" if None in problem.places else "GPU"
-                    )
-                ) from error
+            measure(session.make_callable(multiply), _done)
             rows = (
                 tf.gather(tf.cast(left, tf.float32), problem.rows),
                 tf.gather(tf.cast(product, tf.float32), problem.rows),
@@ -104,6 +96,24 @@ def _ring_sums(inputs):
         with tf.device(values.device):
             sums.append(collective_ops.all_reduce(values, len(inputs), 1, 1, "Add", "Id"))
     return sums
+
+
+@contextlib.contextmanager
+def _lacking_kernels(problem):
+    """Raises Unsupported for an error that says the device has no kernel for the precision.
+
+    The placement of a graph says it in other words than a run: the variables of a GPU have kernels of their own.
+    """
+    try:
+        yield
+    except (tf.errors.InvalidArgumentError, tf.errors.NotFoundError, tf.errors.UnimplementedError) as error:
+        if not any(text in str(error) for text in NO_KERNEL):
+            raise
+        raise Unsupported(
+            "precision {!r}: TensorFlow {} has no kernel in it for a {}; 'fp32' would run".format(
+                problem.precision, tf.__version__, "CPU" if None in problem.places else "GPU"
+            )
+        ) from error
 
 
 @contextlib.contextmanager

@@ -8,7 +8,14 @@ from common import networks
 
 def build(network, inputs, data_format):
     """A Keras Model of the network. inputs: a Keras tensor, NHWC or, with "channels_first", NCHW."""
-    return tf.keras.Model(inputs, _sequence(network.layers, inputs, data_format))
+    return without_xla(tf.keras.Model(inputs, _sequence(network.layers, inputs, data_format)))
+
+
+def without_xla(model):
+    """The model, which runs natively unless it is compiled otherwise: on a GPU Keras 3 would choose XLA on its own."""
+    if hasattr(model, "jit_compile"):
+        model.jit_compile = False
+    return model
 
 
 def _sequence(layers, x, data_format):

@@ -61,7 +61,10 @@ class Limits(parts.Limits):
                 with others.failing_as_they_do():
                     own.reduce(1)
 
-            measure(step, _synchronise(problem), lambda steps: others.tell("reduce", steps))
+            def synchronise():
+                others.wait_for_device(problem.places[0])
+
+            measure(step, synchronise, lambda steps: others.tell("reduce", steps))
         finally:
             others.close()
         return checked

@@ -4,7 +4,6 @@ Rank 0 sends its commands to the standard input of the others, a command a line,
 operation. When that input closes, because rank 0 is done or dead, the others end.
 """
 
-import atexit
 import contextlib
 import datetime
 import json
@@ -22,7 +21,7 @@ import torch.distributed as distributed
 
 # gloo notices at once that a rank died, NCCL after this time; a start takes seconds.
 PATIENCE = datetime.timedelta(minutes=5)
-JOB = "job.pickle"
+JOB, READY = "job.pickle", "ready-%d"
 WORKLOADS = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 )  # the folder that modules are imported from
@@ -43,9 +42,24 @@ class Replicas:
             command = [sys.executable, "-u", "-m", module, self._folder, str(rank)]
             # Their standard output goes to the log, as only rank 0 emits events.
             self._others.append(subprocess.Popen(command, cwd=WORKLOADS, stdin=subprocess.PIPE, stdout=sys.stderr))
-        with self.failing_as_they_do():
-            join(self._folder, 0, job.places)
+        choose_device(job.places[0])
+        try:
+            self._wait_for_others()
+            with self.failing_as_they_do():
+                join(self._folder, 0, job.places)
+        except Exception:
+            for other in self._others:
+                other.kill()
+            raise
         os.remove(os.path.join(self._folder, JOB))  # every rank has read it
+
+    def _wait_for_others(self):
+        """Waits until every other rank is ready to join. Joining itself would wait PATIENCE for a rank that is dead."""
+        ready = [os.path.join(self._folder, READY % rank) for rank in range(1, len(self._others) + 1)]
+        while not all(map(os.path.exists, ready)):
+            if any(other.poll() for other in self._others):
+                self._raise_theirs(None)
+            time.sleep(0.01)
 
     def tell(self, *command):
         """Sends a command and its numbers to every other rank."""
@@ -64,12 +78,17 @@ class Replicas:
             self._raise_theirs(error)
             raise
 
-    def wait_for(self, event):
-        """Waits for a CUDA event. NCCL itself would wait minutes, or for ever, for a rank that is dead."""
-        while not event.query():
+    def wait_for_device(self, place):
+        """Waits until this rank's device has finished all its work; returns at once for a CPU.
+
+        It looks after the other ranks meanwhile: NCCL itself would wait minutes, or for ever, for a rank that is dead.
+        """
+        if place is None:
+            return
+        queued = torch.cuda.Event()
+        queued.record(torch.cuda.current_stream(place))
+        while not queued.query():
             if any(other.poll() for other in self._others):
-                # While its collectives are unfinished this process cannot end by itself.
-                atexit.register(os._exit, 1)
                 self._raise_theirs(None)
             time.sleep(0)
 
@@ -115,6 +134,12 @@ class Replicas:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
+def choose_device(place):
+    """Makes a GPU the current one, before anything is on it: else a process may take memory of the first GPU too."""
+    if place is not None:
+        torch.cuda.set_device(place)
+
+
 def join(folder, rank, places):
     """Joins the group of all ranks, which meet in a file of `folder`: by NCCL where every rank has its own GPU.
 
@@ -123,8 +148,6 @@ def join(folder, rank, places):
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(library + "_SOCKET_IFNAME", "lo")
     own_gpus = None not in places and len(set(places)) == len(places)
-    if places[rank] is not None:
-        torch.cuda.set_device(places[rank])
     distributed.init_process_group(
         "nccl" if own_gpus else "gloo",
         init_method="file://" + os.path.join(folder, "meeting"),
@@ -143,7 +166,9 @@ def follow(make, failure_kind):
     try:
         with open(os.path.join(folder, JOB), "rb") as file:
             job = pickle.load(file)  # noqa: S301  rank 0 wrote it a moment ago
+        choose_device(job.places[rank])
         trainer = make(job, rank)
+        open(os.path.join(folder, READY % rank), "w").close()
         join(folder, rank, job.places)
         trainer.begin()
         for line in sys.stdin:

@@ -49,14 +49,15 @@ class Trainer(interface.Trainer):
         kind = self.device.partition(":")[0]
         return torch.amp.GradScaler(kind) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler()
 
-    def _autocast(self):
+    def autocast(self):
+        """The context of a forward pass in the job's precision."""
         if self.job.precision not in AMP:
             return no_context()
         return torch.autocast(self.device.partition(":")[0], getattr(torch, AMP[self.job.precision]))
 
     def forward(self, images, labels):
         """The loss, a scalar tensor on the device."""
-        with self._autocast():
+        with self.autocast():
             try:
                 logits = self.model(images)
             except Exception as error:

@@ -52,6 +52,11 @@ class Strategy(keras_trainer.Strategy):
                 "strategy 'mirrored': MirroredStrategy of TensorFlow {} trains no batch normalisation; "
                 "'multi_gpu_model' and 'towers' are its ways".format(tf.__version__)
             )
+        if job.execution == "compiled":
+            raise Unsupported(
+                "execution 'compiled' with strategy 'mirrored': a program of XLA is for a single device, and finds no "
+                "variable on another; 'native' would run"
+            )
         if None not in job.places and len(set(job.places)) < len(job.places):
             raise Unsupported(
                 "strategy 'mirrored' needs {} GPUs: two replicas cannot share one".format(len(job.places))

@@ -5,7 +5,7 @@ import tensorflow.compat.v1 as tf
 from common import data, jobs, networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import graphs_that_ran, networks_graph, towers
+from frameworks.tensorflow import graphs_that_ran, memory, networks_graph, towers
 from frameworks.tensorflow.facts import Framework
 
 
@@ -66,6 +66,9 @@ class Steady(interface.Trainer):
     def replicas(self):
         """The number of towers that compute: makes another step, and counts them in the graph that ran."""
         return len(graphs_that_ran.executed_towers(tf, self.session, self._fetches))
+
+    def peak_device_memory_mib(self):
+        return memory.peak_mib(self.job.places)
 
     def close(self):
         self.session.close()

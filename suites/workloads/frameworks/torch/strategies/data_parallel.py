@@ -4,14 +4,32 @@ import torch
 
 from common.events import Unsupported
 from frameworks.torch.strategies import none
-from frameworks.torch.trainer import nchw
+from frameworks.torch.trainer import AMP, nchw
+
+
+class InPrecision(torch.nn.Module):
+    """A network whose forward pass has its own autocast.
+
+    DataParallel runs the copies in threads, to which it hands on that there is an autocast, but not its precision
+    (torch/nn/parallel/parallel_apply.py): all would compute in float16.
+    """
+
+    def __init__(self, network, autocast):
+        super().__init__()
+        self.network = network
+        self.autocast = autocast
+
+    def forward(self, images):
+        with self.autocast():
+            return self.network(images)
 
 
 class Scattered:
     """A Trainer whose network is copied to all devices in every step."""
 
     def parallel(self, network):
-        return torch.nn.DataParallel(network, device_ids=list(self.job.places))
+        module = InPrecision(network, self.autocast) if self.job.precision in AMP else network
+        return torch.nn.DataParallel(module, device_ids=list(self.job.places))
 
     def replicas(self):
         """The number of devices that have a copy of the network while it runs."""
@@ -41,4 +59,9 @@ class Strategy(none.Strategy):
             raise Unsupported(
                 "strategy 'data_parallel' needs {} GPUs: on a CPU it does nothing; 'distributed_data_parallel' would "
                 "run".format(len(job.places))
+            )
+        if job.execution == "compiled":
+            raise Unsupported(
+                "execution 'compiled' with strategy 'data_parallel': torch.compile compiles nothing in the threads "
+                "that the copies run in; 'distributed_data_parallel' would run"
             )

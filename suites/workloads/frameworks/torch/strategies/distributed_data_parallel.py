@@ -86,10 +86,7 @@ class Steady(Rank):
 
     def synchronise(self):
         with self.others.failing_as_they_do():
-            if self.place is not None:
-                queued = torch.cuda.Event()
-                queued.record(torch.cuda.current_stream(self.place))
-                self.others.wait_for(queued)
+            self.others.wait_for_device(self.place)
             super().synchronise()
 
     def mean_losses(self, losses):

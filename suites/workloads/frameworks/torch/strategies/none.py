@@ -5,7 +5,7 @@ import functools
 
 import torch
 
-from common import cuda_devices, devices, jobs, timing
+from common import jobs, timing
 from common.events import Unsupported
 from frameworks import interface
 from frameworks.torch import loaders
@@ -33,41 +33,54 @@ class Steady(Trainer):
             images, labels = next(self.fed)
             self.images = self.to_device(images, non_blocking)
             self.labels = labels.to(self.device, non_blocking=non_blocking)
-        if self.job.mode == "inference":
-            with torch.no_grad():
-                return self.forward(self.images, self.labels)
-        if self.job.execution == "cuda_graph":
-            return self._replay()
-        return self.train(self.images, self.labels)
+        return self._replay() if self.job.execution == "cuda_graph" else self._step_on_batch()
+
+    def _step_on_batch(self):
+        if self.job.mode == "training":
+            return self.train(self.images, self.labels)
+        with torch.no_grad():
+            return self.forward(self.images, self.labels)
 
     def close(self):
         """Ends the workers."""
         self.fed = None
 
     def parts(self):
+        if self.job.execution == "cuda_graph":  # launched as a whole: what runs eagerly is no part of it
+            return
         yield "forward", lambda: self.forward(self.images, self.labels)
         yield "forward_backward", lambda: self.gradients(self.images, self.labels)
 
     def _replay(self):
-        """The step as a CUDA graph. The first call makes the three steps that PyTorch requires, then records the graph.
-
-        The first step therefore has the whole cost of the graph.
-        """
+        """The step as a CUDA graph, which the first call records: so the first step has the whole cost of the graph."""
         if self.graph is None:
-            side = torch.cuda.Stream(self.place)
-            side.wait_stream(torch.cuda.current_stream(self.place))
-            with torch.cuda.stream(side):
-                first_loss = self.train(self.images, self.labels).clone()
-                for _ in range(2):
-                    self.train(self.images, self.labels)
-            torch.cuda.current_stream(self.place).wait_stream(side)
+            self._warm_up()
             self.graph = torch.cuda.CUDAGraph()
-            self.optimizer.zero_grad(set_to_none=True)
             with torch.cuda.graph(self.graph):
-                self.graph_loss = self.train(self.images, self.labels)
-            return first_loss
+                self.graph_loss = self._step_on_batch()
         self.graph.replay()
         return self.graph_loss.clone()
+
+    def _warm_up(self):
+        """Makes the three steps that PyTorch requires before a graph, on another stream, and takes them back.
+
+        What they have made stays: the state of the optimizer, whose momentum of 0 is as that of a first step, and the
+        algorithms that cuDNN has chosen.
+        """
+        state = [*self.network.parameters(), *self.network.buffers()]
+        before = [tensor.detach().to("cpu", copy=True) for tensor in state]
+        side, current = torch.cuda.Stream(self.place), torch.cuda.current_stream(self.place)
+        side.wait_stream(current)
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                self._step_on_batch()
+        current.wait_stream(side)
+        with torch.no_grad():
+            for tensor, value in zip(state, before):
+                tensor.copy_(value)
+            for momentum in self.optimizer.state.values():
+                momentum["momentum_buffer"].zero_()
+        self.optimizer.zero_grad(set_to_none=True)
 
 
 class Literal(Trainer):
@@ -116,11 +129,19 @@ class Strategy(interface.Strategy):
                 raise Unsupported("{}: PyTorch {} has none ({} and newer do)".format(what, torch.__version__, since))
         if job.execution == "cuda_graph" and None in job.places:
             raise Unsupported("execution 'cuda_graph' needs a GPU, and this is a CPU; 'native' would run")
-        if job.precision == "amp_bf16" and None not in job.places:
-            refuse_without_bf16(job.places[0])
         if protocol == "literal" and job.execution == "cuda_graph":
             raise Unsupported(
                 "execution 'cuda_graph' with protocol 'literal': batches would change; 'steady' would run"
+            )
+        if job.execution == "cuda_graph" and job.precision == "amp_fp16":
+            raise Unsupported(
+                "execution 'cuda_graph' with precision 'amp_fp16': the scaler of the loss reads from the GPU in every "
+                "step whether the gradients are finite; 'native' would run"
+            )
+        if job.execution == "cuda_graph" and len(job.places) > 1:
+            raise Unsupported(
+                "execution 'cuda_graph' with strategy {!r}: a graph here is the step of one device; 'native' would "
+                "run".format(job.strategy)
             )
 
     def prepare(self, job, protocol):
@@ -142,11 +163,3 @@ def try_compiler():
     except Exception as error:
         raise_if_no_compiler(error)
         raise
-
-
-def refuse_without_bf16(place):
-    if cuda_devices.compute_capability(place) < devices.AMPERE:
-        raise Unsupported(
-            "precision 'amp_bf16': {} has no bfloat16 (compute capability 8.0 and newer have); 'amp_fp16' would "
-            "run".format(cuda_devices.names()[place])
-        )
