@@ -40,6 +40,7 @@ LONGEST = (
     "tests/engine/test_daemon_dies.py",
     "tests/engine/test_reproducible.py",
     "tests/engine/test_venv_job.py",
+    "tests/benchmarks/test_gpu_dry.py",
     "tests/suites/test_possible.py",
     "tests/suites/test_self_check.py",
     "tests/suites/test_training.py",
