@@ -35,9 +35,6 @@ BOUNDS = {
 FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
 # Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
 LEARNING_RATE = 1.0
-# A CUDA graph is recorded after steps that warm up, and the step that is checked follows them: they must not lead far,
-# and leave no momentum.
-AFTER_WARM_UP = {"learning_rate": 0.01, "momentum": 0.0}
 MOST_SKIPPED = 16  # the scale of FP16 begins at 2^16, and is halved after each skipped step
 SEED = 0  # of the weights, in every repetition: the losses of all environments and trials are those of one network
 
@@ -62,15 +59,13 @@ def run(request, emitter):
     check(request)
     framework, strategy, job = training.prepared(request, emitter)
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE, seed=SEED))
-    if job.execution == "cuda_graph":
-        job = job._replace(settings=dict(job.settings, **AFTER_WARM_UP))
-    initial = networks.initial_weights(job.network, job.settings["seed"])
+    before = networks.initial_weights(job.network, job.settings["seed"])
     with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
-        logits, loss, before, after, replicas = first_step(strategy, job, initial)
+        logits, loss, after, replicas = first_step(strategy, job, before)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")
     with emitter.phase("check"):
-        errors = list(against_numpy(job, initial, logits, loss, before, after))
+        errors = list(against_numpy(job, before, logits, loss, after))
     if len(job.places) > 1:
         emitter.metric("replicas", replicas, "1")
         if replicas != len(job.places):
@@ -86,17 +81,14 @@ def run(request, emitter):
             raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
 
 
-def first_step(strategy, job, initial):
-    """(logits of inference with the initial weights; loss and weights before the step, weights after it, replicas).
+def first_step(strategy, job, before):
+    """(logits of inference and loss, both with the weights `before` the step; weights after it; replicas).
 
-    Of a CUDA graph, the step is the first that replays it. A step that the scaler of FP16 skips, as a gradient
-    overflows before the scale is low enough, is none. replicas is None for a single device.
+    Of a CUDA graph it is a replay: what warmed up before it was taken back. A step that the scaler of FP16 skips, as a
+    gradient overflows before the scale is low enough, is none. replicas is None for a single device.
     """
     trainer = strategy.steady(job)
-    logits, before = trainer.logits(job.train[0]), initial
-    if job.execution == "cuda_graph":
-        step(trainer)
-        before = trainer.weights()
+    logits = trainer.logits(job.train[0])
     loss, after = step(trainer), trainer.weights()
     scaled, skipped = job.precision == "amp_fp16" and job.mode == "training", 0
     while scaled and same(before, after) and skipped < MOST_SKIPPED:
@@ -104,7 +96,7 @@ def first_step(strategy, job, initial):
         skipped += 1
     replicas = trainer.replicas() if len(job.places) > 1 else None
     trainer.close()
-    return logits, float(loss), before, after, replicas
+    return logits, float(loss), after, replicas
 
 
 def step(trainer):
@@ -120,10 +112,10 @@ def same(before, after):
     return all(np.array_equal(old, new) for old, new in zip(before, after))
 
 
-def against_numpy(job, initial, logits, loss, before, after):
-    """Yields the Errors of logits (of the initial weights) and loss, and in training of its slope along the step."""
+def against_numpy(job, before, logits, loss, after):
+    """Yields the Errors of logits and loss, and in training of the slope of the loss along the step."""
     bounds = BOUNDS[job.precision]
-    expected = reference.logits(job.network, initial, job.train[0], training=False)
+    expected = reference.logits(job.network, before, job.train[0], training=False)
     yield Error("logits_relative_error", relative(logits, expected), bounds.value)
     training = job.mode == "training"
     expected_loss = mean_loss(job, before, training)
@@ -131,9 +123,8 @@ def against_numpy(job, initial, logits, loss, before, after):
     if training:
         # The first step of SGD changes the weights by -rate x gradient. Along that change the loss has the slope
         # -rate x gradient^2 = -change^2 / rate.
-        rate = job.settings["learning_rate"]
         changes = [(new.astype(np.float64) - old) for new, old in zip(after, before)]
-        slope = -sum(float((change**2).sum()) for change in changes) / rate
+        slope = -sum(float((change**2).sum()) for change in changes) / LEARNING_RATE
         if not slope:
             raise ArithmeticError("the step changed no weight")
         length = FINITE_STEP / max(1e-12, np.sqrt(-slope))
@@ -157,9 +148,9 @@ def mean_loss(job, weights, training):
 def against_one_device(single, job, before, after, emitter):
     """[Error of a step of N devices]: compared with the mean of the steps of a single device on each share."""
     alone = job._replace(strategy="none", places=job.places[:1], batch_size=job.batch_size // len(job.places))
-    results = [first_step(single, alone._replace(train=share), before)[3] for share in jobs.shards(job)]
+    results = [first_step(single, alone._replace(train=share), before)[2] for share in jobs.shards(job)]
     expected = [np.mean(arrays, axis=0, dtype=np.float64) for arrays in zip(*results)]
-    whole = first_step(single, alone._replace(batch_size=job.batch_size), before)[3]
+    whole = first_step(single, alone._replace(batch_size=job.batch_size), before)[2]
     emitter.metric("batch_norm_relative_difference", of_change(after, whole, before), "1")
     return [Error("step_relative_error", of_change(after, expected, before), BOUNDS[job.precision].value)]
 
