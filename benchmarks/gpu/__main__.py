@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.gpu import parts
+from benchmarks.gpu import images, parts
 from benchmarks.gpu.findings import FAIL
 from benchmarks.gpu.journal import Journal
 from benchmarks.gpu.kit import Kit
@@ -30,6 +30,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: no GPU here: {nvml.why_not}; --dry lets the CPU stand for it", file=sys.stderr)
         return EXIT_USER_ERROR
     signal.signal(signal.SIGTERM, _interrupt)
+    if given.images:
+        return images.main(given.folder.absolute(), "cpu" if given.dry else "cuda")
     kit = Kit(given.host_python, "cpu" if given.dry else "cuda", Journal(given.folder.absolute()), given.minutes)
     try:
         parts.done(kit)
@@ -56,6 +58,7 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--minutes", type=float, default=8.0, help="how long the kit may take (default: 8)")
     made.add_argument("--dry", action="store_true", help="the CPU stands for the GPU, with small sizes")
+    made.add_argument("--images", action="store_true", help="the second kit: locks and images, by network and engine")
     made.add_argument("--host-python", default=sys.executable, help="the Python with PyTorch (default: this one)")
     named = f"gpu-{time.strftime('%Y%m%d-%H%M%S', time.gmtime())}"
     folder = Checkout().root / "reports" / "out" / named
