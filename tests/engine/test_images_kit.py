@@ -1,37 +1,36 @@
 """The second kit against stand-ins of every server: an index, an apt repository, a registry; as they are, and altered.
 
 Of its environments, `old` stands for tf1.13-cu100 and torch1.1-cu100: its open hashes are of an address and of an apt
-repository, its other package is on an index, and its base has no digest. `whole` stands for tf1.15-ngc: all of it is
-its base, whose digest is not known.
+repository, its other package is on an index, and its base has no digest. `whole` stands for tf1.15-ngc: it has nothing
+but its base, whose digest is not known.
 """
 
 import hashlib
-import http.server
-import io
-import json
 import re
 import shutil
 import subprocess
 import tarfile
-import threading
-import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import docker
 import pytest
 
-from benchmarks.gpu.images import PATCH, ImagesKit, done
-from benchmarks.gpu.journal import Journal
+from benchmarks.gpu.kit_of_images import PATCH
 from tests.artifacts.servers import Site, cut_at, served, status
-from tests.bench import make_checkout
 from tests.engine.apt_repository import AptRepository, apt_repository, download_packages
 from tests.engine.conftest import tiny_checkout
 from tests.engine.registries import push, registry
-from tsuishi.base.checkout import Checkout
+from tests.engine.stand_ins import (
+    BASE_HERE,
+    Bench,
+    blobs,
+    contents,
+    forbidding,
+    small_layer,
+    version,
+    with_one_more_file,
+)
 from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
 from tsuishi.environments.builder import Builder
@@ -39,148 +38,7 @@ from tsuishi.specs.environment import read_environment
 
 pytestmark = pytest.mark.engine
 
-BASE_HERE = "tsuishi-test/python:3.11"
 OTHER = "0" * 64
-
-
-@dataclass
-class Bench:
-    """The servers, and a checkout whose environments are on them. `settings`: of a machine that has nothing yet."""
-
-    root: Path
-    site: Site
-    address: str
-    settings: Settings
-    wheels: dict[str, Path]
-    tools: AptRepository | None = None
-    checkout: Checkout = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.checkout = make_checkout(self.root / "source", "ok", "unsupported")
-        pip, extensions = (self.wheels[name] for name in ("pip", "typing-extensions"))
-        apt = ""
-        if self.tools:
-            apt = f"""
-                [apt]
-                packages = ["jq={self.tools.version("jq")}"]
-                [apt.repositories.tools]
-                uris = ["{self.tools.uri}"]
-                suite = "stable"
-                components = ["main"]
-                key = "{self.tools.key}"
-                key_urls = ["{self.tools.uri}/right.asc"]
-                """
-        requires = [f"{name}=={version(file)}" for name, file in self.wheels.items()]
-        self.spec(
-            "old",
-            f"""
-            promises = {{ python = "3.11", typing-extensions = "{version(extensions)}" }}
-            requires = {requires}
-            [urls]
-            typing-extensions = ["{self.site.file(extensions.name)}"]
-            {apt}
-            """,
-            "python:3.11",
-        )
-        lock = f"pip=={version(pip)} --hash=sha256:{sha256_of(pip)}\ntyping-extensions=={version(extensions)} "
-        (self.checkout.images / "old.lock").write_text(f"# Old\n{lock}--hash=sha256:open\n")
-
-    def spec(self, name: str, more: str, image: str) -> None:
-        (self.checkout.images / f"{name}.toml").write_text(
-            f"""
-            title = "stand-in"
-            framework = "any"
-            accelerators = ["cpu"]
-            python = "3.11"
-            {more}
-            [base]
-            reference = "{self.address}/{image}"
-            digest = ""  # not known yet: unpinned
-            """
-        )
-
-    def whole(self, image: str) -> None:
-        """Add the environment that is all in its base."""
-        self.spec("whole", 'packages = "of the base"\npromises = { python = "3.11" }', image)
-
-    def run(self, *names: str, **changed: Any) -> "Lines":
-        """The kit's lines for these environments; the checkout is as it was, whatever they are."""
-        before = contents(self.checkout.images)
-        folder = self.root / "kit"
-        given = {**self.settings.model_dump(), "results": folder / "work" / "results", **changed}
-        kit = ImagesKit(Journal(folder), Settings(**given), "cpu", names, self.checkout, self.root / "exports")
-        done(kit)
-        kit.pack()
-        kit.journal.close()
-        assert contents(self.checkout.images) == before
-        return Lines(folder)
-
-
-class Lines:
-    """What the kit left in its folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.all = [json.loads(text) for text in (folder / "results.jsonl").read_text().splitlines()]
-
-    def outcomes(self, name: str) -> list[tuple[int, str]]:
-        return [(each["step"], each["outcome"]) for each in self.all if re.search(rf"\b{name}\b", each["what"])]
-
-    def reason(self) -> str:
-        """The words of the only line that is FAIL, after which nothing is done and no lock is to be changed."""
-        (failed,) = [each for each in self.all if each["outcome"] == "FAIL"]
-        after = self.all[self.all.index(failed) + 1 :]
-        assert {each["outcome"] for each in after} == {"not here"}
-        assert after[-1] == {**after[-1], "what": PATCH, "words": "no lock was filled"}
-        assert not (self.folder / PATCH).exists()
-        return f"{failed['what']}: {failed['words']}"
-
-
-@contextmanager
-def forbidding() -> Iterator[str]:
-    """A server that answers 403 to everything; its URL."""
-
-    class Forbidding(http.server.BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.refuse()
-
-        def do_HEAD(self) -> None:
-            self.refuse()
-
-        def refuse(self) -> None:
-            body = b'{"errors": [{"code": "DENIED", "message": "requested access is denied"}]}'
-            self.send_response(403)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *arguments: object) -> None:
-            pass
-
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Forbidding)
-    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-def with_one_more_file(wheel: bytes) -> bytes:
-    """The same wheel but for a file more in it."""
-    made = io.BytesIO(wheel)
-    with zipfile.ZipFile(made, "a") as archive:
-        archive.writestr("more.py", "")
-    return made.getvalue()
-
-
-def version(file: Path) -> str:
-    return file.name.split("-")[1]
-
-
-def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.fixture(scope="module")
@@ -239,46 +97,18 @@ def with_apt(bench: Bench, packages: Path) -> Iterator[Bench]:
         yield bench
 
 
-def small_layer(address: str, name: str) -> str:
-    """Push an image of the base and a small layer that no other image has, and forget it; its name."""
-    client = docker.from_env()
-    container = client.containers.create(BASE_HERE, "true")
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w") as archive:
-        entry = tarfile.TarInfo("small")
-        entry.size = 100_000
-        archive.addfile(entry, io.BytesIO((name * entry.size).encode()[: entry.size]))
-    container.put_archive("/", content.getvalue())
-    image = container.commit("tsuishi-test/small", name)
-    container.remove()
-    push(f"tsuishi-test/small:{name}", f"{address}/{name}:1")
-    client.images.remove(str(image.id), force=True)
-    return f"{name}:1"
-
-
-def blobs(folder: Path, name: str) -> list[Path]:
-    """The layers of an image as files of the registry, from the base to the last."""
-    repository = folder / "registry" / "docker" / "registry" / "v2"
-    (link,) = (repository / "repositories" / name / "_manifests" / "tags").glob("*/current/link")
-    manifest = json.loads(blob(repository, link.read_text()).read_text())
-    return [blob(repository, layer["digest"]) for layer in manifest["layers"]]
-
-
-def blob(repository: Path, digest: str) -> Path:
-    sha256 = digest.partition(":")[2]
-    return repository / "blobs" / "sha256" / sha256[:2] / sha256 / "data"
-
-
 def test_open_locks_are_filled_built_run_and_kept_and_the_patch_makes_them_the_checkouts(with_apt: Bench) -> None:
     """Beside them is `broken`, whose promise its base breaks: its lock stays as it was, and the others go on."""
     bench = with_apt
-    bench.whole(small_layer(bench.address, "ngc"))
+    bench.whole("python:3.11")
     more = 'packages = "of the base"\npromises = { python = "3.11", typing-extensions = "1.0" }'
     bench.spec("broken", more, "python:3.11")
-    lines = bench.run("old", "broken", "whole")
+    bench.spec("other", 'packages = "of the base"\npromises = { python = "3.11" }', "python:3.11")
+    lines = bench.run("old", "broken", "whole", others=("other",))
     for name in ("old", "whole"):
         steps = [(step, "pass") for step in (1, 2, 3, 4, 5)]
         assert list(dict.fromkeys(lines.outcomes(name))) == steps, lines.all
+    assert lines.outcomes("other") == [(1, "pass"), (5, "pass")]
     assert lines.outcomes("broken") == [*[(1, "pass")] * 3, (2, "FAIL"), (3, "not here"), (4, "not here")]
     (failed,) = [each["words"] for each in lines.all if each["outcome"] == "FAIL"]
     assert failed.startswith("broken does not report what it promises: typing-extensions"), failed
@@ -288,8 +118,8 @@ def test_open_locks_are_filled_built_run_and_kept_and_the_patch_makes_them_the_c
     before = contents(bench.checkout.images)
     subprocess.run(apply, cwd=bench.checkout.root, check=True)
     changed = {name for name, text in contents(bench.checkout.images).items() if before.get(name) != text}
-    assert changed == {"old.toml", "old.lock", "old.apt.lock", "whole.toml"}
-    for name in ("old", "whole"):
+    assert changed == {"old.toml", "old.lock", "old.apt.lock", "whole.toml", "other.toml"}
+    for name in ("old", "whole", "other"):
         environment = read_environment(bench.checkout.images / f"{name}.toml")
         assert environment.base is not None
         assert environment.base.digest
@@ -458,6 +288,13 @@ def test_an_altered_answer_of_a_registry_is_a_fail_and_changes_no_lock(
     alter(images[0], name)
     said = bench.run("whole").reason()
     assert re.match(reason.format(image=f"{bench.address}/{name}"), said), said
+
+
+def test_half_a_layer_under_another_environment_changes_no_lock_either(bench: Bench, images: tuple[Path, str]) -> None:
+    bench.spec("other", 'packages = "of the base"\npromises = { python = "3.11" }', small_layer(bench.address, "other"))
+    half_a_layer(images[0], "other")
+    said = bench.run(others=("other",)).reason()
+    assert re.match(r"base of other: cannot pull \S+: filesystem layer verification failed", said), said
 
 
 def test_a_registry_that_forbids_everything_is_a_fail_and_changes_no_lock(bench: Bench) -> None:
