@@ -205,6 +205,7 @@ def run_suite(
     auto_shortflags=False,
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
+        "archive": "files that `invoke archive` wrote, separated by commas; their runs are reported too",
         "out": "name of its folder under reports/out/",
         "lang": "language: en or ja; en without it",
         "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
@@ -215,6 +216,7 @@ def run_suite(
 def report(
     ctx: "ChainContext",
     run: str = "",
+    archive: str = "",
     out: str = "",
     lang: str = "",
     fail_on: str = "",
@@ -230,15 +232,68 @@ def report(
     report_runs.report(ctx.chain)
 
 
-@task(auto_shortflags=False, help={"run": "ids or paths of runs, separated by commas; without it the latest"})
-def verify(ctx: "ChainContext", run: str = "") -> None:
-    """Read every file of runs and compare it with what their runner wrote; a line for each fault.
+@task(
+    auto_shortflags=False,
+    help={
+        "run": "ids or paths of runs, separated by commas; without it the latest",
+        "archive": "files that `invoke archive` wrote, separated by commas",
+        "signer": "who must have signed the archives: a public key of SSH, or a file of allowed signers",
+    },
+)
+def verify(ctx: "ChainContext", run: str = "", archive: str = "", signer: str = "") -> None:
+    """Read every file of runs or archives and compare it with what was written; a line for each fault.
 
-    Prints the digest that stands for the whole run. Exit code 1: a run is not what its runner wrote, or an older one.
+    Prints the digest that stands for the whole. Exit code 1: something was altered, is older than verification, or is
+    not signed by --signer.
     """
     from tsuishi.commands import verifying
 
-    verifying.verify_runs(ctx.chain)
+    verifying.verify_all(ctx.chain)
+
+
+@task(
+    auto_shortflags=False,
+    help={
+        "run": "ids or paths of runs, separated by commas; without it the one just made, else the latest",
+        "to": "folder to write to, or a name that ends with .zip; archives/ without it",
+        "with-images": "also the images of the environments, as `invoke export` writes them",
+        "with-artifacts": "also the packages that the environments are built from, out of the cache",
+        "anonymous": "put words in the place of users, homes, hosts and secrets; the archive says so",
+    },
+)
+def archive(
+    ctx: "ChainContext",
+    run: str = "",
+    to: str = "",
+    with_images: bool = False,
+    with_artifacts: bool = False,
+    anonymous: bool = False,
+) -> None:
+    """Write verified runs with inputs, bills of materials and their report as a single file for others.
+
+    The same runs give the same bytes. What has the form of a secret, or is a secret of yours, is refused by name.
+    Software of others goes in only where asked for: docs/redistribution.md says what of it may be passed on.
+    """
+    from tsuishi.commands import archive_runs
+
+    archive_runs.archive(ctx.chain)
+
+
+@task(
+    auto_shortflags=False,
+    help={
+        "archive": "files that `invoke archive` wrote, separated by commas",
+        "key": "a key of SSH: the private key, or the public key where an agent holds the private key",
+    },
+)
+def sign(ctx: "ChainContext", archive: str = "", key: str = "") -> None:
+    """Sign archives by a key of SSH, each in a file beside it; signatures of others stay.
+
+    A signature says who vouches for these bytes. It does not say that no other run was thrown away.
+    """
+    from tsuishi.commands import archive_runs
+
+    archive_runs.sign(ctx.chain)
 
 
 @task(
@@ -346,6 +401,8 @@ namespace = Collection(
         run_suite,
         report,
         verify,
+        archive,
+        sign,
         try_script,
         list_,
         doctor,

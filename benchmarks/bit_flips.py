@@ -1,10 +1,12 @@
-"""Flipped bits in a run: `python -m benchmarks.bit_flips RUN [--count N] [--seed S]` from the root, with .venv active.
+"""Flipped bits in a run or an archive: `python -m benchmarks.bit_flips PATH [--count N] [--seed S]` from the root, with
+.venv active.
 
-RUN is the path of a run. A bit of one of its files is flipped, in a copy of the run, and the copy is verified as
-`invoke verify` does. The files are taken in turns by their kind, so that small files are altered as often as large
-files. The copy is somebody else's run: no seal of this user speaks for its run.json. A table shows by kind how many
-flips were found; the exit code is 1 where a flip was not found. The last line compares the time of verification, with
-all files in the page cache, with that of sha256sum on the same files.
+PATH is a run, or a file that `invoke archive` wrote. A bit is flipped in a copy, and the copy is verified as
+`invoke verify` does. The files in it are taken in turns by their kind, so that small files are altered as often as
+large files; of an archive also what lies between files, and the directory at its end. The copy of a run is somebody
+else's run: no seal of this user speaks for its run.json. A table shows by kind how many flips were found; the exit code
+is 1 where a flip was not found. The last line compares the time of verification, with all files in the page cache, with
+that of sha256sum on the same files.
 """
 
 import argparse
@@ -13,48 +15,71 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from collections import Counter, defaultdict
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
+from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
+from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.verification import verify
+from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.verification import Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
+Verified = Verification | ArchiveVerification
+
 # What a run has for its owner alone.
-OF_ITS_USER = ("gathered.npz", ".lock")
+OF_ITS_USER = UNCHAINED - {hash_chain.FILE}
+# Of an entry in a ZIP file, without its name.
+_HEADER_BYTES = 30
+
+
+# A kind of place in a file: the file, and the bytes from and to which the place goes.
+Places = dict[str, list[tuple[Path, int, int]]]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("run", type=Path)
+    parser.add_argument("path", type=Path, metavar="PATH")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     words = vocabulary(Checkout().suites)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / given.run.name
-        shutil.copytree(given.run, copy, ignore=shutil.ignore_patterns(*OF_ITS_USER))
+        copy = Path(folder) / given.path.name
+        verification: Callable[[], Verified]
         seals.key_file = lambda: Path(folder) / "key"
-        run = RunDirectory(copy)
+        if given.path.is_dir():
+            shutil.copytree(given.path, copy, ignore=shutil.ignore_patterns(*OF_ITS_USER))
+            places = {kind: [(path, 0, path.stat().st_size) for path in paths] for kind, paths in by_kind(copy).items()}
+            verification = partial(verify, RunDirectory(copy), words)
+        else:
+            shutil.copy(given.path, copy)
+            places = places_of(copy)
+            verification = partial(verify_archive, copy, words)
         began = time.perf_counter()
-        first = verify(run, words)
+        first = verification()
         took_s = time.perf_counter() - began
         if not first.is_verified:
-            sys.exit(f"{given.run} is not verified before: {first.faults[0]}")
+            sys.exit(f"{given.path} is not verified before: {first.faults[0]}")
         flips, found = Counter[str](), Counter[str]()
-        chance, files = np.random.default_rng(given.seed), by_kind(copy)
+        chance = np.random.default_rng(given.seed)
         for number in range(given.count):
-            kind = list(files)[number % len(files)]
+            kind = list(places)[number % len(places)]
             flips[kind] += 1
-            found[kind] += is_found(run, files[kind][chance.integers(len(files[kind]))], chance, words)
+            place = places[kind][chance.integers(len(places[kind]))]
+            found[kind] += not flipped(place, chance, verification).is_verified
         for kind, count in flips.items():
-            print(f"{kind:<20} {found[kind]:>5} of {count:>5} found")
-        print(f"{'all':<20} {found.total():>5} of {flips.total():>5} found")
-        every = [str(path) for paths in files.values() for path in paths]
+            print(f"{kind:<30} {found[kind]:>5} of {count:>5} found")
+        print(f"{'all':<30} {found.total():>5} of {flips.total():>5} found")
+        every = sorted({str(path) for of_kind in places.values() for path, _, _ in of_kind})
         began = time.perf_counter()
         subprocess.run([shutil.which("sha256sum") or "sha256sum", *every], check=True, capture_output=True)
         sums_s = time.perf_counter() - began
@@ -66,22 +91,54 @@ def by_kind(run: Path) -> dict[str, list[Path]]:
     """The files of a run that have content, by their names; records by their folder."""
     kinds: dict[str, list[Path]] = defaultdict(list)
     for path in sorted(run.rglob("*")):
-        if path.is_file() and path.stat().st_size:
+        if path.is_file() and path.stat().st_size and path.name not in OF_ITS_USER:
             place = path.relative_to(run).parts
             kinds["/".join((place[0], place[-1])) if place[0] == "trials" else place[0]].append(path)
     return kinds
 
 
+def places_of(archive: Path) -> Places:
+    """The places of an archive: its files by their folder and name, their headers, and the directory at its end."""
+    places: Places = defaultdict(list)
+    begin = 0
+    with zipfile.ZipFile(archive) as file:
+        for info in file.infolist():
+            content = info.header_offset + _HEADER_BYTES + len(info.filename)
+            places["header"].append((archive, begin, content))
+            begin = content + info.file_size
+            if info.file_size:
+                parts = info.filename.split("/")
+                inside = parts[2] if len(parts) > 3 else parts[-1]
+                kind = f"{parts[0]}/{inside}" if parts[0] == RUNS else parts[0]
+                places[f"{kind}/{parts[-1]}" if inside == "trials" else kind].append((archive, content, begin))
+    places["directory"].append((archive, begin, archive.stat().st_size))
+    return places
+
+
 def is_found(run: RunDirectory, path: Path, chance: np.random.Generator, words: Vocabulary) -> bool:
-    content = path.read_bytes()
-    place = int(chance.integers(8 * len(content)))
-    changed = bytearray(content)
-    changed[place // 8] ^= 1 << place % 8
-    path.write_bytes(changed)
+    """Whether the verification of a run finds a flipped bit in one of its files."""
+    return not flipped((path, 0, path.stat().st_size), chance, partial(verify, run, words)).is_verified
+
+
+def flipped(
+    place: tuple[Path, int, int], chance: np.random.Generator, verification: Callable[[], Verified]
+) -> Verified:
+    """What the verification says while a bit of a place is flipped."""
+    path, begin, end = place
+    at = int(chance.integers(8 * begin, 8 * end))
+    flip(path, at)
     try:
-        return not verify(run, words).is_verified
+        return verification()
     finally:
-        path.write_bytes(content)
+        flip(path, at)
+
+
+def flip(path: Path, at: int) -> None:
+    with path.open("r+b") as file:
+        file.seek(at // 8)
+        was = file.read(1)[0]
+        file.seek(at // 8)
+        file.write(bytes([was ^ 1 << at % 8]))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 Ratios and medians, no pass or fail.
 
-- start: `invoke --list` against `python -c "import invoke"`, and a build with nothing to do
+- start: `invoke --list` against `python -c "import invoke"`, `invoke list`, and a build with nothing to do
 - harness: CPU-seconds of this process per second of trial, with telemetry at 1 Hz, and in the first seconds of a phase,
   where it is at 10 Hz; then the duration of a loop with telemetry over the duration without it, and A/A pairs without
   telemetry, which show the noise
@@ -45,6 +45,7 @@ def report_start() -> None:
     over = listing - 1.5 * bare
     print(f"invoke --list            {listing * 1e3:6.0f} ms = 1.5 x {bare * 1e3:.0f} {over * 1e3:+.0f} ms")
     print(f"./invoke adds            {(wrapped - listing) * 1e3:6.1f} ms")
+    print(f"list                     {median_s([str(ROOT / 'invoke'), 'list'], 10) * 1e3:6.0f} ms")
     print(f"build, nothing to do     {median_s([str(ROOT / 'invoke'), 'build'], 5) * 1e3:6.0f} ms")
 
 

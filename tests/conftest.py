@@ -27,8 +27,15 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Files whose tests share what is costly: the smoke job, and the images of the tiny environment.
+_OF_THE_SMOKE_JOB = (
+    "test_main_job",
+    "test_conv2d_job",
+    "test_training_job",
+    "test_input_pipeline_job",
+    "test_claims_job",
+)
 TOGETHER = {
-    **dict.fromkeys(("test_main_job", "test_conv2d_job", "test_training_job", "test_input_pipeline_job"), "job"),
+    **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),
     **dict.fromkeys(("test_docker", "test_exchange", "test_locking"), "docker"),
 }
 # Groups by what they take, longest first, those that wait beside those that compute; the others follow in their order.
@@ -40,6 +47,7 @@ LONGEST = (
     "tests/engine/test_daemon_dies.py",
     "tests/engine/test_reproducible.py",
     "tests/engine/test_venv_job.py",
+    "tests/benchmarks/test_gpu_dry.py",
     "tests/suites/test_possible.py",
     "tests/suites/test_self_check.py",
     "tests/suites/test_training.py",

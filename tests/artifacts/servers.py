@@ -77,6 +77,9 @@ class Handler(BaseHTTPRequestHandler):
             else:
                 self.answer(404, b"no such file")
 
+    def do_HEAD(self) -> None:
+        self.begin(405, Content_Length="0")
+
     def give(self, content: bytes) -> None:
         """A file, or what is asked for of it."""
         asked = self.headers.get("Range")

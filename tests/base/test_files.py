@@ -1,5 +1,6 @@
 """What killed processes leave: removed or written over by the next call, and never taken from a living one."""
 
+import hashlib
 import os
 import signal
 import subprocess
@@ -187,3 +188,16 @@ def test_two_folders_change_their_names_at_once(tmp_path: Path) -> None:
 def test_whatever_is_made_for_a_while_in_a_lasting_place_is_removed_by_the_next_call() -> None:
     lasting = [path.name for path in (ROOT / "tsuishi").rglob("*.py") if "TemporaryDirectory(dir=" in path.read_text()]
     assert lasting == [], "files.temporary_folder looks for what killed processes left"
+
+
+def test_a_file_is_digested_piece_by_piece_and_nothing_else_is(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    content = os.urandom(3 << 20)
+    path.write_bytes(content)
+    assert files.size_and_sha256(path) == (3 << 20, hashlib.sha256(content).hexdigest())
+    (tmp_path / "link").symlink_to(path)
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    for name, why in (("link", "cannot be read"), ("pipe", "no regular file"), ("folder", "no regular file")):
+        with pytest.raises(UserError, match=rf"^{tmp_path / name}: {why}"):
+            files.size_and_sha256(tmp_path / name)

@@ -369,7 +369,9 @@ def test_images_shows_what_there_is_and_whether_it_is_what_the_specs_say(
 ) -> None:
     checkout = tiny_checkout(tmp_path)
     work, _ = session(checkout, given)
-    work.build([tiny(checkout), another(checkout, "second"), another(checkout, "gone")])
+    ready = work.build([tiny(checkout), another(checkout, "second"), another(checkout, "gone")])
+    digests = {name: one.built.realised_id.removeprefix("sha256:")[:12] for name, one in ready.items()}
+    own = {name: f"{digest}: the image's own" for name, digest in digests.items()}
     for name in ("gone.toml", "gone.lock"):
         (checkout.images / name).unlink()
     version = next(pin.version for pin in tiny(checkout).pins if pin.name == "typing-extensions")
@@ -377,17 +379,18 @@ def test_images_shows_what_there_is_and_whether_it_is_what_the_specs_say(
         path = checkout.images / file
         path.write_text(path.read_text().replace(version, "9.9"))
     work, said = session(checkout, given)
+    work.screen.console.width = 260  # no cell is folded
     inventory.show(work.builder, work.screen)
     rows = {tuple(re.split(r" {2,}", line.strip())) for line in said.getvalue().splitlines()}
     lock = tiny(checkout).lock_sha256[:12]
-    size = next(row[3] for row in rows if row[0] == "tiny")
+    size = next(row[4] for row in rows if row[0] == "tiny")
     assert re.fullmatch(r"1\d\d MB", size)
     older = f"typing-extensions is {version}, promised 9.9; package typing-extensions is {version}, locked 9.9"
     assert {
-        ("tiny", "docker", "built", size, "unpinned", lock, "now", "kept"),
+        ("tiny", "docker", "built", own["tiny"], size, "unpinned", lock, "now", "kept"),
         ("second", "docker", "to build"),
-        ("second", "docker", "of an older spec", size, "unpinned", lock, "now", older),
-        ("gone", "docker", "of an environment that is not in images/", size, "unpinned", lock, "now"),
+        ("second", "docker", "of an older spec", own["second"], size, "unpinned", lock, "now", older),
+        ("gone", "docker", "of an environment that is not in images/", own["gone"], size, "unpinned", lock, "now"),
     } <= rows
 
 

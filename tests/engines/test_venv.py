@@ -9,14 +9,14 @@ import pytest
 from tests.tiny_venv import PYTHON, tiny_checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Screen
+from tsuishi.commands import listing
 from tsuishi.engines.interface import Kept
 from tsuishi.environments import inventory
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.environments.provenance import other_versions
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
-from tsuishi.results.facts import Facts
+from tsuishi.results.facts import Facts, other_versions
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run import new_run
 from tsuishi.run.new_run import run_suite
@@ -103,6 +103,19 @@ def test_what_was_altered_is_built_again_before_a_run(made: Made, capsys: pytest
     assert made.altered() == "", "a trial writes nothing into its environment"
 
 
+def test_a_list_says_that_it_compared_no_file(made: Made, capsys: pytest.CaptureFixture[str]) -> None:
+    (made.folder / EVIL).write_text(SETS_A_VERSION)
+    try:
+        listing.show(made.session())
+        said = capsys.readouterr().out.splitlines()
+        assert made.find() is None, "what runs compares all files"
+    finally:
+        (made.folder / EVIL).unlink()
+    (row,) = (line for line in said if line.startswith("tiny "))
+    assert " built " in row
+    assert "built: the files were not compared; `invoke images` compares their sizes and times" in said
+
+
 def test_a_trial_that_reports_other_versions_than_its_environment_fails(
     made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -122,10 +135,10 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
 def test_versions_are_compared_where_both_are_said() -> None:
     versions = {"torch": "1.1.0", "numpy": "1.16.6"}
     record = EnvironmentRecord(name="e", python="3.6.15", cuda=None, cudnn="7605", versions=versions)
-    assert other_versions(record, Facts()) == []
+    assert other_versions(record, Facts()) == {}
     same = Facts(python="3.6.15", cuda="10.0", versions={"torch": "1.1.0", "six": "1"})
-    assert other_versions(record, same) == []
-    said = ["cudnn is 8, recorded 7605", "numpy is 9.9.9, recorded 1.16.6", "python is 3.6.9, recorded 3.6.15"]
+    assert other_versions(record, same) == {}
+    said = {"cudnn": ("8", "7605"), "numpy": ("9.9.9", "1.16.6"), "python": ("3.6.9", "3.6.15")}
     assert other_versions(record, Facts(python="3.6.9", cudnn="8", versions={"numpy": "9.9.9"})) == said
 
 
@@ -135,7 +148,12 @@ def test_images_are_verified_by_all_they_hold(
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
     work = made.session()
     inventory.show(work.builder, work.screen, verify=True)
-    assert "all virtual environments are as they were built" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "all virtual environments are as they were built" in said
+    manifest = made.kept().realised_id.removeprefix("venv:")[:12]
+    assert f"{manifest}: verified" in said
+    inventory.show(work.builder, work.screen)
+    assert f"{manifest}: sizes and times" in capsys.readouterr().out
     evil = made.folder / EVIL
     evil.write_text(SETS_A_VERSION)
     work = made.session()
@@ -147,6 +165,7 @@ def test_images_are_verified_by_all_they_hold(
     )
     table = capsys.readouterr().out
     assert f"altered: {EVIL}: not there when it was built" in table
+    assert f"{manifest}: altered" in table
 
 
 def test_what_the_build_of_a_package_leaves_behind_is_refused_by_name(

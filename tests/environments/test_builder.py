@@ -160,6 +160,26 @@ def test_an_environment_is_known_to_be_built_without_a_program_in_it(
         work.find(given)
     (folder / "pyvenv.cfg").write_text("altered")
     assert not builder(tmp_path, engine="venv").is_built(given)
+    assert builder(tmp_path, engine="venv").find(given) is None
+    assert work.seems_built(given), "a glance compares no file"
+
+
+@pytest.mark.parametrize("lost", ["contents.json", "tsuishi.json", "bin/python"])
+def test_a_glance_sees_that_mark_record_or_interpreter_are_lost(tmp_path: Path, lost: str) -> None:
+    work = builder(tmp_path, engine="venv")
+    given = pinned(PINS).model_copy(update={"promises": {"torch": "1.1.0"}})
+    folder = work.engines.venv.maker._folder(given)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    contents.record(folder, contents.paths(folder), ())
+    mark = Mark(python="3.6.15", lock_sha256="0" * 64, realised_id="venv:1", asked={})
+    (folder / contents.MARK).write_text(mark.model_dump_json())
+    built = work.engines.venv.find(given)
+    assert built is not None
+    work.reports.keep(built, SelfReport.model_validate(REPORTED))
+    assert work.seems_built(given)
+    (folder / lost).unlink()
+    assert not work.seems_built(given)
+    assert not builder(tmp_path, engine="venv").is_built(given)
 
 
 def test_what_is_remembered_about_a_build_follows_what_was_asked_and_got(tmp_path: Path) -> None:

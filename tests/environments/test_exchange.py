@@ -164,6 +164,17 @@ def test_a_layer_that_an_engine_keeps_compressed_stays_as_it_is(tmp_path: Path) 
     assert read_archive(path).diff_ids == [sha256(LARGE)]
 
 
+def test_a_layer_that_is_small_once_it_is_compressed_is_in_the_archive_once(tmp_path: Path) -> None:
+    shrinks = bytes(3 << 20)
+    for number, saved in enumerate((shrinks, gzip.compress(shrinks, mtime=0), gzip.compress(EMPTY, mtime=0))):
+        plain = EMPTY if number == 2 else shrinks
+        config = config_of(plain)
+        files = {blob(one): one for one in (config, saved)}
+        path = tmp_path / f"{number}.oci.tar"
+        write_archive(path, pieces(tar({**files, "manifest.json": manifest(blob(config), [blob(saved)])})), TAG, noted)
+        assert read_archive(path).diff_ids == [sha256(plain)]
+
+
 def test_the_checksum_beside_is_as_sha256sum_checks_it(archive: Path) -> None:
     expected = f"{hashlib.sha256(archive.read_bytes()).hexdigest()}  tiny.oci.tar\n"
     assert archive.with_name("tiny.oci.tar.sha256").read_text() == expected

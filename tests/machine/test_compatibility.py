@@ -182,5 +182,5 @@ def test_a_fact_without_its_source_is_refused(tmp_path: Path) -> None:
         ),
         encoding="utf-8",
     )
-    with pytest.raises(UserError, match=r"source 'hearsay' is not listed in \[\[sources\]\]; known: architectures, "):
+    with pytest.raises(UserError, match=r"source 'hearsay' is not listed in \[\[sources\]\]; known: a100-whitepaper, "):
         read_table(tmp_path)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tsuishi.machine import interpreters
-from tsuishi.machine.interpreters import find_python, full_version
+from tsuishi.machine.interpreters import find_python, full_version, has_python
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -106,3 +106,25 @@ def test_behind_a_shim_the_real_interpreter_is_found(tmp_path: Path) -> None:
     real = interpreter(tmp_path / "real", "python3.6", "echo CPython 3.6.15 $0")
     interpreter(tmp_path / "shims", "python3.6", f'exec {real} "$@"')
     assert find_python("3.6", [str(tmp_path / "shims")]) == real
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_whether_there_is_a_cpython_is_asked_of_programs_before_scripts_until_one_is(tmp_path: Path) -> None:
+    asked = tmp_path / "asked"
+    interpreter(tmp_path / "shims", "python3.6", f"echo shim >> {asked}; echo CPython 3.6.15 $0")
+    folders = [str(tmp_path / "shims")]
+    assert not has_python("3.5", folders)
+    assert has_python("3.6", folders)
+    assert asked.read_text() == "shim\n"
+    (tmp_path / f"python{HERE}").symlink_to(sys.executable)
+    interpreter(tmp_path / "shims", f"python{HERE}", f"echo again >> {asked}; echo CPython {HERE}.99 $0")
+    assert has_python(HERE, [*folders, str(tmp_path)])
+    assert asked.read_text() == "shim\n", "the program answers, and the shim is not asked"
+
+
+@pytest.mark.usefixtures("nowhere")
+def test_a_python_of_another_version_or_that_does_not_run_is_none(tmp_path: Path) -> None:
+    interpreter(tmp_path, "python3.6", "echo CPython 3.7.1 $0")
+    interpreter(tmp_path, "python3.7", "exit 1")
+    assert not has_python("3.6", [str(tmp_path)])
+    assert not has_python("3.7", [str(tmp_path)])

@@ -1,6 +1,9 @@
 """The vocabulary: every axis and quantity described once; a suite may bring its own; what is wrong is one line."""
 
+import itertools
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -225,3 +228,28 @@ def empty() -> Vocabulary:
 def test_a_vocabulary_of_nothing_still_words_what_it_is_given() -> None:
     with worded(empty()):
         assert case_text({"devices": 2}) == "devices 2"
+
+
+def test_the_cases_of_axes_are_those_made_one_by_one() -> None:
+    axes = {"suite": ("s",), "batch_size": (2, 4), "protocol": ("steady", "literal"), "devices": (1, 2)}
+    names = list(axes)
+    one_by_one = [WORDS.case(dict(zip(names, values, strict=True))) for values in itertools.product(*axes.values())]
+    assert [(case.items, case.given) for case in WORDS.cases(axes)] == [(case.items, case.given) for case in one_by_one]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"batch_size": (1, 0)}, {"nowhere": (1,)}, {"batch_size": ("x",), "devices": (0,)}, {"protocol": ("none",)}],
+)
+def test_the_cases_of_wrong_axes_are_refused_as_the_first_wrong_case_is(wrong: dict[str, Any]) -> None:
+    axes = {"suite": ("s",), "protocol": ("steady",), **wrong}
+    one_by_one = (WORDS.case(dict(zip(axes, values, strict=True))) for values in itertools.product(*axes.values()))
+    with pytest.raises(ValueError, match=r"(axis|key) '") as caught:
+        list(one_by_one)
+    with pytest.raises(ValueError, match=f"^{re.escape(str(caught.value))}$"):
+        list(WORDS.cases(axes))
+
+
+def test_axes_without_a_protocol_make_no_case() -> None:
+    with pytest.raises(ValueError, match="key 'protocol' is missing; add it"):
+        list(WORDS.cases({"suite": ("s",)}))

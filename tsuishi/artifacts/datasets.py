@@ -7,13 +7,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tsuishi.artifacts.client import http_client
-from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
-from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Progress, Say
+
+if TYPE_CHECKING:
+    from tsuishi.artifacts.network import Network
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,18 @@ def fetch(
     say: Say,
     progress: Progress = lambda size: None,
     data_set: DataSet = CIFAR10,
-    network: Network | None = None,
+    network: "Network | None" = None,
 ) -> Path:
     """The file of the data set in the cache, downloaded from the first of `urls` that has it.
 
     An interrupted download is continued, from any URL. Only a verified file gets the data set's name. Raises UserError
     where no URL has the file.
     """
+    # Only a download needs a client, which is slow to import.
+    from tsuishi.artifacts.client import http_client
+    from tsuishi.artifacts.download import Download, ExpectedFile, SourceFailed, part_lock
+    from tsuishi.artifacts.network import Network
+
     final, network = folder(cache) / data_set.file, network or Network()
     part = final.with_name(f"{final.name}.part")
     expected = ExpectedFile(data_set.file, (data_set.sha256,), data_set.size_bytes)

@@ -131,10 +131,11 @@ def _compressed(layer: _TemporaryBlob, folder: Path) -> _TemporaryBlob:
 def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The chunks compressed, without time or name; compressed chunks stay as they are."""
     packer = None
-    for chunk in chunks:
+    left = iter(chunks)
+    for chunk in left:
         if packer is None and chunk.startswith(_GZIP_MAGIC):
             yield chunk
-            yield from chunks
+            yield from left
             return
         packer = packer or zlib.compressobj(_GZIP_LEVEL, wbits=_GZIP_FORMAT)
         yield packer.compress(chunk)

@@ -26,7 +26,8 @@ from tsuishi.base.errors import UserError
 MOST_BYTES = 1 << 30
 # The objects of a JSON file take several times its size in memory.
 MOST_JSON_BYTES = 64 << 20
-_PIECE = 1 << 16
+_PIECE, _LARGE_PIECE = 1 << 16, 1 << 20
+_NOT_REGULAR = "no regular file (a link, a pipe, a device): remove it, or its run"
 # Levels of JSON. The functions that read, copy and write JSON are recursive.
 _DEEPEST = 100
 # Does not follow a link, nor wait for a pipe or device.
@@ -44,7 +45,7 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
         try:
             about = os.fstat(descriptor)
             if not stat.S_ISREG(about.st_mode):
-                raise UserError(f"{path}: no regular file (a link, a pipe, a device): remove it, or its run")
+                raise UserError(f"{path}: {_NOT_REGULAR}")
             if about.st_size > most:
                 raise UserError(f"{path}: {about.st_size} bytes, and {most} are the most that are read: remove it")
             content = os.read(descriptor, min(most, about.st_size + 1))
@@ -60,6 +61,36 @@ def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
             os.close(descriptor)
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def size_and_sha256(path: Path | str) -> tuple[int, str]:
+    """Bytes and SHA-256 of a regular file, read piece by piece. Raises UserError for anything else."""
+    with reading(path) as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return file.tell(), digest
+
+
+@contextmanager
+def reading(path: Path | str) -> Iterator[io.BufferedReader]:
+    """A regular file of any size, open for reading. Raises UserError for anything else, and where a read fails."""
+    try:
+        descriptor = os.open(path, _OPENING)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise UserError(f"{path}: {_NOT_REGULAR}")
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                yield file
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror or error}") from error
+
+
+def pieces(path: Path | str) -> Iterator[bytes]:
+    """The content of a regular file of any size, in pieces. Raises UserError for anything else."""
+    with reading(path) as file:
+        while piece := file.read(_LARGE_PIECE):
+            yield piece
 
 
 def read_json(path: Path | str) -> dict[str, Any]:

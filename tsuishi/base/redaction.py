@@ -6,6 +6,7 @@ from typing import Any
 HIDDEN = "[redacted]"
 
 _URL_USER = re.compile(r"(?<=://)[^/\s]+@")
+_URL_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 # The forms of tokens, as their issuers define them.
 _TOKEN = re.compile(
     r"\b(?:(?:AKIA|ASIA)[0-9A-Z]{16}|gh[oprsu]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{20,}|hf_\w{20,}|pypi-[\w-]{20,}"
@@ -33,6 +34,18 @@ def redacted(text: str) -> str:
     """
     text = _TOKEN.sub(HIDDEN, _URL_USER.sub("", text))
     return _PAIR.sub(rf"\1{HIDDEN}", _HEADER.sub(rf"\1{HIDDEN}", text))
+
+
+def holds_secret(text: str) -> bool:
+    """Whether a part of the text has the form of a secret; the name of a user in a URL is none.
+
+    >>> holds_secret("ssh://git@packages.example/simple"), holds_secret("https://ada:secret@packages.example/simple")
+    (False, True)
+    >>> holds_secret("AWS_SECRET_ACCESS_KEY=[redacted] is set")
+    False
+    """
+    without = _URL_USER.sub("", text)
+    return bool(_URL_PASSWORD.search(text)) or redacted(without) != without
 
 
 def redacted_values(values: Any) -> Any:

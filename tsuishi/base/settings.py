@@ -55,6 +55,11 @@ def _list(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
+def _authors(value: Any) -> Any:
+    """`a;b`, or a list, as a tuple."""
+    return _list([part.strip() for part in value.split(";") if part.strip()] if isinstance(value, str) else value)
+
+
 def _within(value: str) -> str:
     budget.seconds(value)  # raises UserError for a wrong value
     return value
@@ -98,6 +103,9 @@ class Settings(toml.Spec):
     host_python: str = "python3"
     # The time limit of the main job where --within is not given.
     within: Annotated[str, AfterValidator(_within)] = "10m"
+    # Authors of archives, separated by semicolons: "Family, Given <ORCID>". And the licence of archives, by SPDX.
+    authors: Annotated[tuple[str, ...], BeforeValidator(_authors)] = ()
+    licence: Annotated[str, Field(pattern=r"^[A-Za-z0-9.+-]*$")] = ""
     # Language of reports: ISO 639-1, see tsuishi/base/languages/.
     lang: str = "en"
     # GPUs to use, as for `docker run --gpus`: all, a number of GPUs, or device= and their indices or UUIDs.

@@ -6,6 +6,7 @@ import json
 import tomllib
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
@@ -18,7 +19,7 @@ from tsuishi.base.errors import UserError
 class Spec(BaseModel):
     """Base of every object that is read from a file. It is immutable, and an unknown key is an error."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False, defer_build=True)
 
     # Keys whose texts may have several lines: they are for readers, never part of a name, a command or another file.
     prose: ClassVar[frozenset[str]] = frozenset()
@@ -48,13 +49,19 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The values of a TOML file, in the order of the file. Raises UserError that names the file."""
+    """The values of a TOML file, in the order of the file; nobody may change them. Raises UserError naming the file."""
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return _values(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path}: not valid TOML: {error}") from error
+
+
+@lru_cache(maxsize=32)
+def _values(text: str) -> dict[str, Any]:
+    """The values in a text. The vocabulary and the suite both read the file of a suite: it is parsed once."""
+    return tomllib.loads(text)
 
 
 def load(path: Path, model: type[S], context: Any = None, **extra: Any) -> S:
@@ -116,6 +123,8 @@ def _texts(value: Any, location: tuple[int | str, ...] = ()) -> Iterator[tuple[t
 
 def _unseen(text: str, allowed: str) -> str:
     """The first invisible character of a text, as U+000A; empty where there is none."""
+    if text.isprintable():  # no letter of these categories; nearly every text
+        return ""
     unseen = (letter for letter in text if unicodedata.category(letter) in _UNSEEN and letter not in allowed)
     return next((f"U+{ord(letter):04X}" for letter in unseen), "")
 

@@ -30,9 +30,20 @@ def age(seconds: float) -> str:
 
 
 def megabytes(size: float) -> str:
-    """A size in bytes, in MB or GB (powers of ten).
+    """A size in bytes, in MB or GB (powers of ten); in kB where it is less than half a MB.
 
-    >>> megabytes(17_386_281), megabytes(2_500_000_000)
-    ('17 MB', '2.5 GB')
+    >>> megabytes(17_386_281), megabytes(2_500_000_000), megabytes(31_000), megabytes(0)
+    ('17 MB', '2.5 GB', '31 kB', '0 kB')
     """
+    if size < 5e5:
+        return f"{size / 1e3:.0f} kB"
     return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "case"), counted(41, "case")
+    ('1 case', '41 cases')
+    """
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -6,13 +6,14 @@ for all tasks (command_line.py reads them). A user's mistake is printed as a sin
 that --fail-on names) becomes the exit code only after the later tasks have run: the report is always written.
 """
 
+import gc
 import os
 import signal
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from invoke.config import Config
 from invoke.context import Context
@@ -26,8 +27,10 @@ from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
 from tsuishi.commands.command_line import Refused, given_options
 from tsuishi.commands.options import Options, open_session
-from tsuishi.plan.planning import Plan
-from tsuishi.plan.session import Session
+
+if TYPE_CHECKING:
+    from tsuishi.plan.planning import Plan
+    from tsuishi.plan.session import Session
 
 
 @dataclass
@@ -40,12 +43,12 @@ class Chain:
     configured: Mapping[str, Any] = field(default_factory=dict)
     variables: Mapping[str, str] = field(default_factory=dict)
     # The plan that was printed; the id of the run that was made; the largest exit code so far.
-    plan: Plan | None = None
+    plan: "Plan | None" = None
     run_id: str = ""
     exit_code: int = 0
 
     @cached_property
-    def session(self) -> Session:
+    def session(self) -> "Session":
         """The session of all tasks. Raises UserError for a wrong option, variable or key of invoke.yaml."""
         return open_session(self.tasks, self.options, self.configured, self.variables)
 
@@ -90,6 +93,7 @@ class ChainExecutor(Executor):
         # Invoke would convert variables itself, and ends with a traceback where a list or a number is expected.
         variables = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith(PREFIX)}
         signal.signal(signal.SIGTERM, _interrupt)
+        gc.freeze()  # imported modules stay: collections need not look at them again
         # Warnings and tracebacks may contain control characters from other people's texts.
         sys.stderr = cast("TextIO", VisibleStream(sys.stderr))
         try:

@@ -2,15 +2,18 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
-from tsuishi.environments.inventory import environment_row
+from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
-from tsuishi.results import directory
-from tsuishi.specs.claims import Claim
+from tsuishi.results import directory, quick_verification
 from tsuishi.specs.environment import read_environments
-from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
+
+if TYPE_CHECKING:
+    from tsuishi.specs.claims import Claim
+    from tsuishi.specs.source import Source
 
 
 def show(session: Session) -> None:
@@ -20,6 +23,8 @@ def show(session: Session) -> None:
         for environment in read_environments(session.checkout.images)
     ]
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
+    if only_glanced_at(session.builder, rows):
+        session.screen.say("built: the files were not compared; `invoke images` compares their sizes and times")
     suites = select_suites(session.checkout.suites, ())
     session.screen.table(
         "Suites",
@@ -37,6 +42,8 @@ def show(session: Session) -> None:
 
 def show_sources(session: Session) -> None:
     """Print a table of published sources, and a table of the claims of each. Raises UserError for a wrong file."""
+    from tsuishi.specs.source import read_sources
+
     sources = read_sources(session.checkout.published, session.words)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
@@ -45,25 +52,35 @@ def show_sources(session: Session) -> None:
         session.screen.table(f"Claims of {source.name}", ("id", "claim", "checked by"), claims)
 
 
-def _source_row(source: Source) -> tuple[object, ...]:
+def _source_row(source: "Source") -> tuple[object, ...]:
     hardware = "; ".join(machine.title for machine in source.hardware)
     return source.name, source.date or "unknown", hardware, len(list(source.flat())), len(source.claims), source.title
 
 
-def _how_checked(claim: Claim) -> str:
+def _how_checked(claim: "Claim") -> str:
     kinds = Counter(check.kind for check in claim.checks)
     checks = ", ".join(f"{count} x {kind}" if count > 1 else kind for kind, count in kinds.items())
     return (checks or "not testable here") + ("" if claim.stated else "; not stated, but follows")
 
 
 def run_row(path: Path) -> tuple[str, ...]:
-    """A row of the table of runs. The last cell says why a run cannot be read."""
+    """A row of the table of runs. The last cell says why a run cannot be read, or what of it was altered.
+
+    Trials are opened only where their names or sizes are not those that the run's chain has, or there is no chain.
+    """
     run = directory.RunDirectory(path)
     try:
         recorded = run.run()
-        done = len({trial.id.planned for _, trial in run.finished()})
+        folders = run.finished_folders()
+        found = quick_verification.assurance(run, quick_verification.sizes(run, folders))
+        if found.level == "tables verified":
+            done = len({folder.name.rpartition(".a")[0] for folder in folders})
+        else:
+            done = len({trial.id.planned for _, trial in run.finished()})
     except UserError as error:
         return path.name, "", "", "", "", str(error)
     names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
-    whose = "" if run.is_ours(recorded) else "received"
-    return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), whose
+    remarks = [] if run.is_ours(recorded) else ["received"]
+    if found.altered:
+        remarks.append(f"altered, or left by a runner that was killed: {quick_verification.shortened(found.altered)}")
+    return path.name, recorded.profile, names, str(len(recorded.plan)), str(done), "; ".join(remarks)

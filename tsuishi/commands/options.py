@@ -1,6 +1,6 @@
 """The options of a chain, and the session that they describe."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,6 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
-from tsuishi.specs.claims import VERDICTS
 from tsuishi.specs.suite import profile_name
 
 # Options that change settings.
@@ -84,12 +83,20 @@ def open_session(
         force=options.has("force"),
     )
     clock = Clock(_within_s(options, tasks, settings))
-    for verdict in options.names("fail_on"):
-        if verdict not in VERDICTS:
-            raise unknown("verdict", verdict, VERDICTS)
+    _check_verdicts(options.names("fail_on"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
     return Session(settings, choice, Screen(), checkout, clock=clock, with_report="report" in tasks)
+
+
+def _check_verdicts(names: Sequence[str]) -> None:
+    """Raise UserError for a verdict that no claim can have."""
+    if names:
+        from tsuishi.specs.claims import VERDICTS
+
+        for name in names:
+            if name not in VERDICTS:
+                raise unknown("verdict", name, VERDICTS)
 
 
 def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> float | None:

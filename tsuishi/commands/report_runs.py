@@ -1,5 +1,6 @@
 """`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,12 +19,33 @@ _TRIALS_OF_MINUTES = 300
 
 
 def report(chain: Chain) -> None:
-    """Make the report of the named runs, else of the chain's run, else of the latest run."""
-    begun, session, options = time.monotonic(), chain.session, chain.options
+    """Make the report of the named runs and archives, else of the chain's run, else of the latest run.
+
+    Raises UserError where an archive is not verified.
+    """
     if chain.only_plans:
         return
-    names = options.names("run") or (chain.run_id,)
-    runs = [directory.open_run(session.settings.results, name) for name in names]
+    archives = [Path(name) for name in chain.options.names("archive")]
+    names = chain.options.names("run") or (() if archives else (chain.run_id,))
+    runs = [directory.open_run(chain.session.settings.results, name) for name in names]
+    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
+        for number, path in enumerate(archives):
+            runs += _runs_of(chain.session, path, Path(folder) / str(number))
+        _report(chain, runs)
+
+
+def _runs_of(session: Session, path: Path, into: Path) -> list[RunDirectory]:
+    """The runs of an archive, unpacked into a new folder."""
+    from tsuishi.archives.archive_check import unpacked_runs
+
+    into.mkdir()
+    runs, said = unpacked_runs(path, session.words, into)
+    session.screen.say(said)
+    return runs
+
+
+def _report(chain: Chain, runs: Sequence[RunDirectory]) -> None:
+    begun, session, options = time.monotonic(), chain.session, chain.options
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
     # The charts of a report that is made again are kept.

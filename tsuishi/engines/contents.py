@@ -79,6 +79,11 @@ def realised_id(venv: Path, python: str, lock_sha256: str) -> str:
     return "venv:" + toml.digest([python, recorded.files["bin/python"][-1], lock_sha256, portable], 16)
 
 
+def is_recorded(venv: Path) -> bool:
+    """Whether a virtual environment has its record, and its interpreter is there. Looks at no other file."""
+    return (venv / _RECORD).is_file() and (venv / "bin" / "python").is_file()
+
+
 def alteration(venv: Path, *, whole: bool) -> str:
     """The first difference between a virtual environment and its record, in words; empty where there is none.
 

@@ -2,12 +2,19 @@
 
 import shutil
 import site
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.engines.interface import Availability, Built
-from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.machine.interpreters import full_version, real_executable
 from tsuishi.specs.environment import Environment
+
+if TYPE_CHECKING:
+    from tsuishi.engines.subprocesses import ProcessStarter
+
+# It stands in spec ids in place of the text of a template.
+RECIPE = "host"
 
 
 class HostEngine:
@@ -18,21 +25,26 @@ class HostEngine:
 
     def __init__(self, python: str) -> None:
         self._given = python
+
+    @cached_property
+    def starter(self) -> "ProcessStarter":
+        from tsuishi.engines.subprocesses import ProcessStarter
+
         # The folder of `pip install --user`. Python looks for it in the user's home, which workloads do not get.
-        self.starter = ProcessStarter({"PYTHONUSERBASE": site.getuserbase()})
+        return ProcessStarter({"PYTHONUSERBASE": site.getuserbase()})
 
     def availability(self) -> Availability:
         python = self._interpreter()
         if python is None:
-            return Availability(False, reason=f"no interpreter '{self._given}'", remedy="give one with --host-python")
+            return Availability(False, reason=self._missing, remedy="give one with --host-python")
         return Availability(True, version=full_version(python))
 
     def refusal(self, environment: Environment) -> str:
         if environment.pinned:
             return "it is pinned, and the host engine takes an interpreter as it is: use --env host, or another engine"
-        return "" if self.availability().usable else self.availability().reason
+        return "" if self._path() else self._missing
 
-    def find(self, environment: Environment) -> Built | None:
+    def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
         """The interpreter. Its realised id is empty: its packages may have changed, so it has to be asked first."""
         python = self._interpreter()
         if python is None:
@@ -41,7 +53,7 @@ class HostEngine:
             environment=environment,
             engine=self.name,
             engine_version=full_version(python),
-            spec_id=environment.spec_id("host"),
+            spec_id=environment.spec_id(RECIPE),
             realised_id="",
             python=(str(python),),
             details={"base": None, "substitutions": [], "image": None},
@@ -52,5 +64,14 @@ class HostEngine:
 
         A shim of a version manager is replaced by the interpreter behind it, because it needs the user's variables.
         """
+        path = self._path()
+        return real_executable(path) if path else None
+
+    def _path(self) -> Path | None:
+        """The absolute path of the given program, which may be a shim. Starts nothing."""
         path = shutil.which(Path(self._given).expanduser())
-        return real_executable(Path(path).absolute()) if path else None
+        return Path(path).absolute() if path else None
+
+    @property
+    def _missing(self) -> str:
+        return f"no interpreter '{self._given}'"

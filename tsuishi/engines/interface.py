@@ -209,5 +209,9 @@ class Engine(Protocol):
     def refusal(self, environment: Environment) -> str:
         """Why this engine cannot provide that environment here, with the remedy; empty where it can."""
 
-    def find(self, environment: Environment) -> Built | None:
-        """The environment that was made from exactly this spec, lock and template, if any. It needs no network."""
+    def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
+        """The environment that was made from exactly this spec, lock and template, if any. It needs no network.
+
+        `at_a_glance`: the files of an environment may have changed since its build. Only a list of environments asks
+        so, and says it; nothing that was only glanced at is run.
+        """

@@ -6,8 +6,9 @@ It pins the packages, but neither the system's libraries nor the patch version o
 import shutil
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
@@ -16,12 +17,14 @@ from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.engines import contents, environment_variables, wheelhouse
 from tsuishi.engines.interface import Artefacts, Availability, Built, Kept
-from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
-from tsuishi.machine.interpreters import find_python, full_version
+from tsuishi.machine.interpreters import find_python, full_version, has_python
 from tsuishi.specs.environment import Environment
 
+if TYPE_CHECKING:
+    from tsuishi.engines.subprocesses import ProcessStarter
+
 # It stands in spec ids in place of the text of a template, and changes when venvs are made in another way.
-_RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
+RECIPE = "venv --without-pip; pip install --no-index --no-deps --no-build-isolation --require-hashes; record contents"
 
 
 class Mark(BaseModel):
@@ -42,9 +45,15 @@ class VenvEngine:
 
     def __init__(self, cache: Path, pythons: Sequence[str] = ()) -> None:
         self._pythons = pythons
-        self.starter = ProcessStarter()
         self._venvs = Venvs(cache / "venvs", pythons)
         self.maker = self.store = self.inspector = self._venvs
+
+    @cached_property
+    def starter(self) -> "ProcessStarter":
+        # What only looks at environments starts nothing in them.
+        from tsuishi.engines.subprocesses import ProcessStarter
+
+        return ProcessStarter()
 
     def availability(self) -> Availability:
         return Availability(usable=True, version="")
@@ -56,11 +65,12 @@ class VenvEngine:
             return "its packages come with its base image, which only a container engine can use: start Docker"
         if environment.debs:
             return "it needs Debian packages, which only a container engine can install: start Docker"
-        return "" if _python(environment, self._pythons) else _no_python(environment)
+        assert environment.python is not None
+        return "" if has_python(environment.python, self._pythons) else _no_python(environment)
 
-    def find(self, environment: Environment) -> Built | None:
-        """See `Engine`. None also where a file has changed since the build."""
-        return self._venvs.find(environment)
+    def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
+        """See `Engine`. None also where a file has changed since the build; a glance sees only its own few files."""
+        return self._venvs.find(environment, at_a_glance=at_a_glance)
 
 
 class Venvs:
@@ -72,10 +82,14 @@ class Venvs:
         # The alteration of each folder that was compared, or ""; each folder is compared once.
         self._alterations: dict[Path, str] = {}
 
-    def find(self, environment: Environment) -> Built | None:
+    def find(self, environment: Environment, *, at_a_glance: bool) -> Built | None:
+        """See `Engine`. A glance looks for mark, record and interpreter, and at no other file."""
         folder = self._folder(environment)
         mark = _mark(folder)
-        return None if mark is None or self._alteration(folder) else self._built(environment, folder, mark)
+        if mark is None:
+            return None
+        lacks = not contents.is_recorded(folder) if at_a_glance else bool(self._alteration(folder))
+        return None if lacks else self._built(environment, folder, mark)
 
     def build(self, environment: Environment, artefacts: Artefacts, say: Say, downloaded: Progress) -> Built:
         python = _python(environment, self._pythons)
@@ -136,7 +150,7 @@ class Venvs:
         return altered
 
     def _folder(self, environment: Environment) -> Path:
-        return self._venvs / f"{environment.name}-{environment.spec_id(_RECIPE)}"
+        return self._venvs / f"{environment.name}-{environment.spec_id(RECIPE)}"
 
     def _alteration(self, folder: Path) -> str:
         if folder not in self._alterations:
@@ -149,7 +163,7 @@ class Venvs:
             environment=environment,
             engine=VenvEngine.name,
             engine_version=mark.python,
-            spec_id=environment.spec_id(_RECIPE),
+            spec_id=environment.spec_id(RECIPE),
             realised_id=mark.realised_id,
             python=(str(folder / "bin" / "python"),),
             details={
@@ -208,6 +222,8 @@ def _install(environment: str, python: Path, pip: Path, house: Path) -> None:
 
 def _run(environment: str, command: list[str], home: Path) -> None:
     """Run a step of a build, whose home is a temporary folder. Raises BuildError with the last lines of its output."""
+    from tsuishi.engines.subprocesses import ChildProcess
+
     # The step ends with this process, even if this process is killed.
     process = ChildProcess(command, environment_variables.for_building(Path(command[0]), str(home)))
     with threads.closing(process.stop):

@@ -12,7 +12,6 @@ from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say
 from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Artefacts, Built, Engine
-from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.self_reports import SelfReport, SelfReports
@@ -78,8 +77,12 @@ class Builder:
         """Whether `find` would find the environment. Starts no program in it."""
         return self._found(environment) is not None
 
-    def _found(self, environment: Environment) -> tuple[Built, SelfReport] | None:
-        built = self.engines.chosen_for(environment).find(environment)
+    def seems_built(self, environment: Environment) -> bool:
+        """Whether the environment was built, at a glance: its files may have changed since. Only for lists."""
+        return self._found(environment, at_a_glance=True) is not None
+
+    def _found(self, environment: Environment, *, at_a_glance: bool = False) -> tuple[Built, SelfReport] | None:
+        built = self.engines.chosen_for(environment).find(environment, at_a_glance=at_a_glance)
         if built is None or not environment.pinned:
             return None
         report = self.reports.find(environment.name, built)
@@ -142,6 +145,8 @@ class Builder:
 
 
 def _ready(engine: Engine, built: Built, report: SelfReport) -> Ready:
+    from tsuishi.environments import provenance
+
     record = provenance.environment_record(built, report, engine.starter.confinement(built.python[0]))
     return Ready(built.environment, engine.starter, built, record)
 

@@ -3,15 +3,19 @@
 import platform
 from collections.abc import Iterator
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.engines.docker.daemon import address
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Engine
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.specs.environment import Environment, open_refusal
+
+if TYPE_CHECKING:
+    from tsuishi.engines.docker.engine import DockerEngine
 
 _ARCHITECTURE = "x86_64"
 _AUTO = "auto"
@@ -22,23 +26,29 @@ class Engines:
 
     def __init__(self, settings: Settings, checkout: Checkout) -> None:
         self._asked = settings.engine
-        self.docker = DockerEngine(
-            checkout.dockerfile,
-            settings.mirrors,
-            settings.cache,
-            offline=settings.offline,
-            timeout_s=settings.engine_timeout_s,
-        )
+        self._settings = settings
+        self._checkout = checkout
         self.venv = VenvEngine(settings.cache, settings.pythons)
         self.host = HostEngine(settings.host_python)
-        engines: tuple[Engine, ...] = self.docker, self.venv, self.host
-        self._by_name = {engine.name: engine for engine in engines}
+
+    @cached_property
+    def docker(self) -> "DockerEngine":
+        # Without a container engine it is never needed, and slow to import.
+        from tsuishi.engines.docker.engine import DockerEngine
+
+        return DockerEngine(
+            self._checkout.dockerfile,
+            self._settings.mirrors,
+            self._settings.cache,
+            offline=self._settings.offline,
+            timeout_s=self._settings.engine_timeout_s,
+        )
 
     def __iter__(self) -> Iterator[Engine]:
-        return iter(self._by_name.values())
+        yield from (self.docker, self.venv, self.host)
 
     def __getitem__(self, name: str) -> Engine:
-        return self._by_name[name]
+        return next(engine for engine in self if engine.name == name)
 
     def chosen_for(self, environment: Environment) -> Engine:
         """The engine that the user asked for, else the best engine. Raises UserError where the former is unusable."""
@@ -72,4 +82,4 @@ class Engines:
 
     @cached_property
     def _containers(self) -> bool:
-        return self.docker.availability().usable
+        return bool(address()) and self.docker.availability().usable

@@ -14,7 +14,7 @@ from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.gpus import Nvml
 from tsuishi.specs.environment import Environment, read_environments
 
-_HEADERS = ("environment", "engine", "state", "size", "base", "lock", "age", "promises")
+_HEADERS = ("environment", "engine", "state", "manifest", "size", "base", "lock", "age", "promises")
 _SHORT = 12
 
 
@@ -26,11 +26,13 @@ def show(builder: Builder, screen: Screen, *, verify: bool = False) -> None:
     storing = _storing(builder, screen, "listed")
     all_kept = [kept for _, store in storing for kept in store.kept()]
     altered = {kept.name: _alteration(builder, screen, kept, whole=verify) for kept in all_kept}
+    manifests = {kept.name: _manifest(builder, kept, altered[kept.name], whole=verify) for kept in all_kept}
     pinned = [environment for environment in read_environments(builder.checkout.images) if environment.pinned]
     engines = [engine for engine, _ in storing]
-    rows = [row for environment in pinned for row in _rows(builder, environment, engines, all_kept, altered)]
+    rows = [row for environment in pinned for row in _rows(builder, environment, engines, all_kept, altered, manifests)]
     strangers = [kept for kept in all_kept if kept.environment not in {environment.name for environment in pinned}]
-    rows += [_row(kept, "of an environment that is not in images/", "") for kept in strangers]
+    state = "of an environment that is not in images/"
+    rows += [_row(kept, state, manifests[kept.name], "") for kept in strangers]
     screen.table("Images", _HEADERS, rows)
     screen.say(f"{units.megabytes(sum(kept.size_bytes for kept in all_kept))} in all, where they share nothing")
     screen.say(f"what is in each image (CycloneDX): {builder.settings.cache}/environments/*.cdx.json")
@@ -52,19 +54,27 @@ def remove(builder: Builder, screen: Screen) -> None:
 
 
 def environment_row(builder: Builder, nvml: Nvml, environment: Environment) -> tuple[str, ...]:
-    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use."""
+    """A row of `invoke list`: name, title, default, engine, state, and the accelerator that it would use.
+
+    A virtual environment that is "built" was only glanced at (see `only_glanced_at`).
+    """
     engine = builder.engines.chosen_for(environment)
     if why_not := _why_not_here(builder, environment):
         state = why_not
     elif not environment.pinned:
         state = "whatever is installed"
     else:
-        state = "built" if builder.is_built(environment) else "to build"
+        state = "built" if builder.seems_built(environment) else "to build"
     on_cpu = why_on_cpu(environment, nvml)
     refused = gpu_refusal(environment, nvml, builder.checkout.images, "auto", force=False)
     computes_on = f"CPU: {on_cpu}" if on_cpu else f"refused: {refused}" if refused else "GPU"
     default = ", ".join(f"on {accelerator}" for accelerator in environment.default)
     return environment.name, environment.title, default, engine.name, state, computes_on
+
+
+def only_glanced_at(builder: Builder, rows: Sequence[tuple[str, ...]]) -> bool:
+    """Whether rows of `environment_row` call an environment built whose files were not compared with its record."""
+    return any(engine == builder.engines.venv.name and state == "built" for _, _, _, engine, state, _ in rows)
 
 
 def _why_not_here(builder: Builder, environment: Environment) -> str:
@@ -115,6 +125,19 @@ def _alteration(builder: Builder, screen: Screen, kept: Kept, *, whole: bool) ->
     return inspector.altered(kept, whole=whole)
 
 
+def _manifest(builder: Builder, kept: Kept, altered: str, *, whole: bool) -> str:
+    """The beginning of the digest of all that an environment holds, and how far its files were compared with it."""
+    if not kept.realised_id:  # made by an earlier tsuishi
+        return "none"
+    if altered:
+        compared = "altered"
+    elif builder.engines[kept.engine].inspector is None:
+        compared = "the image's own"
+    else:
+        compared = "verified" if whole else "sizes and times"
+    return f"{kept.realised_id.rpartition(':')[2][:_SHORT]}: {compared}"
+
+
 def _raise_altered(screen: Screen, altered: Mapping[str, str]) -> None:
     """Raise UserError where an environment has changed; else print that none has."""
     if lines := [f"{name}: {alteration}" for name, alteration in altered.items() if alteration]:
@@ -128,6 +151,7 @@ def _rows(
     engines: Sequence[Engine],
     all_kept: Sequence[Kept],
     altered: Mapping[str, str],
+    manifests: Mapping[str, str],
 ) -> Iterator[tuple[str, ...]]:
     """The rows of an environment: its builds, and, if none is of its present spec, a row for the build to come."""
     all_built = [built for engine in engines if (built := engine.find(environment))]
@@ -136,7 +160,7 @@ def _rows(
     of_it = [kept for kept in all_kept if kept.environment == environment.name]
     if not present:
         state = _why_not_here(builder, environment) or "to build"
-        yield environment.name, builder.engines.chosen_for(environment).name, state, "", "", "", "", ""
+        yield environment.name, builder.engines.chosen_for(environment).name, state, *[""] * (len(_HEADERS) - 3)
     for kept in sorted(of_it, key=lambda kept: (kept.engine, kept.realised_id) not in present):
         if altered[kept.name]:
             state = f"altered: {altered[kept.name]}"
@@ -149,10 +173,11 @@ def _rows(
         report = builder.reports.find(kept.environment, kept)
         broken = None if report is None else broken_promises(environment, report)
         promises = "not asked yet" if broken is None else "; ".join(broken) or "kept"
-        yield _row(kept, state, promises)
+        yield _row(kept, state, manifests[kept.name], promises)
 
 
-def _row(kept: Kept, state: str, promises: str) -> tuple[str, ...]:
+def _row(kept: Kept, state: str, manifest: str, promises: str) -> tuple[str, ...]:
     base, lock = (text.removeprefix("sha256:")[:_SHORT] for text in (kept.base_digest, kept.lock_sha256))
     age = units.age((datetime.now(UTC) - datetime.fromisoformat(kept.created)).total_seconds())
-    return kept.environment, kept.engine, state, units.megabytes(kept.size_bytes), base, lock, age, promises
+    size = units.megabytes(kept.size_bytes)
+    return kept.environment, kept.engine, state, manifest, size, base, lock, age, promises

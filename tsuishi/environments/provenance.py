@@ -5,10 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tsuishi.base.checkout import Checkout
+from tsuishi.engines import host, venv
+from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Built
+from tsuishi.engines.venv import VenvEngine
 from tsuishi.environments.self_reports import SelfReport
-from tsuishi.results.facts import Facts
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.specs.environment import Environment
 from tsuishi.specs.experiment import ScriptOrder
 
 
@@ -38,20 +42,11 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
     )
 
 
-def other_versions(record: EnvironmentRecord, facts: Facts) -> list[str]:
-    """The differences between the versions of a trial and those of its environment's record, in words."""
-    expected, actual = _versions(record), _versions(facts)
-    return [
-        f"{name} is {actual[name]}, recorded {expected[name]}"
-        for name in sorted(expected.keys() & actual.keys())
-        if actual[name] != expected[name]
-    ]
-
-
-def _versions(known: EnvironmentRecord | Facts) -> dict[str, str]:
-    """The versions of Python, CUDA, cuDNN and packages, by name."""
-    alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
-    return {name: version for name, version in {**(known.versions or {}), **alone}.items() if version is not None}
+def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Checkout) -> bool:
+    """Whether the record is of an environment that was made from this specification, these locks and this template."""
+    recipes = {VenvEngine.name: venv.RECIPE, HostEngine.name: host.RECIPE}
+    recipe = recipes.get(record.engine or "") or checkout.dockerfile.read_text(encoding="utf-8")
+    return environment.spec_id(recipe) == record.spec_id
 
 
 def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:

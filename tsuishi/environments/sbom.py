@@ -1,4 +1,4 @@
-"""The bill of materials of an image: everything that is installed in it, as CycloneDX 1.6.
+"""The bill of materials of an environment: everything that is installed in it, as CycloneDX 1.6.
 
 The same image gives the same text, so the text has no date; an SPDX document would need a date. Hashes come from the
 lock, with which the artefacts were verified. The parts of the base image have no hash.
@@ -19,6 +19,7 @@ from packageurl import PackageURL
 from tsuishi import __version__
 from tsuishi.engines.interface import Built
 from tsuishi.results.facts import Facts
+from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import Environment
 
 # The registry of a package URL of type "docker" that names no registry.
@@ -37,16 +38,37 @@ def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
         bom_ref=f"image:{built.realised_id}",
         properties=_properties(image_id=built.realised_id, spec_id=built.spec_id),
     )
-    tool = Component(name="tsuishi", version=__version__, type=ComponentType.APPLICATION, bom_ref="tsuishi")
     components = [_base(built), _python(facts)]
     components += _python_packages(built.environment, facts)
     components += _system_packages(built.environment, facts)
+    return _document(image, components, f"{built.spec_id}@{built.realised_id}")
+
+
+def bill_of_record(record: EnvironmentRecord) -> dict[str, Any]:
+    """The CycloneDX document of an environment that is no image, of what its record names: Python and packages."""
+    environment = Component(
+        name=record.name,
+        version=record.spec_id,
+        type=ComponentType.PLATFORM,
+        description=record.title,
+        bom_ref=f"environment:{record.realised_id}",
+        properties=_properties(realised_id=record.realised_id or "", spec_id=record.spec_id or ""),
+    )
+    components = [_python(Facts(python=record.python))] if record.python else []
+    for name, version in sorted((record.packages or {}).items()):
+        components.append(_library(PackageURL(type="pypi", name=name, version=version), (), place="environment"))
+    return _document(environment, components, f"{record.spec_id}@{record.realised_id}")
+
+
+def _document(described: Component, components: list[Component], name: str) -> dict[str, Any]:
+    """The document of something that consists of components; its serial number is made from `name`."""
+    tool = Component(name="tsuishi", version=__version__, type=ComponentType.APPLICATION, bom_ref="tsuishi")
     bill = Bom(
-        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, f"{built.spec_id}@{built.realised_id}"),
-        metadata=BomMetaData(component=image, tools=ToolRepository(components=[tool])),
+        serial_number=uuid.uuid5(uuid.NAMESPACE_URL, name),
+        metadata=BomMetaData(component=described, tools=ToolRepository(components=[tool])),
         components=components,
     )
-    bill.register_dependency(image, components)
+    bill.register_dependency(described, components)
     document: dict[str, Any] = json.loads(JsonV1Dot6(bill).output_as_string())
     del document["metadata"]["timestamp"]
     return {**{key: document[key] for key in _HEAD}, **document}

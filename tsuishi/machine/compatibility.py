@@ -17,6 +17,7 @@ from packaging.version import Version
 from pydantic import Field, model_validator
 
 from tsuishi.base import toml
+from tsuishi.machine.data_sheets import DataSheet
 from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment
 
 GpuDescription = Mapping[str, Any]  # an item of Nvml.describe()
@@ -66,11 +67,13 @@ class CompatibilityTable(toml.Spec):
     cuda: tuple[Toolkit, ...]
     architectures: tuple[Architecture, ...]
     gpus: tuple[KnownGpu, ...] = ()
+    data_sheets: tuple[DataSheet, ...] = ()
 
     @model_validator(mode="after")
     def _every_source_is_listed(self) -> "CompatibilityTable":
         known = {source.id for source in self.sources}
-        entries: list[Toolkit | Architecture | KnownGpu] = [*self.cuda, *self.architectures, *self.gpus]
+        entries: list[Toolkit | Architecture | KnownGpu | DataSheet] = [*self.cuda, *self.architectures, *self.gpus]
+        entries += self.data_sheets
         for entry in entries:
             for source in entry.source.split(", "):
                 if source not in known:

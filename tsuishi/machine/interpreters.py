@@ -41,6 +41,13 @@ def find_python(version: str, more_folders: Sequence[str] = ()) -> Path | None:
     return max(matches, key=lambda path: [int(part) for part in re.findall(r"\d+", versions[path])], default=None)
 
 
+def has_python(version: str, more_folders: Sequence[str] = ()) -> bool:
+    """Whether `find_python` would find a CPython. Starts interpreters only until one is of that version."""
+    # The shims of version managers are scripts; each takes many times as long as an interpreter.
+    candidates = sorted(_candidates(version, more_folders), key=_is_script)
+    return any(full.startswith(f"{version}.") for path in candidates for _, full in _ask(path))
+
+
 def variables() -> dict[str, str]:
     """The environment variables with which an interpreter is asked what it is: none of the user's secrets."""
     return {name: os.environ[name] for name in _VARIABLES if name in os.environ} | {"LANG": "C.UTF-8"}
@@ -73,6 +80,14 @@ def _ask(python: Path) -> tuple[tuple[Path, str], ...]:
     implementation, _, rest = result.stdout.strip().partition(" ")
     version, _, executable = rest.partition(" ")
     return ((Path(executable), version),) if implementation == "CPython" and executable else ()
+
+
+def _is_script(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
 
 
 def _candidates(version: str, more_folders: Sequence[str]) -> Iterator[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tsuishi.base.budget import Clock
 from tsuishi.base.screen import Screen
-from tsuishi.base.units import duration, megabytes
+from tsuishi.base.units import counted, duration, megabytes
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
@@ -219,15 +219,6 @@ def minutes(seconds: float) -> str:
     ('2 min', '1 min')
     """
     return f"{max(1, round(-(-seconds // _MINUTE_S)))} min"
-
-
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "case"), counted(41, "case")
-    ('1 case', '41 cases')
-    """
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def print_trials(screen: Screen, planned: Sequence[PlannedTrial]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import DataFile, DataSet
@@ -11,15 +12,16 @@ from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
-from tsuishi.environments.batch import Building
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
-from tsuishi.machine.history import History
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
+
+if TYPE_CHECKING:  # a command imports only what it uses
+    from tsuishi.environments.batch import Building
+    from tsuishi.machine.history import History
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
@@ -75,15 +77,21 @@ class Session:
     @cached_property
     def machine(self) -> str:
         """The id of this machine's record."""
+        from tsuishi.machine.description import machine_record
+
         return f"machine-{toml.digest(machine_record(self.nvml))}"
 
     @cached_property
-    def history(self) -> History:
+    def history(self) -> "History":
         """The durations of earlier work on this machine."""
+        from tsuishi.machine.history import History
+
         return History(self.settings.cache, self.machine)
 
     def learn(self, name: str, took_s: float) -> None:
         """Remember a duration in seconds. The file is read again, because a resumed run may have written to it."""
+        from tsuishi.machine.history import History
+
         history = History(self.settings.cache, self.machine)
         history.learn(name, took_s)
         history.keep()
@@ -97,8 +105,10 @@ class Session:
         """Seconds left for building and measuring, without the time of the report."""
         return self.clock.left_s - self.report_s - MARGIN_S
 
-    def building(self) -> Building:
+    def building(self) -> "Building":
         """Builds and fetches environments with the settings of this session."""
+        from tsuishi.environments.batch import Building
+
         return Building(self.builder, self.screen, self.history)
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:

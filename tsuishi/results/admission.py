@@ -17,7 +17,7 @@ from tsuishi.results.trial_tables import REMEDY
 from tsuishi.specs.statuses import EXCLUDED, OK
 from tsuishi.specs.vocabulary import Vocabulary
 
-_SUPERSEDED = "excluded, and measured again by a later attempt"
+SUPERSEDED = "excluded, and measured again by a later attempt"
 _ANOTHER_UNIT = mark("metric {metric} is in {unit}, and its quantity in {others}")
 _SEVERAL_UNITS = mark("metric {metric} is in {unit} here and in {others} elsewhere, and no quantity describes it")
 
@@ -55,7 +55,7 @@ def exclude(trials: pd.DataFrame, tables: Mapping[str, pd.DataFrame], words: Voc
     trial that ended well and was measured again all the same was excluded then; nothing more is said of it.
     """
     superseded = trials["status"].eq(OK) & ~trials.index.isin(last_rows(trials).index)
-    trials.loc[superseded, ["status", "reason"]] = [EXCLUDED, _SUPERSEDED]
+    trials.loc[superseded, ["status", "reason"]] = [EXCLUDED, SUPERSEDED]
     ok = trials["status"].eq(OK).to_numpy(bool)
     found: dict[int, Exclusion] = {}
     used = {table: rows[ok[rows[TRIAL]]] for table, rows in tables.items()}

@@ -8,6 +8,7 @@ results/<run id>/
     .lock                        held by the process that measures
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
     gathered.npz                 what a report needs, for this user's next report (gathered.py); may be removed
+    verification.sealed          this user verified all that (quick_verification.py); may be removed
 """
 
 import csv

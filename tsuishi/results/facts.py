@@ -3,7 +3,7 @@
 Events carry it (stream/events.py), tables and trial.json keep it, and whatever reads a run has it in these types.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,7 +18,7 @@ Seconds = Annotated[float, Field(ge=0, le=MOST)]
 class Record(BaseModel):
     """Base of what a run holds. Keys that nobody knows are kept, and ignored: a later tsuishi may write more."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False, defer_build=True)
 
     def content(self) -> dict[str, Any]:
         """The record as JSON: the keys that it was made with."""
@@ -97,3 +97,32 @@ class Phase(Record, extra="ignore"):
     name: str
     begin_s: Seconds
     end_s: Seconds | None
+
+
+class Versioned(Protocol):
+    """What has versions: the facts of a trial, and the record of its environment."""
+
+    @property
+    def python(self) -> str | None: ...
+    @property
+    def cuda(self) -> str | None: ...
+    @property
+    def cudnn(self) -> str | None: ...
+    @property
+    def versions(self) -> dict[str, str] | None: ...
+
+
+def other_versions(recorded: Versioned, seen: Versioned) -> dict[str, tuple[str, str]]:
+    """The versions seen that are not those recorded, and the latter, by name. A version that one lacks is none."""
+    expected, actual = _versions(recorded), _versions(seen)
+    return {
+        name: (actual[name], expected[name])
+        for name in sorted(expected.keys() & actual.keys())
+        if actual[name] != expected[name]
+    }
+
+
+def _versions(known: Versioned) -> dict[str, str]:
+    """The versions of Python, CUDA, cuDNN and packages, by name."""
+    alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
+    return {name: version for name, version in {**(known.versions or {}), **alone}.items() if version is not None}

@@ -14,6 +14,7 @@ from tsuishi.results.admission import Exclusion, exclude
 from tsuishi.results.attempts import last_rows
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.given_runs import read_given
+from tsuishi.results.quick_verification import Assurance
 from tsuishi.results.records import (
     AnyRecord,
     CaseRecord,
@@ -61,7 +62,7 @@ class Results:
     trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
     `excluded`: the trials with the status excluded, see admission.py. `copies`: the runs with trials that other runs
     have too, of which `runs` has only those with trials of their own; `family`: by run, the run that stands for all
-    copies of it.
+    copies of it. `assurances`: by run, how far it is known to be what its runner wrote.
 
     Rows of `samples`, `metrics` and `telemetry` are many to a trial: `trial` is its index in `trials`. `words` has the
     axes of their cases; `axes` are those of every case, by its id, with the usual values that ids leave out.
@@ -70,6 +71,7 @@ class Results:
     words: Vocabulary
     axes: dict[str, dict[str, Any]]
     runs: dict[str, RunRecord]
+    assurances: dict[str, Assurance]
     environments: dict[str, EnvironmentRecord]
     machines: dict[str, MachineRecord]
     workloads: dict[str, str]
@@ -114,6 +116,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
         words,
         axes,
         given.runs,
+        given.assurances,
         environments,
         {name: record for name, record in records.items() if isinstance(record, MachineRecord)},
         {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},

@@ -25,6 +25,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.printable import PRINTABLE_ASCII, visible
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.quick_verification import FileStates
 from tsuishi.results.record_files import read_text
 from tsuishi.results.records import RECORDS, AnyRecord
 from tsuishi.results.trial_tables import Parts, TableArrays, chosen, columns_of, joined
@@ -77,6 +78,15 @@ def read(run: RunDirectory) -> tuple[Trials, Records]:
             if run.is_ours(run.run()):
                 _save(run.path / FILE, *now)
     return now
+
+
+def file_states(trials: Trials, records: Records) -> FileStates:
+    """The states of the files of a run as they were when it was read, for quick_verification."""
+    trial_json = trials.states[:, _FILES.index("trial.json"), 0].tolist()
+    sizes = {f"trials/{name}/trial.json": size for name, size in zip(trials.names, trial_json, strict=True)}
+    sizes |= {f"records/{name}.json": size for name, (size, _) in records.states.items()}
+    names = json.dumps([trials.names, sorted(records.states.items())]).encode()
+    return FileStates(sizes, hashlib.sha256(names + trials.states.tobytes()).hexdigest())
 
 
 def _trials_now(run: RunDirectory, before: Trials) -> Trials:

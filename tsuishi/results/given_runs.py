@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from tsuishi.base.printable import visible
-from tsuishi.results import gathered, schema
+from tsuishi.results import gathered, quick_verification, schema
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.quick_verification import Assurance
 from tsuishi.results.records import AnyRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.results.same_trials import Copy, common
@@ -22,9 +23,11 @@ class Given:
 
     `records`: by record id. `texts`: the trial.json of each trial. `fields`: see gathered.Trials, with the `run_id`.
     `copies`, `family`: see same_trials.Common; a run without trials of its own is among the copies only.
+    `assurances`: how far each run is known to be what its runner wrote.
     """
 
     runs: dict[str, RunRecord]
+    assurances: dict[str, Assurance]
     records: dict[str, AnyRecord]
     texts: dict[tuple[str, str], bytes | memoryview]
     fields: dict[str, list[Any]]
@@ -37,6 +40,7 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
     """Read runs. Raises UserError for a file that is unreadable."""
     named = _named(runs)
     run_records: dict[str, RunRecord] = {}
+    assurances: dict[str, Assurance] = {}
     records: dict[str, AnyRecord] = {}
     texts: list[bytes | memoryview] = []
     fields: dict[str, list[Any]] = {
@@ -47,6 +51,7 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
     for run_id, run in named.items():
         read, of_run = gathered.read(run)
         run_records[run_id] = run.run(gathered.read_visible(run.path / "run.json"))
+        assurances[run_id] = quick_verification.assurance(run, gathered.file_states(read, of_run))
         records |= of_run.typed()
         counts[run_id] = len(read.names)
         texts += read.texts
@@ -63,6 +68,7 @@ def read_given(runs: Sequence[RunDirectory]) -> Given:
     lost = {copy.run_id for copy in found.copies} - {*fields["run_id"]}
     return Given(
         {run_id: run for run_id, run in run_records.items() if run_id not in lost},
+        assurances,
         records,
         dict(zip(zip(fields["run_id"], fields["trial_id"], strict=True), texts, strict=True)),
         fields,

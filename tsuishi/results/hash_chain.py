@@ -95,8 +95,8 @@ def _is_written_once(file: str) -> bool:
 
 def about(path: Path) -> FileRecord:
     """Size and digest of a regular file. Raises UserError where it cannot be read."""
-    content = files.read_bytes(path)
-    return FileRecord(bytes=len(content), sha256=hashlib.sha256(content).hexdigest())
+    size, digest = files.size_and_sha256(path)
+    return FileRecord(bytes=size, sha256=digest)
 
 
 class HashChain:

@@ -2,21 +2,19 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.results import hash_chain, trial_folders
+from tsuishi.results import hash_chain, quick_verification, trial_folders
 from tsuishi.results.directory import GATHERED, RunDirectory
 from tsuishi.results.hash_chain import Links
+from tsuishi.results.quick_verification import FOLDERS, UNCHAINED, Assurance
 from tsuishi.results.records import AnyRecord, EnvironmentRecord, FileRecord, TrialRecord
 from tsuishi.results.run_record import RunRecord
 from tsuishi.specs.vocabulary import Vocabulary
-
-# Made at any time from the trials, by whoever reports; or held while somebody measures.
-_NO_PART = frozenset({"gathered.npz", ".lock", hash_chain.FILE})
-_FOLDERS = frozenset({"records", "trials"})
 
 
 @dataclass(frozen=True)
@@ -42,11 +40,27 @@ class Verification:
 def verify(run: RunDirectory, words: Vocabulary) -> Verification:
     """Read every file of a run, and compare it with the run's chain. words: describes the axes of its cases.
 
-    No fault raises an error. It needs no engine and no network.
+    No fault raises an error. It needs no engine and no network. A mark of what was found is left for reports, see
+    quick_verification.
     """
+    state = _state(run)
     reading = _Reading(run)
     faults = tuple(reading.faults(words))
-    return Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
+    found = Verification(run.id, reading.trials, reading.bytes, reading.links.root, reading.links.removed, faults)
+    if found.root:
+        altered = tuple(dict.fromkeys(quick_verification.named_in(run, fault) for fault in faults))
+        seen = Assurance("altered", altered=altered) if faults else Assurance("verified", found.root)
+        quick_verification.remember(run, state, seen)
+    return found
+
+
+def _state(run: RunDirectory) -> str:
+    """The state of all files that a report reads; empty where it could not read them."""
+    from tsuishi.results import gathered  # numpy is slow to import
+
+    with suppress(UserError):
+        return quick_verification.state_of(run, gathered.file_states(*gathered.read(run)))
+    return ""
 
 
 class _Reading:
@@ -85,7 +99,7 @@ class _Reading:
             except UserError as error:
                 self._unreadable[self._name(path)] = str(error)
         there = {self._name(path) for path in (*records, *(folder / "trial.json" for folder in folders))}
-        there |= {name for name, _ in files.entries(self._run.path)} - _NO_PART - _FOLDERS
+        there |= {name for name, _ in files.entries(self._run.path)} - UNCHAINED - FOLDERS
         is_ours = self._is_ours(recorded)
         for name, about in sorted(self.links.last.items()):
             faults = list(self._compared(name, about))
@@ -116,17 +130,18 @@ class _Reading:
             yield f"{folder / name}: added"
         for name, about in known.items():
             yield from self._compared(f"{self._name(folder)}/{name}", about)
-        yield from self._versions(folder, trial)
+        for why in self._implausible(trial):
+            yield f"{folder}: {why}"
 
-    def _versions(self, folder: Path, trial: TrialRecord) -> Iterator[str]:
-        """Packages that the trial saw in other versions than its environment has."""
+    def _implausible(self, trial: TrialRecord) -> Iterator[str]:
+        """What a trial.json says and cannot be."""
+        from tsuishi.results import plausibility
+
         record = self._records.get(trial.environment_record or "")
-        if not isinstance(record, EnvironmentRecord) or not trial.reported:
-            return
-        has = record.versions or {}
-        for package, version in trial.reported.versions.items():
-            if has.get(package, version) != version:
-                yield f"{folder}: it saw {package} {version}, and {trial.environment} has {has[package]}"
+        yield from plausibility.wrong_times(trial)
+        yield from plausibility.wrong_end(trial)
+        if isinstance(record, EnvironmentRecord):
+            yield from plausibility.wrong_versions(trial, record)
 
     def _compared(self, name: str, expected: FileRecord) -> Iterator[str]:
         """A line where a file of the run is not what it was."""
@@ -145,7 +160,8 @@ class _Reading:
 
     def _contents(self, words: Vocabulary) -> Iterator[str]:
         """Gathered tables that are not those of the trials, and trials with rows that cannot be right."""
-        from tsuishi.results.frames import read_runs  # pandas takes as long as all else
+        from tsuishi.results import plausibility  # pandas takes as long as all else
+        from tsuishi.results.frames import read_runs
 
         try:
             with tempfile.TemporaryDirectory() as folder:
@@ -154,8 +170,12 @@ class _Reading:
                     path = self._run.path / name
                     if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
                         yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"
-            for exclusion in read_runs([self._run], words).excluded:
+            results = read_runs([self._run], words)
+            for exclusion in results.excluded:
                 yield f"{self._run.path / exclusion.file}: row {exclusion.row}: {exclusion.in_english}"
+            for check in (plausibility.wrong_rows, plausibility.repeated_findings):
+                for trial_id, why in check(results):
+                    yield f"{self._run.trials / trial_id}: {why}"
         except UserError as error:
             yield str(error)
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tsuishi.base.processes import Ended
-from tsuishi.environments.provenance import other_versions
+from tsuishi.results.facts import other_versions
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
 from tsuishi.stream.listener import Transcript, why_it_ended
@@ -22,8 +22,9 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environm
     """The outcome of a workload that ran until its end. memory_bytes: its limit."""
     code = ended.code
     if others := other_versions(environment, transcript.facts()):
+        said = ", ".join(f"{name} is {seen}, recorded {recorded}" for name, (seen, recorded) in others.items())
         remedy = "look what was altered with `invoke images --verify`"
-        return Outcome(FAILED, f"not what its environment's record says: {', '.join(others)}: {remedy}", code)
+        return Outcome(FAILED, f"not what its environment's record says: {said}: {remedy}", code)
     if ended.out_of_memory:
         limit = f"{memory_bytes / (1 << 30):.1f} GiB"
         return Outcome(OUT_OF_MEMORY, f"the kernel ended it at its memory limit of {limit}", code)

@@ -14,7 +14,7 @@ from tsuishi.plan.choice import Choice, why_not_run
 from tsuishi.plan.planning import measurable, questions
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results import trial_folders
+from tsuishi.results import quick_verification, trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
@@ -108,13 +108,21 @@ def _own_run(run: RunDirectory) -> RunRecord:
 
 
 def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
-    """The planned ids of the trials that are in no report, as their rows cannot be right. Says which they are."""
+    """The planned ids of the trials that are in no report, as their rows cannot be right. Says which they are.
+
+    Says also what of the run was altered.
+    """
     from tsuishi.results.frames import read_runs
 
     try:
-        found = read_runs([run], session.words).excluded
+        results = read_runs([run], session.words)
     except UserError:  # a report says which file is unreadable; the trials that are left can be measured all the same
         return frozenset()
+    for assurance in results.assurances.values():
+        if assurance.altered:
+            named = quick_verification.shortened(assurance.altered)
+            session.screen.say(f"altered, or left by a runner that was killed: {named}; `invoke verify` says more")
+    found = results.excluded
     for exclusion in found:
         session.screen.say(
             f"measured again: {exclusion.trial_id}, as {exclusion.file} cannot be right: row {exclusion.row}: "

@@ -1,6 +1,5 @@
 """Suites, from suites/<name>.toml: their cases, how these are timed, and the questions about them."""
 
-import itertools
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -199,8 +198,7 @@ class Suite(toml.Spec):
 
     def group_cases(self, axes: dict[str, Values]) -> Iterator[Case]:
         """The product of the axes; the last axis changes fastest. Raises ValueError for an unknown value."""
-        for values in itertools.product(*axes.values()):
-            yield self._vocabulary.case({SUITE: self.name, **dict(zip(axes, values, strict=True))})
+        return self._vocabulary.cases({SUITE: (self.name,), **axes})
 
 
 def read_suite(path: Path, words: Vocabulary) -> Suite:

@@ -4,7 +4,8 @@ suites/axes.toml and suites/quantities.toml describe those of all suites. The fi
 ([new_axes.<name>], [new_quantities.<name>]); sources and other suites of the checkout may use these too.
 """
 
-from collections.abc import Iterable, Mapping
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -114,6 +115,22 @@ class Vocabulary:
         self.check(given)
         ordered = tuple((name, given[name]) for name in self.axes if name in given)
         return Case(tuple((name, value) for name, value in ordered if self.axes[name].is_said(value, "id")), ordered)
+
+    def cases(self, axes: Mapping[str, Sequence[Value]]) -> Iterator[Case]:
+        """The product of the axes; the last axis changes fastest. Raises ValueError as `case` does."""
+        known = {SUITE, PROTOCOL} <= axes.keys() <= self.axes.keys()
+        if not known or any(self.axes[name].problem(value) for name, values in axes.items() for value in values):
+            for values in itertools.product(*axes.values()):
+                yield self.case(dict(zip(axes, values, strict=True)))
+            return
+        # All values were checked above, once: suites have thousands of cases.
+        order = [list(axes).index(name) for name in self.axes if name in axes]
+        items = [
+            [((name, value), self.axes[name].is_said(value, "id")) for value in values] for name, values in axes.items()
+        ]
+        for combined in itertools.product(*items):
+            ordered = [combined[index] for index in order]
+            yield Case(tuple(item for item, said in ordered if said), tuple(item for item, _ in ordered))
 
     def completed(self, cases: Mapping[str, Mapping[str, Value]]) -> dict[str, dict[str, Value]]:
         """The cases with usual values that ids leave out. Keys are any; a case is its values by axis.

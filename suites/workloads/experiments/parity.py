@@ -22,10 +22,20 @@ from experiments import training
 from frameworks.numpy import networks as reference
 
 TOLERANCE = 1e-4  # of logits, loss and step in FP32
-SLOPE_TOLERANCE = 1e-3  # larger, for the few kinks of ReLUs that the finite difference crosses
+# By precision, the largest relative error that is rounding: of logits, loss and step; and of the slope, where it is
+# larger for the few kinks of ReLUs that the finite difference crosses. Factors of TF32 and FP16 have 11 significant
+# bits, those of BF16 have 8: each layer adds an error of half of the last bit.
+Bounds = collections.namedtuple("Bounds", "value slope")
+BOUNDS = {
+    "fp32": Bounds(TOLERANCE, 1e-3),
+    "tf32": Bounds(5e-3, 2e-2),
+    "amp_fp16": Bounds(5e-3, 2e-2),
+    "amp_bf16": Bounds(3e-2, 1e-1),
+}
 FINITE_STEP = 1e-6  # length of the finite difference in float64: so short that it crosses few kinks of the ReLUs
 # Large, so that a step's error consists of more than the rounding of the weights; there is no second step.
 LEARNING_RATE = 1.0
+MOST_SKIPPED = 16  # the scale of FP16 begins at 2^16, and is halved after each skipped step
 SEED = 0  # of the weights, in every repetition: the losses of all environments and trials are those of one network
 
 Error = collections.namedtuple("Error", "name value tolerance")
@@ -51,7 +61,7 @@ def run(request, emitter):
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE, seed=SEED))
     before = networks.initial_weights(job.network, job.settings["seed"])
     with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
-        logits, loss, after, replicas = first_step(strategy, job)
+        logits, loss, after, replicas = first_step(strategy, job, before)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
     emitter.metric("loss", loss, "1")
     with emitter.phase("check"):
@@ -71,39 +81,59 @@ def run(request, emitter):
             raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
 
 
-def first_step(strategy, job):
-    """(logits of inference, loss before the step, weights after it, replicas); replicas is None for a single device."""
+def first_step(strategy, job, before):
+    """(logits of inference and loss, both with the weights `before` the step; weights after it; replicas).
+
+    Of a CUDA graph it is a replay: what warmed up before it was taken back. A step that the scaler of FP16 skips, as a
+    gradient overflows before the scale is low enough, is none. replicas is None for a single device.
+    """
     trainer = strategy.steady(job)
     logits = trainer.logits(job.train[0])
-    trainer.announce(1)
-    loss = trainer.step()
-    trainer.synchronise()
-    (loss, _) = trainer.mean_losses([loss, loss])
-    after = trainer.weights()
+    loss, after = step(trainer), trainer.weights()
+    scaled, skipped = job.precision == "amp_fp16" and job.mode == "training", 0
+    while scaled and same(before, after) and skipped < MOST_SKIPPED:
+        loss, after = step(trainer), trainer.weights()
+        skipped += 1
     replicas = trainer.replicas() if len(job.places) > 1 else None
     trainer.close()
     return logits, float(loss), after, replicas
 
 
+def step(trainer):
+    """The loss before a step, which has ended."""
+    trainer.announce(1)
+    loss = trainer.step()
+    trainer.synchronise()
+    (loss, _) = trainer.mean_losses([loss, loss])
+    return loss
+
+
+def same(before, after):
+    return all(np.array_equal(old, new) for old, new in zip(before, after))
+
+
 def against_numpy(job, before, logits, loss, after):
     """Yields the Errors of logits and loss, and in training of the slope of the loss along the step."""
+    bounds = BOUNDS[job.precision]
     expected = reference.logits(job.network, before, job.train[0], training=False)
-    yield Error("logits_relative_error", relative(logits, expected), TOLERANCE)
+    yield Error("logits_relative_error", relative(logits, expected), bounds.value)
     training = job.mode == "training"
     expected_loss = mean_loss(job, before, training)
-    yield Error("loss_relative_error", abs(loss - expected_loss) / expected_loss, TOLERANCE)
+    yield Error("loss_relative_error", abs(loss - expected_loss) / expected_loss, bounds.value)
     if training:
         # The first step of SGD changes the weights by -rate x gradient. Along that change the loss has the slope
         # -rate x gradient^2 = -change^2 / rate.
         changes = [(new.astype(np.float64) - old) for new, old in zip(after, before)]
         slope = -sum(float((change**2).sum()) for change in changes) / LEARNING_RATE
-        step = FINITE_STEP / max(1e-12, np.sqrt(-slope))
+        if not slope:
+            raise ArithmeticError("the step changed no weight")
+        length = FINITE_STEP / max(1e-12, np.sqrt(-slope))
         ahead, behind = [
-            mean_loss(job, [old + sign * step * change for old, change in zip(before, changes)], training)
+            mean_loss(job, [old + sign * length * change for old, change in zip(before, changes)], training)
             for sign in (1, -1)
         ]
-        measured = (ahead - behind) / (2 * step)
-        yield Error("gradient_relative_error", abs(measured - slope) / abs(slope), SLOPE_TOLERANCE)
+        measured = (ahead - behind) / (2 * length)
+        yield Error("gradient_relative_error", abs(measured - slope) / abs(slope), bounds.slope)
 
 
 def mean_loss(job, weights, training):
@@ -118,11 +148,11 @@ def mean_loss(job, weights, training):
 def against_one_device(single, job, before, after, emitter):
     """[Error of a step of N devices]: compared with the mean of the steps of a single device on each share."""
     alone = job._replace(strategy="none", places=job.places[:1], batch_size=job.batch_size // len(job.places))
-    results = [first_step(single, alone._replace(train=share))[2] for share in jobs.shards(job)]
+    results = [first_step(single, alone._replace(train=share), before)[2] for share in jobs.shards(job)]
     expected = [np.mean(arrays, axis=0, dtype=np.float64) for arrays in zip(*results)]
-    whole = first_step(single, alone._replace(batch_size=job.batch_size))[2]
+    whole = first_step(single, alone._replace(batch_size=job.batch_size), before)[2]
     emitter.metric("batch_norm_relative_difference", of_change(after, whole, before), "1")
-    return [Error("step_relative_error", of_change(after, expected, before), TOLERANCE)]
+    return [Error("step_relative_error", of_change(after, expected, before), BOUNDS[job.precision].value)]
 
 
 def of_change(after, expected, before):

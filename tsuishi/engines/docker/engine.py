@@ -69,7 +69,7 @@ class DockerEngine:
     def refusal(self, environment: Environment) -> str:
         return "" if environment.pinned else "it has no base image: use --engine host"
 
-    def find(self, environment: Environment) -> Built | None:
+    def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
         base = environment.base
         return self.store.find(environment, self.bases.references(base)) if base else None
 

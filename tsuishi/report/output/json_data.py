@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pydantic import TypeAdapter
 
 from tsuishi.base.language import active
+from tsuishi.base.printable import visible
 from tsuishi.report.output.json_models import (
     BlockData,
     BulletsData,
@@ -107,6 +108,9 @@ def _runs(evidence: Evidence) -> Iterator[RunData]:
             engine=run.engine,
             seed=run.seed,
             tsuishi_version=run.tsuishi_version,
+            files=(assurance := evidence.results.assurances[run_id]).level,
+            digest=assurance.root or None,
+            altered=tuple(map(visible, assurance.altered)),
         )
 
 

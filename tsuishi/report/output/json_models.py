@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field, with_config
 
 from tsuishi.report.parts import blocks
 from tsuishi.report.parts.wording import Cell
+from tsuishi.results.quick_verification import Level
 
 # What is not described is not there.
 _exactly = with_config(ConfigDict(extra="forbid"))
@@ -145,7 +146,11 @@ class SectionData:
 @_exactly
 @dataclass(frozen=True, kw_only=True)
 class RunData:
-    """A run, as it was recorded; `created_at` in UTC."""
+    """A run, as it was recorded; `created_at` in UTC.
+
+    `files`: how far they are known to be what its runner wrote; `digest`: of the whole run, where `invoke verify` read
+    everything as it is now and had no fault; `altered`: the files that differ.
+    """
 
     run_id: str
     created_at: str
@@ -153,6 +158,9 @@ class RunData:
     engine: str | None
     seed: int | None
     tsuishi_version: str | None
+    files: Level
+    digest: str | None
+    altered: tuple[str, ...]
 
 
 @_exactly

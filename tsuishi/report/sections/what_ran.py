@@ -4,11 +4,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tsuishi.base.language import in_words, t
+from tsuishi.base.printable import visible
 from tsuishi.report.parts.blocks import Heading, Section, Text, View
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, Table, status_text, text_cell
 from tsuishi.report.sections import descriptions, replication
+from tsuishi.results.quick_verification import Assurance
 from tsuishi.specs.statuses import STATUSES
 from tsuishi.verdicts.evidence import Evidence
+
+# Digits of a run's digest (all are in report.json), and altered files that are named.
+_DIGITS = 16
+_MOST_NAMED = 3
 
 
 def title(evidence: Evidence) -> str:
@@ -26,7 +32,7 @@ def machine_section(evidence: Evidence) -> Section:
 
 
 def _facts(evidence: Evidence) -> Table:
-    """A row per run: its date, settings, number of trials, and the version of tsuishi."""
+    """A row per run: its date, settings, number of trials, the version of tsuishi, and whether it was verified."""
     rows, outcomes = [], evidence.outcomes
     for run_id, run in evidence.results.runs.items():
         commit = (run.git.commit if run.git else None) or ""
@@ -35,9 +41,27 @@ def _facts(evidence: Evidence) -> Table:
             version = t("{version} with uncommitted changes", version=version)
         date = (run.created_at or "").replace("T", " ")[:16] + " UTC"
         counts = _counts(outcomes.loc[outcomes["run_id"] == run_id, "status"])
-        texts = [run_id, date, run.profile, run.engine, run.seed, counts, version]
+        files = _assured(evidence.results.assurances[run_id])
+        texts = [run_id, date, run.profile, run.engine, run.seed, counts, version, files]
         rows.append([text_cell(text, "label") for text in texts])
-    return Table([t("run"), t("begun"), t("profile"), t("engine"), t("seed"), t("trials"), "tsuishi"], rows)
+    columns = [t("run"), t("begun"), t("profile"), t("engine"), t("seed"), t("trials"), "tsuishi", t("files")]
+    return Table(columns, rows)
+
+
+def _assured(found: Assurance) -> str:
+    """How far the files of a run are known to be what its runner wrote."""
+    match found.level:
+        case "verified":
+            return t("verified, digest {root}…", root=found.root[:_DIGITS])
+        case "tables verified":
+            return t("tables verified")
+        case "older than verification":
+            return t("older than verification")
+    named = in_words(map(visible, found.altered[:_MOST_NAMED]))
+    more = len(found.altered) - _MOST_NAMED
+    if more <= 0:
+        return t("altered: {named}", named=named)
+    return t("altered: {named}; {count} more", named=named, count=more)
 
 
 def _ran(evidence: Evidence) -> Table:

@@ -1,0 +1,72 @@
+"""Runs as others hand them over: with a chain, in an archive, and in archives that somebody altered."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+
+from tests.synthetic_run import write_example
+from tsuishi.archives import archive_manifest, zip_container
+from tsuishi.archives.archive_description import about, described
+from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
+from tsuishi.archives.bundle import Bundle
+from tsuishi.archives.crate import metadata
+from tsuishi.archives.member_names import CRATE, MANIFEST, RECORD, RUNS
+from tsuishi.results import hash_chain
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.hash_chain import HashChain
+from tsuishi.results.quick_verification import UNCHAINED
+
+
+def chained(run: RunDirectory) -> RunDirectory:
+    """The run with the chain that a runner leaves."""
+    trials = [f"trials/{folder.name}/trial.json" for folder in run.finished_folders()]
+    HashChain(run.path).add([*run.files(), *trials])
+    return run
+
+
+def chained_example(path: Path) -> RunDirectory:
+    """The example of tests.synthetic_run with a chain."""
+    return chained(write_example(path))
+
+
+def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {}) -> str:
+    """Write an archive of runs with the least beside them, and with further files; returns its root."""
+    bundle = Bundle()
+    for run in runs:
+        bundle.add_folder(f"{RUNS}/{run.id}", run.path, UNCHAINED - {hash_chain.FILE})
+    named = [
+        ArchivedRun(run_id=run.id, root=hash_chain.read(run.path).root, trials=len(run.finished_folders()))
+        for run in runs
+    ]
+    record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))
+    bundle.files[RECORD] = json.dumps(record.model_dump(mode="json")).encode()
+    bundle.files[CRATE] = metadata(about(runs, (), ""), [described(run) for run in runs], list(bundle.files))
+    bundle.files |= more
+    return bundle.write(lambda _: path)[1]
+
+
+def files_of(path: Path) -> dict[str, bytes]:
+    """The files in an archive, by their names."""
+    with path.open("rb") as file:
+        return {entry.name: b"".join(entry.content) for entry in zip_container.read(file)}
+
+
+def rewritten(path: Path, files: Mapping[str, bytes | None], manifest: bytes | None = None) -> Path:
+    """An archive again, with some files altered, added or (None) left out, in the one form.
+
+    manifest: in place of the manifest of these files, as somebody who alters an archive on purpose makes it anew.
+    """
+    kept = {name: text for name, text in {**files_of(path), **files}.items() if text is not None and name != MANIFEST}
+    digests = {name: hashlib.sha256(text).hexdigest() for name, text in kept.items()}
+    kept[MANIFEST] = archive_manifest.text_of(digests) if manifest is None else manifest
+    altered = path.with_name("altered.zip")
+    with altered.open("wb") as file:
+        zip_container.write(file, [(n, len(t), zlib.crc32(t), partial(_alone, t)) for n, t in sorted(kept.items())])
+    return altered
+
+
+def _alone(text: bytes) -> list[bytes]:
+    return [text]

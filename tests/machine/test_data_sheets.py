@@ -1,0 +1,69 @@
+"""Data sheets of cards: the right sheet for a GPU; figures that follow from cores and clocks, none of them sparse."""
+
+import pytest
+
+from tsuishi.base.checkout import Checkout
+from tsuishi.machine.compatibility import read_table
+from tsuishi.machine.data_sheets import DataSheet, sheet_of
+
+TABLE = read_table(Checkout().images)
+SHEETS = TABLE.data_sheets
+# Cores of a multiprocessor, each of which multiplies and adds in a cycle; and the FLOP of its tensor cores in a cycle,
+# in fp16 with sums in fp32. GeForce cards have half of the latter (the papers named in images/compatibility.toml).
+CORES = {"3.7": 192, "7.0": 64, "7.5": 64, "8.0": 64, "8.6": 128, "8.9": 128, "9.0": 128, "12.0": 128}
+TENSOR = {"7.0": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.9": 1024, "9.0": 4096, "12.0": 1024}
+
+
+def capability(sheet: DataSheet) -> str:
+    (found,) = {gpu.capability for gpu in TABLE.gpus if any(name.startswith(gpu.name) for name in sheet.names)} or {""}
+    return found
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: f"{sheet.names[0]}, {sheet.power_limit_w:g} W")
+def test_a_peak_follows_from_cores_and_clock_and_is_not_the_sparse_one(sheet: DataSheet) -> None:
+    cycles = sheet.multiprocessors * sheet.boost_mhz * 1e6
+    of_card = capability(sheet)
+    assert sheet.peak_tflops["fp32"] * 1e12 == pytest.approx(2 * CORES[of_card] * cycles, rel=0.02)
+    if "fp16" in sheet.peak_tflops:
+        half_rate = 2 if sheet.names[0].startswith("GeForce") else 1
+        # The tensor cores of an H100 have another boost clock, 8 % lower.
+        expected = TENSOR[of_card] / half_rate * cycles
+        assert sheet.peak_tflops["fp16"] * 1e12 == pytest.approx(expected, rel=0.09)
+    if "bf16" in sheet.peak_tflops:
+        assert sheet.peak_tflops["bf16"] == sheet.peak_tflops["fp16"]
+        assert sheet.peak_tflops["tf32"] == pytest.approx(sheet.peak_tflops["fp16"] / 2, rel=0.02)
+    assert ("tf32" in sheet.peak_tflops) == ("bf16" in sheet.peak_tflops) == (float(of_card) >= 8)
+
+
+def test_every_card_that_a_first_gpu_may_be_has_a_sheet() -> None:
+    names = {name for sheet in SHEETS for name in sheet.names}
+    assert names >= {
+        *("H100 80GB HBM3", "H200", "A100-SXM4-80GB", "L40S", "GeForce RTX 2080 Ti", "GeForce RTX 3090"),
+        *("GeForce RTX 4090", "GeForce RTX 5090", "Tesla V100-SXM2-16GB", "Tesla T4", "Tesla K80"),
+    }
+
+
+@pytest.mark.parametrize(("limit_w", "fp32"), [(250.0, 13.4), (260.0, 14.2), (258.0, 14.2)])
+def test_cards_of_one_name_are_told_apart_by_their_power_limit(limit_w: float, fp32: float) -> None:
+    sheet, why_not = sheet_of({"name": "NVIDIA GeForce RTX 2080 Ti", "power_limit_w": limit_w}, SHEETS)
+    assert sheet is not None
+    assert (sheet.peak_tflops["fp32"], why_not) == (fp32, "")
+
+
+@pytest.mark.parametrize(
+    ("name", "limit_w", "why_not"),
+    [
+        ("NVIDIA H100 80GB HBM3", 500.0, "this 'H100 80GB HBM3' has 500 W, and its data sheet is of 700 W"),
+        ("NVIDIA H200", None, "this 'H200' has an unknown power limit, and its data sheet is of 700 W"),
+        ("GeForce RTX 2080 Ti", 400.0, "this 'GeForce RTX 2080 Ti' has 400 W, and its data sheet is of 250 or 260 W"),
+        ("NVIDIA H100 PCIe", 350.0, "no data sheet of 'H100 PCIe' in images/compatibility.toml"),
+    ],
+)
+def test_a_card_that_no_sheet_describes_says_why(name: str, limit_w: float | None, why_not: str) -> None:
+    assert sheet_of({"name": name, "power_limit_w": limit_w}, SHEETS) == (None, why_not)
+
+
+def test_a_card_may_be_clocked_higher_than_its_sheet_says_and_never_counts_as_lower() -> None:
+    sheet = next(sheet for sheet in SHEETS if sheet.power_limit_w == 250 and "GeForce RTX 2080 Ti" in sheet.names)
+    assert sheet.clock_share(2100) == pytest.approx(2100 / 1545)
+    assert sheet.clock_share(300) == sheet.clock_share(None) == 1.0

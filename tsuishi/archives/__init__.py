@@ -1,0 +1,1 @@
+"""A run handed over: archives of runs, their verification and their signatures."""

@@ -1,0 +1,98 @@
+"""What decided a run: suites, axes, specs, locks, the template, sources and workloads, as its run.json and records say.
+
+A run holds digests of its workloads, spec ids of its environments, and the commit of its checkout. A file enters an
+archive where one of these shows that it is the file that the run was made with.
+"""
+
+import hashlib
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.results.run_record import RunRecord
+from tsuishi.specs.debian import apt_lock
+from tsuishi.specs.environment import Environment, known_environments, read_environment
+
+# The parts of a checkout that hold inputs, beside the specs of environments.
+_INPUTS = ("suites", "reports/published", "templates/Dockerfile.j2")
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+# Whether a record is of an environment of this checkout, as it is asked for now.
+IsAsked = Callable[[EnvironmentRecord, Environment, Checkout], bool]
+
+
+class RunInputs:
+    """The inputs of a run. `files`: their content, by their place in a checkout; `missing`: a line for what is not."""
+
+    def __init__(self, run: RunDirectory, checkout: Checkout, is_asked: IsAsked) -> None:
+        records = [run.record(path.stem) for path in run.record_files()]
+        environments = [record for record in records if isinstance(record, EnvironmentRecord)]
+        self.files = dict(_of_commit(run.run(), checkout, {record.name for record in environments}))
+        self.missing: list[str] = []
+        if not self.files:
+            self.missing.append("suites, axes and sources: run.json names no commit without changes that is here")
+            for environment in environments:
+                self._add_environment(environment, checkout, is_asked)
+        for record in records:
+            if isinstance(record, WorkloadRecord):
+                self._add_workload(record, checkout)
+
+    def _add_environment(self, record: EnvironmentRecord, checkout: Checkout, is_asked: IsAsked) -> None:
+        """Add spec, locks and template of an environment, where they give its spec id."""
+        spec = known_environments(checkout.images).get(record.name)
+        try:
+            if spec and is_asked(record, read_environment(spec), checkout):
+                paths = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
+                self.files |= {_name(path, checkout): path.read_bytes() for path in paths if path.exists()}
+                return
+        except UserError:
+            pass
+        self.missing.append(f"the specification of {record.name}: this checkout has another than the run")
+
+    def _add_workload(self, record: WorkloadRecord, checkout: Checkout) -> None:
+        """Add the files of a workload that have the digests in its record."""
+        there = {_name(path, checkout): path for path in checkout.workloads.rglob("*.py")}
+        lacking = 0
+        for file, digest in (record.files or {}).items():
+            name = f"{checkout.workloads.relative_to(checkout.root).as_posix()}/{file}"
+            known = [self.files.pop(name, b""), there[name].read_bytes() if name in there else b""]
+            content = next((text for text in known if hashlib.sha256(text).hexdigest() == digest), None)
+            if content is None:
+                lacking += 1
+            else:
+                self.files[name] = content
+        if lacking:
+            self.missing.append(f"workload {record.workload or ''}: {lacking} files are others here than in the run")
+
+
+def _name(path: Path, checkout: Checkout) -> str:
+    return path.relative_to(checkout.root).as_posix()
+
+
+def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    """The files of the commit of a run; none where it had uncommitted changes, or where the commit is not here."""
+    git = recorded.git
+    commit = (git and git.commit) or ""
+    if git is None or git.dirty is not False or not _COMMIT.fullmatch(commit):
+        return
+    images = [f"images/{name}{ending}" for name in environments for ending in (".toml", ".lock", ".apt.lock")]
+    listing = _git(checkout.root, "ls-tree", "-r", "-z", "--name-only", commit, "--", *_INPUTS, *images)
+    for name in filter(None, (listing or b"").decode().split("\0")):
+        content = _git(checkout.root, "cat-file", "blob", f"{commit}:{name}")
+        if content is not None:
+            yield name, content
+
+
+def _git(root: Path, *arguments: str) -> bytes | None:
+    """What git says; None where it fails or is not there."""
+    try:
+        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)  # noqa: S607
+    except OSError:
+        return None
+    return result.stdout if result.returncode == 0 else None

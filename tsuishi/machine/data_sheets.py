@@ -1,0 +1,50 @@
+"""What the maker of a card says that it can do at most, from images/compatibility.toml."""
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from tsuishi.base import toml
+
+# Makers and drivers round: the limits of one card differ by less, those of two cards of a name by more.
+_SAME_LIMIT = 0.02
+_MAKER = "NVIDIA "
+
+Above0 = Annotated[float, Field(gt=0)]
+Precision = Literal["fp32", "tf32", "fp16", "bf16"]
+
+
+class DataSheet(toml.Spec):
+    """A card as its maker describes it.
+
+    `names`: those that NVML gives it, without "NVIDIA ". `peak_tflops`: dense, in 1e12 FLOP/s by precision, products of
+    fp16 and bf16 added up in fp32; a precision that is missing has no arithmetic of its own. `memory_gb_per_s`: in
+    1e9 B/s.
+    """
+
+    names: tuple[str, ...] = Field(min_length=1)
+    power_limit_w: Above0
+    multiprocessors: Annotated[int, Field(gt=0)]
+    boost_mhz: Above0
+    peak_tflops: dict[Precision, Above0]
+    memory_gb_per_s: Above0
+    source: str
+
+    def clock_share(self, sm_clock_max_mhz: float | None) -> float:
+        """The highest clock of a card over the sheet's boost clock; at least 1, as its rates are at boost clock."""
+        return max(1.0, (sm_clock_max_mhz or 0.0) / self.boost_mhz)
+
+
+def sheet_of(gpu: Mapping[str, Any], sheets: Iterable[DataSheet]) -> tuple[DataSheet | None, str]:
+    """The data sheet of a GPU, which is described as by Nvml.describe; or None, and why there is none."""
+    name, limit_w = str(gpu["name"]).removeprefix(_MAKER), gpu["power_limit_w"]
+    named = [sheet for sheet in sheets if name in sheet.names]
+    if not named:
+        return None, f"no data sheet of '{name}' in images/compatibility.toml"
+    fitting = [sheet for sheet in named if limit_w and abs(limit_w / sheet.power_limit_w - 1) <= _SAME_LIMIT]
+    if not fitting:
+        known = " or ".join(f"{sheet.power_limit_w:g}" for sheet in named)
+        has = f"{limit_w:g} W" if limit_w else "an unknown power limit"
+        return None, f"this '{name}' has {has}, and its data sheet is of {known} W"
+    return fitting[0], ""
