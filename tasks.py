@@ -297,6 +297,38 @@ def sign(ctx: "ChainContext", archive: str = "", key: str = "") -> None:
 
 
 @task(
+    name="try-script",
+    auto_shortflags=False,
+    help={
+        "script": "the script; it is copied to suites/",
+        "env": "one environment",
+        "engine": ENGINE,
+        "arguments": "arguments for the script, in quotes",
+        "files": "files that it reads, separated by commas, relative to its folder",
+        "timeout": "seconds after which it is stopped; 600 without it",
+        "host-python": HOST_PYTHON,
+    },
+)
+def try_script(
+    ctx: "ChainContext",
+    script: str,
+    env: str = "",
+    engine: str = "",
+    arguments: str = "",
+    files: str = "",
+    timeout: str = "",
+    host_python: str = "",
+) -> None:
+    """Run a script once, propose patterns for the numbers that it prints, and write its suite.
+
+    Every proposal is shown with a line that it found.
+    """
+    from tsuishi.commands import try_script
+
+    try_script.try_script(ctx.chain, script)
+
+
+@task(
     name="list",
     auto_shortflags=False,
     help={"sources": "show the published sources instead, with their claims"},
@@ -371,6 +403,7 @@ namespace = Collection(
         verify,
         archive,
         sign,
+        try_script,
         list_,
         doctor,
         clean,

@@ -109,8 +109,9 @@ def _first_trials(session: Session, environment: Environment, accelerator: Accel
     """The first trial of every case, for any number of GPUs: the plan decides which of these trials the run has."""
     forced = accelerator == "cuda" and session.choice.force
     unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
-    for suite in select_suites(session.checkout.suites, session.choice.suites):
-        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None):
+    suites = session.checkout.suites
+    for suite in select_suites(suites, session.choice.suites):
+        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, suites):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)
             yield replace(trial, expected_s=expected_s, forced=unfit.reason if unfit else "")
