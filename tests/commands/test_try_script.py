@@ -38,6 +38,7 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     assert suite["experiment"]["command"] == ["python", "{script}", "--steps", "3"]
     assert suite["new_quantities"]["throughput_images_s"]["unit"] == "images/s"
     assert "# proposed, lines: 3; the first: Step time: 10.5 ms, loss=1.000" in text
+    assert suite["questions"][0]["quantity"] == "throughput_images_s"
     asked = ("--suite", "summary", "--env", "host", "--within", "none", "--out", "summary")
     done = invoke(root, "build", "run-suite", "report", *asked)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -47,6 +48,22 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     assert found["summary_loss"] == pytest.approx(0.5)
     assert found["accuracy_percent"] == 91.5
     assert found["throughput_images_s"] == 1234.5
+
+
+def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "summary.py")
+    page = (Path(__file__).parents[2] / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
+    theirs = script.with_name("theirs.py")
+    theirs.write_text(page.partition("```python\n")[2].partition("```")[0])
+    tried = invoke(root, "try-script", str(theirs), "--env", "host")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    shown = page.partition("try-script ~/theirs.py --env tf2-cpu\n")[2].partition("$ ")[0]
+    time = re.compile(r"0\.\d{4} s")
+    assert [line.split() for line in time.sub("T s", tried.stdout).splitlines()[-5:-1]] == [
+        line.split() for line in time.sub("T s", shown).splitlines()
+    ]
+    suite = tomllib.loads((root / "suites" / "theirs.toml").read_text(encoding="utf-8"))
+    assert list(suite["patterns"]) == list(suite["new_quantities"]) == ["time_s"]
 
 
 def test_a_script_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -66,7 +83,9 @@ def test_what_prints_no_named_number_is_said_to_have_only_its_time(tmp_path: Pat
     tried = invoke(root, "try-script", str(script), "--env", "host")
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "only the time of the whole script is measured\n  begin 1\n  end 1\n" in tried.stdout
-    assert "patterns" not in tomllib.loads((root / "suites" / "no_flush.toml").read_text(encoding="utf-8"))
+    suite = tomllib.loads((root / "suites" / "no_flush.toml").read_text(encoding="utf-8"))
+    assert "patterns" not in suite
+    assert suite["questions"][0]["quantity"] == "script_s"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,14 @@
 """Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
 import tomlkit
 from tomlkit.items import AoT
 
+from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.experiment import INDEX, WORKLOAD, Experiment
 
 # As suites/workloads/common/lines.py does: each state of a progress bar is a line, of at most so many characters.
@@ -21,6 +22,8 @@ _NAMED = re.compile(
     r"(?:\s?(?P<unit>%|[^\W\d_]+(?:/[^\W\d_]+)?)(?!\w)(?![\"']?\s*[:=：]))?"
 )
 _SECONDS = {"sec": "s", "secs": "s", "second": "s", "seconds": "s", "秒": "s"}
+# The quantity of suites/quantities.toml that every script has, and the protocol of all scripts.
+_WHOLE, _PROTOCOL = "script_s", "literal"
 MOST = 20
 _SHOWN = 100
 
@@ -60,8 +63,11 @@ def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list
     return list(found.values())
 
 
-def suite_text(title: str, experiment: Experiment, proposed: Iterable[Proposal], timeout_s: float) -> str:
-    """The file of a suite with these patterns; a comment before each shows the line that it was made from."""
+def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal], timeout_s: float) -> str:
+    """The file of a suite with these patterns; a comment before each shows the line that it was made from.
+
+    Its question compares releases by the first time or rate that the script prints, or by the time of the whole script.
+    """
     document = tomlkit.document()
     document.add("title", tomlkit.item(title))
     document.add("workload", tomlkit.item(WORKLOAD))
@@ -80,9 +86,21 @@ def suite_text(title: str, experiment: Experiment, proposed: Iterable[Proposal],
     if len(patterns):
         document.add("patterns", patterns)
         document.add("new_quantities", quantities)
+    questions = AoT([])
+    questions.append(
+        tomlkit.item(
+            {
+                "id": "releases",
+                "title": f"{title}: a framework's oldest release against its newest",
+                "quantity": next((one.metric for one in proposed if one.unit == "s" or "/s" in one.unit), _WHOLE),
+                "cases": [{PROTOCOL: _PROTOCOL}],
+            }
+        )
+    )
+    document.add("questions", questions)
     document.add("profiles", tomlkit.item({"quick": {"repetitions": {"cpu": 3, "cuda": 3}, "timeout_s": timeout_s}}))
     groups = AoT([])
-    groups.append(tomlkit.item({"axes": {"protocol": "literal"}}))
+    groups.append(tomlkit.item({"axes": {PROTOCOL: _PROTOCOL}}))
     document.add("groups", groups)
     return tomlkit.dumps(document)
 

@@ -90,12 +90,19 @@ def variables_of(request):
 
 
 def versions(names, variables):
-    """{name: version} of packages, which a process of its own imports: ours stays small beside the script."""
+    """{name: version} of packages, which a process of its own imports: ours stays small beside the script.
+
+    What the packages print then is no output of the script, and is shown only where they cannot be imported.
+    """
     if not names:
         return {}
     command = [sys.executable, "-c", VERSIONS, WORKLOADS] + names
-    output = subprocess.check_output(command, env=variables, timeout=VERSIONS_WITHIN_S, stdin=subprocess.DEVNULL)
-    return json.loads(output.decode("utf-8").rpartition("\n")[2])
+    apart = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, env=variables, timeout=VERSIONS_WITHIN_S, **apart)
+    if done.returncode:
+        sys.stderr.write(done.stderr.decode("utf-8", "replace"))
+        raise ImportError("{} cannot be imported: see the log".format(", ".join(names)))
+    return json.loads(done.stdout.decode("utf-8").rpartition("\n")[2])
 
 
 def copied(files, folder):
