@@ -86,7 +86,7 @@ def open_session(
     _check_verdicts(options.names("fail_on"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    return Session(settings, choice, Screen(), checkout, clock=clock, with_report="report" in tasks)
+    return Session(settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks}))
 
 
 def _check_verdicts(names: Sequence[str]) -> None:

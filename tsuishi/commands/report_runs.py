@@ -30,21 +30,25 @@ def report(chain: Chain) -> None:
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         for number, path in enumerate(archives):
-            runs += _runs_of(chain.session, path, Path(folder) / str(number))
-        _report(chain, runs)
+            runs += runs_of(chain.session, path, Path(folder) / str(number))[0]
+        report_of(chain, runs)
 
 
-def _runs_of(session: Session, path: Path, into: Path) -> list[RunDirectory]:
-    """The runs of an archive, unpacked into a new folder."""
+def runs_of(session: Session, path: Path, into: Path) -> tuple[list[RunDirectory], list[str]]:
+    """The runs of an archive, unpacked into a new folder, and their roots; says what it is.
+
+    Raises UserError where the archive is not verified.
+    """
     from tsuishi.archives.archive_check import unpacked_runs
 
     into.mkdir()
-    runs, said = unpacked_runs(path, session.words, into)
+    runs, roots, said = unpacked_runs(path, session.words, into)
     session.screen.say(said)
-    return runs
+    return runs, roots
 
 
-def _report(chain: Chain, runs: Sequence[RunDirectory]) -> None:
+def report_of(chain: Chain, runs: Sequence[RunDirectory]) -> None:
+    """Make the report of these runs."""
     begun, session, options = time.monotonic(), chain.session, chain.options
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"

@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from tsuishi.estimates.intervals import Contrast
+from tsuishi.estimates.ratios import as_ratio
 from tsuishi.results import schema
 from tsuishi.results.schema import Column
 from tsuishi.specs.axes import Axis
@@ -34,6 +36,12 @@ def _interval(name: str, description: str) -> Columns:
     ends = (("low", "lower"), ("high", "upper"))
     of_ends = (Column(f"{name}_{end}", "number", f"{word} end of its 95 % interval") for end, word in ends)
     return (Column(name, "number", description), *of_ends)
+
+
+def ratio_columns(logarithm: Contrast | None) -> dict[str, float | None]:
+    """The cells `ratio`, `ratio_low` and `ratio_high` of a row, from the logarithm of a ratio."""
+    values = as_ratio(logarithm) if logarithm else (None, None, None)
+    return dict(zip(("ratio", "ratio_low", "ratio_high"), values, strict=True))
 
 
 _CASE_ID = Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere")
@@ -143,6 +151,14 @@ TABLES: dict[str, Declared] = {
         _REFERENCE,
         Column("cases", "integer", "that both have"),
         *_interval("ratio", "geometric mean over these cases of its value over the reference's"),
+    ),
+    "replayed": (
+        WHERE,
+        _QUANTITY,
+        _ENVIRONMENT,
+        Column("reference", "string", "the same environment in the original run"),
+        Column("cases", "integer", "that both have"),
+        *_interval("ratio", "geometric mean over these cases of the speed in the replay over that in the original run"),
     ),
     "cards": (
         Column("device", "string", "what computed: the CPU or the GPU"),

@@ -11,7 +11,7 @@ from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import caveats, fits, load, replication, side_by_side, source_figures, what_ran
+from tsuishi.report.sections import caveats, fits, load, replayed, replication, side_by_side, source_figures, what_ran
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
@@ -30,7 +30,8 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
     opening = Opening(evidence, verdicts, questions, explanations, every, compared)
 
     def in_order() -> Iterator[Section]:
-        first = (opening.view(), *caveats.of_runs(evidence), *questions.views())
+        again = replayed.views(evidence, compared, verdicts.judgements)
+        first = (opening.view(), *again, *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
         yield verdicts.section()
         yield side_by_side.section(evidence, compared)
