@@ -212,7 +212,9 @@ def run_suite(
         "archive": "files that `invoke archive` wrote, separated by commas; their runs are reported too",
         "out": OUT,
         "lang": LANG,
-        "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
+        "baseline": "earlier runs, or files that `invoke archive` wrote, separated by commas: what is slower now",
+        "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted; or where a case is "
+        "certainly slower than its --baseline: slower, or slower:1.05 for more than 1.05 times as long",
         "all-charts": "write every chart as SVG, also those that the page draws when a section is opened",
         "plan": COMMON["plan"],
     },
@@ -223,6 +225,7 @@ def report(
     archive: str = "",
     out: str = "",
     lang: str = "",
+    baseline: str = "",
     fail_on: str = "",
     all_charts: bool = False,
     plan: bool = False,
@@ -332,9 +335,9 @@ def replay(
 
     It runs the suites and workloads of this checkout, and stops where they are others than those of the run.
     """
-    from tsuishi.commands import replay
+    from tsuishi.commands import replaying
 
-    replay.replay(ctx.chain, original)
+    replaying.replay(ctx.chain, original)
 
 
 @task(
