@@ -34,9 +34,12 @@ _OF_THE_SMOKE_JOB = (
     "test_input_pipeline_job",
     "test_claims_job",
 )
+_OF_THE_TINY_ENVIRONMENT = ("test_docker", "test_exchange", "test_locking", "test_archived_images")
 TOGETHER = {
     **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),
-    **dict.fromkeys(("test_docker", "test_exchange", "test_locking"), "docker"),
+    **dict.fromkeys(
+        ("test_docker", "test_exchange", "test_locking", "test_archived_images", "test_registry"), "docker"
+    ),
 }
 # Groups by what they take, longest first, those that wait beside those that compute; the others follow in their order.
 LONGEST = (

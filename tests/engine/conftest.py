@@ -11,6 +11,7 @@ import pytest
 
 from tests.bench import make_checkout
 from tests.conftest import missing, shared_folder
+from tests.engine import local_bases
 from tests.engine import podman as podman_service
 from tests.job import JOB, REAL, invoke
 from tsuishi.artifacts.cache import Cache
@@ -43,6 +44,18 @@ def podman(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iter
         missing(why_not)
     with podman_service.service(tmp_path_factory.mktemp("p"), (mirrored(base.reference, settings.mirrors),)) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Docker daemon with no image at all."""
+    root = tmp_path_factory.mktemp("d")
+    try:
+        yield local_bases.engine(root, f"{root}/docker.sock")
+    except local_bases.Failed as failure:
+        missing(f"no Docker daemon of its own: {failure}")
+    finally:
+        local_bases.stop(root)
 
 
 @pytest.fixture(scope="session")

@@ -15,13 +15,23 @@ from typing import Any
 import docker
 import pytest
 
-from tests.conftest import missing
-from tests.engine import local_bases
 from tests.engine.conftest import tiny_checkout
 from tests.engine.test_docker import session
-from tests.environments.test_exchange import damaged, end_of, entry, export, import_archives
+from tests.environments.test_exchange import (
+    EMPTY,
+    blob,
+    damaged,
+    end_of,
+    entry,
+    export,
+    import_archives,
+    manifest,
+    sha256,
+    tar,
+)
 from tests.run.test_runner import trials
 from tsuishi.artifacts import intake
+from tsuishi.artifacts.image_archive import write_archive
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
@@ -32,18 +42,6 @@ from tsuishi.specs.environment import read_environment
 pytestmark = pytest.mark.engine
 
 OTHERS = "the sentence about the parts of others"
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a Docker daemon with no image at all."""
-    root = tmp_path_factory.mktemp("d")
-    try:
-        yield local_bases.engine(root, f"{root}/docker.sock")
-    except local_bases.Failed as failure:
-        missing(f"no Docker daemon of its own: {failure}")
-    finally:
-        local_bases.stop(root)
 
 
 @pytest.fixture(scope="module")
@@ -199,6 +197,28 @@ def test_an_image_of_another_id_than_the_archive_has_does_not_stay(
 def without_images(client: "docker.DockerClient") -> None:
     for image in client.images.list():
         client.images.remove(str(image.id), force=True)
+
+
+def another_image(export: Path) -> Path:
+    """The export of another image of the same specification, with a layer more: no part contradicts another part."""
+    image = intake.read_archive(export)
+    content, root = export.read_bytes(), [*image.diff_ids, sha256(EMPTY)]
+    before = json.loads(image.config)
+    more = {"created_by": "somebody", "created": before["created"]}
+    changes = {"rootfs": {"type": "layers", "diff_ids": root}, "history": [*before["history"], more]}
+    config = json.dumps({**before, **changes}).encode()
+    layers = {layer.name: content[layer.offset : layer.offset + layer.size] for layer in image.layers}
+    layers[blob(EMPTY)] = EMPTY
+    saved = tar({**layers, blob(config): config, "manifest.json": manifest(blob(config), list(layers))})
+
+    def notes(image_id: str) -> dict[str, bytes]:
+        record = json.loads(image.notes["environment.json"])
+        record |= {"realised_id": image_id, "image": {**record["image"], "layers": root}}
+        return {**image.notes, "environment.json": json.dumps(record).encode()}
+
+    path = export.with_name(f"another-{export.name}")
+    assert write_archive(path, [saved], image.tag, notes) != image.id
+    return path
 
 
 FOREIGN = "tsuishi/foreign:0123456789abcdef"

@@ -23,6 +23,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments import exchange
+from tsuishi.environments.incoming import record_of
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 
@@ -510,7 +511,7 @@ def test_a_record_that_is_not_of_the_image_is_refused(tmp_path: Path, change: di
     path = tmp_path / "tiny.oci.tar"
     with_config(path, CONFIG, {**RECORD, **change})
     with pytest.raises(UserError, match=re.escape(said)):
-        exchange._record(Checkout(), path, read_archive(path))
+        record_of(Checkout(), path, read_archive(path))
 
 
 def indexed(change: Callable[[dict[str, Any]], None]) -> Callable[[tarfile.TarInfo, bytes], list[tuple[str, bytes]]]:
@@ -609,7 +610,7 @@ def test_the_record_in_an_archive_must_be_that_of_its_image(tmp_path: Path) -> N
     record = json.dumps({**RECORD, "spec_id": "f" * 16}).encode()
     write_archive(path, pieces(before_25()), TAG, lambda image_id: {"environment.json": record})
     with pytest.raises(UserError) as caught:
-        exchange._record(Checkout(), path, read_archive(path))
+        record_of(Checkout(), path, read_archive(path))
     assert str(caught.value) == (
         f"{path}: its record is of tsuishi/tiny:{'f' * 16}, and its image is {TAG}, made for spec id 0123456789abcdef: "
         "altered; do not use it, and export it again"
@@ -621,5 +622,5 @@ def test_a_file_of_another_environment_does_not_travel(tmp_path: Path) -> None:
     brought = {"environment.json": NOTES["environment.json"], "images/torch2-cpu.toml": b""}
     write_archive(path, pieces(before_25()), TAG, lambda image_id: brought)
     with pytest.raises(UserError) as caught:
-        exchange._record(Checkout(), path, read_archive(path))
+        record_of(Checkout(), path, read_archive(path))
     assert str(caught.value) == f"{path}: images/torch2-cpu.toml is no file of tiny: {ALTERED}"

@@ -11,7 +11,7 @@ from tsuishi.plan.session import Session
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import Environment, known_environments, read_environment
 
-_DOCKER = "docker"
+DOCKER = "docker"
 
 
 @dataclass
@@ -44,7 +44,7 @@ def images(session: Session, records: Iterable[EnvironmentRecord], folder: Path)
     """
     found = Software()
     for record in records:
-        if record.engine != _DOCKER:
+        if record.engine != DOCKER:
             found.missing.append(f"{IMAGES}: {record.name} is no image; --with-artifacts holds its packages")
             continue
         for environment in _same(session, [record], found.missing):

@@ -5,53 +5,28 @@ The image keeps its id (artifacts/image_archive.py), so that runs and reports se
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated
-
-from pydantic import Field
 
 from tsuishi.artifacts import image_archive, intake
 from tsuishi.artifacts.image_archive import OCI
-from tsuishi.artifacts.repacking import Digest, Received, Text
 from tsuishi.artifacts.strict_tar import Damaged
-from tsuishi.base import threads, toml, units
+from tsuishi.base import units
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
-from tsuishi.base.screen import Progress, Screen
+from tsuishi.base.screen import Screen
 from tsuishi.engines.docker.engine import DockerEngine
-from tsuishi.engines.docker.labels import OURS
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
-from tsuishi.machine import disk
-from tsuishi.specs.debian import apt_lock
+from tsuishi.environments.incoming import RECORD, asked_files, incoming_image, require_room
 from tsuishi.specs.environment import Environment, known_environments, read_environment, select_environments
 
 SUFFIX = ".oci.tar"
 _FOLDER = "exports"
-_RECORD = "environment.json"
-# The end of the message where a disk is too small.
-_ADVICE = "or choose another disk"
 _LICENCES = "docs/redistribution.md"
 
 Build = Callable[[Sequence[Environment]], object]
-
-
-class _Recorded(Received):
-    """The image in a record."""
-
-    layers: list[Digest]
-    labels: dict[Text, Text]
-
-
-class _Record(Received):
-    """The part of a record in an archive that must agree with its image."""
-
-    name: toml.Name
-    spec_id: Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
-    realised_id: Digest
-    image: _Recorded
 
 
 def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | str = "") -> list[Path]:
@@ -111,7 +86,7 @@ def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Rea
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
     # For a time there are two copies of the layers, compressed to half or less; the engine makes a copy, too.
-    disk.require([(folder, size), (engine.store.folder(), size)], _ADVICE)
+    require_room((folder, size), (engine.store.folder(), size))
     with screen.moving(f"exporting {name}", size) as progress:
         notes = partial(_notes, checkout, ready)
         try:
@@ -130,25 +105,16 @@ def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:
     The record holds `image_id`, the id that most engines give to the image; this engine may give another id.
     """
     record = json.dumps({**ready.record.content(), "realised_id": image_id}, indent=2, ensure_ascii=False) + "\n"
-    files = _files(checkout, ready.environment.name)
-    return {_RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
-
-
-def _files(checkout: Checkout, name: str) -> dict[str, Path]:
-    """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
-    spec = checkout.images / f"{name}.toml"
-    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
-    return {file.relative_to(checkout.root).as_posix(): file for file in files}
+    files = asked_files(checkout, ready.environment.name)
+    return {RECORD: record.encode(), **{name: file.read_bytes() for name, file in files.items() if file.exists()}}
 
 
 def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path) -> Environment | None:
     """Load the image of an archive. Returns the environment if this checkout has exactly the same."""
-    image = intake.read_archive(path)
-    record = _record(checkout, path, image)
-    packed = path.stat().st_size
-    disk.require([(engine.store.folder(), image.unpacked_bytes + packed)], _ADVICE)
-    with screen.moving(f"importing {path.name}", packed) as progress, path.open("rb") as file:
-        image_id = engine.store.load(_counted(image.packed(file), progress), image.tag, image.ids)
+    incoming = incoming_image(checkout, path)
+    record, image = incoming.record, incoming.image
+    with screen.moving(f"importing {path.name}", path.stat().st_size) as progress:
+        image_id = incoming.load(engine, progress)
     screen.say(f"{record.name}: imported as {image.tag}, image {image_id}")
     if image_id != record.realised_id:
         screen.say(f"{record.name}: this engine gives images other ids; it was {record.realised_id}")
@@ -160,41 +126,9 @@ def _import(checkout: Checkout, screen: Screen, engine: DockerEngine, path: Path
     return asked
 
 
-def _record(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> _Record:
-    """The record in an archive. Raises UserError where the record, or a file beside it, belongs to another image.
-
-    The record is only compared. After the import, engine and image are asked again.
-    """
-    record = intake.parsed(path, _RECORD, image.notes.get(_RECORD, b""), _Record)
-    says, is_ = f"tsuishi/{record.name}:{record.spec_id}", image.labels.get(f"{OURS}spec-id")
-    if image.tag != says or is_ != record.spec_id:
-        raise UserError(
-            f"{path}: its record is of {says}, and its image is {image.tag}, made for spec id {is_ or 'none'}: "
-            f"{intake.ALTERED}"
-        )
-    for difference, expected, actual in (
-        ("another id", record.realised_id, image.id),
-        ("other layers", record.image.layers, image.diff_ids),
-        ("other labels", record.image.labels, image.labels),
-    ):
-        if expected != actual:
-            raise UserError(f"{path}: its image has {difference} than its record says: {intake.ALTERED}")
-    for name in image.notes.keys() - {_RECORD, *_files(checkout, record.name)}:
-        raise UserError(f"{path}: {name} is no file of {record.name}: {intake.ALTERED}")
-    return record
-
-
-def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    """The same pieces; `progress` is called with the size of each."""
-    for piece in pieces:
-        threads.check()
-        progress(len(piece))
-        yield piece
-
-
 def _how_to_use(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> str:
     """The advice where this checkout has another environment of the same name than the archive."""
-    brought = {name: text for name, text in image.notes.items() if name != _RECORD}
+    brought = {name: text for name, text in image.notes.items() if name != RECORD}
     here = {name: checkout.root / name for name in brought}
     differing = [name for name, file in here.items() if not file.exists() or file.read_bytes() != brought[name]]
     if differing:

@@ -1,0 +1,197 @@
+"""Archives with the software of their runs: images and packages, made and brought back by real engines."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.archived import files_of, rewritten
+from tests.archives.test_archived_software import archived
+from tests.engine.conftest import tiny_checkout
+from tests.engine.test_docker import session
+from tests.engine.test_exchange import another_image, bare, without_images
+from tests.environments.test_exchange import import_archives
+from tests.run.test_runner import trials
+from tests.words import WORDS
+from tsuishi.archives.archive_check import unpacked_runs, verify_archive
+from tsuishi.archives.archive_description import environments_of
+from tsuishi.artifacts import intake
+from tsuishi.artifacts.cache import Cache
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.commands.restoration import Restored, restore
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import EnvironmentRecord
+from tsuishi.run.new_run import run_suite
+
+pytestmark = pytest.mark.engine
+
+# The bench's own workload holds the form of a secret, which no archive takes.
+BEHAVE = """
+import platform
+
+def run(request, emitter):
+    emitter.environment(python=platform.python_version(), versions={})
+    with emitter.phase("measure"):
+        emitter.sample("measure", 0, 1, 10, 0.5)
+"""
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> tuple[Session, RunDirectory]:
+    """A run in the tiny environment, and its session."""
+    work = checked_out(tmp_path_factory.mktemp("measured"), settings)
+    return work, run_suite(work)
+
+
+@pytest.fixture(scope="module")
+def archive(measured: tuple[Session, RunDirectory], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run as an archive with its software."""
+    path = tmp_path_factory.mktemp("archive") / "a.zip"
+    archived(measured[0], path, with_images=True, with_artifacts=True)
+    return path
+
+
+@pytest.fixture
+def elsewhere(daemon: str, archive: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator["docker.DockerClient"]:
+    """From here on, and once there is an archive, another daemon is the engine; it has no image."""
+    monkeypatch.setenv("DOCKER_HOST", daemon)
+    client = docker.DockerClient(daemon)
+    without_images(client)
+    yield client
+    client.close()
+
+
+def checked_out(root: Path, settings: Settings) -> Session:
+    """The session of a checkout with the tiny environment, whose workload holds no secret."""
+    checkout = tiny_checkout(root, "ok")
+    (checkout.workloads / "experiments" / "behave.py").write_text(BEHAVE)
+    return session(checkout, settings)
+
+
+def software(archive: Path, *folders: str) -> list[str]:
+    """The names of the files in these folders of an archive."""
+    return [name for name in files_of(archive) if name.startswith(folders)]
+
+
+def environment(run: RunDirectory) -> EnvironmentRecord:
+    (record,) = environments_of([run])
+    return record
+
+
+def restored(work: Session, path: Path, folder: Path) -> Restored:
+    """The environment of the one run of an archive, brought back."""
+    folder.mkdir()
+    runs, _ = unpacked_runs(path, WORDS, folder)
+    return restore(work, path, runs)["tiny"]
+
+
+def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
+    measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path
+) -> None:
+    work, run = measured
+    files = files_of(archive)
+    assert verify_archive(archive, WORDS).faults == []
+    (image,) = software(archive, "images/")
+    assert image == f"images/tiny-{environment(run).spec_id}.oci.tar"
+    (tmp_path / "tiny.oci.tar").write_bytes(files[image])
+    assert intake.read_archive(tmp_path / "tiny.oci.tar").id == environment(run).realised_id
+    packages = {name.rpartition("/")[2].partition("-")[0] for name in software(archive, "artifacts/")}
+    assert packages == {"pip", "typing_extensions"}
+    archived(work, tmp_path / "b.zip", with_images=True, with_artifacts=True)
+    assert (tmp_path / "b.zip").read_bytes() == archive.read_bytes()
+
+
+def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run_goes_in_it(
+    measured: tuple[Session, RunDirectory],
+    archive: Path,
+    elsewhere: "docker.DockerClient",
+    tmp_path: Path,
+    settings: Settings,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    work = checked_out(tmp_path / "there", bare(tmp_path, settings))
+    found = restored(work, archive, tmp_path / "runs")
+    assert (found.way, found.is_same) == ("image", True)
+    assert found.ready.built.realised_id == environment(measured[1]).realised_id
+    assert "tiny: from the image in the archive; the same as in the runs\n" in capsys.readouterr().out
+    again = run_suite(work)
+    assert trials(again)["ok"]["status"] == "ok"
+    assert environment(again) == environment(measured[1])
+    assert restored(work, archive, tmp_path / "again").way == "here"
+    assert len(elsewhere.images.list(all=True)) == 1
+
+
+def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_network(
+    measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path, settings: Settings
+) -> None:
+    without = rewritten(archive, dict.fromkeys(software(archive, "images/")))
+    client = docker.from_env()
+    tag = f"tsuishi/tiny:{environment(measured[1]).spec_id}"
+    client.images.remove(tag, force=True)
+    changes = {"cache": tmp_path / "cache", "offline": True}
+    work = checked_out(tmp_path / "there", Settings(**{**settings.model_dump(), **changes}))
+    found = restored(work, without, tmp_path / "runs")
+    assert (found.way, found.is_same) == ("packages", True)
+    kept = sorted(path.name.partition("-")[0] for path in Cache(work.settings.cache).root.glob("*/*"))
+    assert kept == ["pip", "typing_extensions"]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_offline_it_is_said_what_neither_archive_nor_cache_has(
+    archive: Path, tmp_path: Path, settings: Settings
+) -> None:
+    without = rewritten(
+        archive, {name: None for name in files_of(archive) if name.startswith(("images/", "artifacts/"))}
+    )
+    work = checked_out(tmp_path / "there", bare(tmp_path, settings))
+    with pytest.raises(UserError) as caught:
+        restored(work, without, tmp_path / "runs")
+    said = str(caught.value)
+    assert said.startswith(f"{without}: tiny cannot be made offline: no image of it for this engine is in the archive")
+    assert "neither archive nor cache has pip==" in said
+    assert said.endswith("leave --offline out, or `invoke fetch --env tiny` where there is a network")
+
+
+def test_another_image_than_that_of_the_runs_reaches_no_engine(
+    archive: Path, elsewhere: "docker.DockerClient", tmp_path: Path, settings: Settings
+) -> None:
+    """The archive is verified, and its maker put the export of another image of the same specification into it."""
+    (name,) = software(archive, "images/")
+    (tmp_path / "tiny.oci.tar").write_bytes(files_of(archive)[name])
+    foreign = rewritten(archive, {name: another_image(tmp_path / "tiny.oci.tar").read_bytes()})
+    assert verify_archive(foreign, WORDS).faults == []
+    work = checked_out(tmp_path / "there", bare(tmp_path, settings))
+    with pytest.raises(UserError, match=r"and its runs were measured in sha256:[0-9a-f]{64}: do not use the archive"):
+        restored(work, foreign, tmp_path / "runs")
+    assert elsewhere.images.list(all=True) == []
+
+
+def test_a_checkout_with_another_specification_builds_nothing(
+    archive: Path, tmp_path: Path, settings: Settings
+) -> None:
+    work = checked_out(tmp_path / "there", settings)
+    spec = work.checkout.images / "tiny.toml"
+    spec.write_text(spec.read_text().replace('python = "3.11",', 'python = "3",'))
+    with pytest.raises(UserError, match=r"its runs used tiny of another specification \(spec id [0-9a-f]{16}\)"):
+        restored(work, archive, tmp_path / "runs")
+    spec.unlink()
+    with pytest.raises(UserError, match="its runs used tiny, which this checkout does not have: "):
+        restored(work, archive, tmp_path / "runs again")
+
+
+def test_another_image_that_is_here_gives_way_to_that_of_the_runs_and_stays_where_the_archive_has_none(
+    archive: Path, elsewhere: "docker.DockerClient", tmp_path: Path, settings: Settings
+) -> None:
+    (name,) = software(archive, "images/")
+    (tmp_path / "tiny.oci.tar").write_bytes(files_of(archive)[name])
+    work = checked_out(tmp_path / "there", bare(tmp_path, settings))
+    import_archives(work, [another_image(tmp_path / "tiny.oci.tar")])
+    (other,) = elsewhere.images.list(all=True)
+    found = restored(work, rewritten(archive, {name: None}), tmp_path / "without")
+    assert (found.way, found.is_same, found.ready.built.realised_id) == ("here", False, other.id)
+    found = restored(work, archive, tmp_path / "with")
+    assert (found.way, found.is_same) == ("image", True)
+    assert [image.id for image in elsewhere.images.list(all=True)] == [found.ready.built.realised_id]
