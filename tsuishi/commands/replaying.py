@@ -1,12 +1,14 @@
 """`invoke replay`: the cases of an archive or a run, measured on this machine, and a report of both side by side."""
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, runs_of
+from tsuishi.commands.restoration import restore
+from tsuishi.environments.entry import Ready
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.attempts import has_failed
@@ -27,29 +29,38 @@ def replay(chain: Chain, original: str) -> None:
     session, options = chain.session, chain.options
     require_name(options.text("name"))
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
-        runs, roots = _originals(session, original, Path(folder))
+        archive = path if (path := Path(original).expanduser()).is_file() else None
+        runs, roots = runs_of(session, archive, Path(folder) / "0") if archive else _own(session, original)
         planned = [replays.plan_replay(session, run, root) for run, root in zip(runs, roots, strict=True)]
         for each in planned:
             replays.say(each)
         if chain.only_plans:
             return
-        made = [_measured(chain, each, options.text("name")) for each in planned]
+        made = []
+        for run, each in zip(runs, planned, strict=True):
+            made.append(_measured(chain, each, _environments(each, run, archive), options.text("name")))
         report_of(chain, [*runs, *made])
 
 
-def _originals(session: Session, original: str, folder: Path) -> tuple[Sequence[RunDirectory], Sequence[str]]:
-    """The verified runs, and their roots."""
-    if (path := Path(original).expanduser()).is_file():
-        return runs_of(session, path, folder / "0")
-    run = directory.open_run(session.settings.results, original)
+def _own(session: Session, name: str) -> tuple[Sequence[RunDirectory], Sequence[str]]:
+    """The verified run by its id or path, and its root."""
+    run = directory.open_run(session.settings.results, name)
     found = verify(run, session.words)
     if not found.is_verified:
-        raise UserError(f"{found.faults[0]}; `invoke verify --run {original}` names every fault")
+        raise UserError(f"{found.faults[0]}; `invoke verify --run {name}` names every fault")
     return [run], [found.root]
 
 
-def _measured(chain: Chain, planned: Replay, name: str) -> RunDirectory:
-    ready = planned.session.build(planned.environments)
+def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> dict[str, Ready]:
+    """The environments of a replay by name, ready to be entered: from the archive what it holds of them."""
+    if archive is None:
+        return planned.session.build(planned.environments)
+    names = {environment.name for environment in planned.environments}
+    restored = restore(planned.session, archive, [run], names)
+    return {name: found.ready for name, found in restored.items()}
+
+
+def _measured(chain: Chain, planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirectory:
     try:
         run = replays.measure(planned, ready, name or "replay")
     except RunStopped as stopped:
