@@ -209,7 +209,7 @@ def run_suite(
     auto_shortflags=False,
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
-        "archive": "files that `invoke archive` wrote, separated by commas; their runs are reported too",
+        "archive": "archives, or folders of archives, separated by commas; their runs are reported too",
         "out": OUT,
         "lang": LANG,
         "baseline": "earlier runs, or files that `invoke archive` wrote, separated by commas: what is slower now",

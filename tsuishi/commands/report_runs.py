@@ -5,8 +5,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tsuishi.archives.member_names import SUFFIX
 from tsuishi.base import units
-from tsuishi.base.errors import EXIT_VERDICT
+from tsuishi.base.errors import EXIT_VERDICT, UserError
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import slower_than
@@ -26,13 +27,22 @@ def report(chain: Chain) -> None:
     """
     if chain.only_plans:
         return
-    archives = [Path(name) for name in chain.options.names("archive")]
+    archives = [path for name in chain.options.names("archive") for path in _archives(Path(name).expanduser())]
     names = chain.options.names("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         for number, path in enumerate(archives):
             runs += runs_of(chain.session, path, Path(folder) / str(number))[0]
         report_of(chain, runs, _baseline(chain, Path(folder) / "baseline"))
+
+
+def _archives(path: Path) -> list[Path]:
+    """The archive at a path, or all archives in a folder. Raises UserError for a folder without any."""
+    if not path.is_dir():
+        return [path]
+    if found := sorted(path.glob(f"*{SUFFIX}")):
+        return found
+    raise UserError(f"{path}: there is no *{SUFFIX} in this folder")
 
 
 def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:

@@ -152,6 +152,12 @@ TABLES: dict[str, Declared] = {
         Column("cases", "integer", "that both have"),
         *_interval("ratio", "geometric mean over these cases of its value over the reference's"),
     ),
+    "machines": (
+        Column("machine_record", "string", "id of the machine's record"),
+        Column("reference", "string", "that of the machine of the first run"),
+        Column("numbers", "integer", "that both machines have, in environments of the same name"),
+        *_interval("ratio", "geometric mean over these of its speed over the reference's"),
+    ),
     "replayed": (
         WHERE,
         _QUANTITY,
