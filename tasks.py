@@ -341,6 +341,21 @@ def replay(
 
 
 @task(
+    auto_shortflags=False,
+    help={
+        "archive": "a file that `invoke archive` wrote",
+        "name": "of the source: reports/published/<name>.toml",
+        "title": "what it is, in a line",
+    },
+)
+def publish(ctx: "ChainContext", archive: str, name: str = "", title: str = "") -> None:
+    """Write the numbers of an archive as a published source: later reports compare with it. Claims are yours to add."""
+    from tsuishi.commands import publishing
+
+    publishing.publish(ctx.chain, archive)
+
+
+@task(
     name="try-script",
     auto_shortflags=False,
     help={
@@ -448,6 +463,7 @@ namespace = Collection(
         replay,
         archive,
         sign,
+        publish,
         try_script,
         list_,
         doctor,
