@@ -19,8 +19,8 @@ _NO_NAME = re.compile(r"[^a-z0-9]+")
 def source_text(runs: Sequence[RunDirectory], words: Vocabulary, root: str, title: str) -> str:
     """The file of a source: every number of every trial that is ok, on its machine and in its environment.
 
-    runs: of an archive with this root. Its date is that of the last run. Numbers of simulated devices, accuracies on made-up data and
-    derived numbers are left out, as are quantities that suites/ does not describe; a note counts what is left out.
+    runs: of an archive with this root. The date is that of the last run. Numbers of simulated devices, accuracies on
+    made-up data and derived numbers are left out, as are quantities that suites/ does not describe; a note counts them.
     """
     evidence = Evidence(runs, (), words)
     document = tomlkit.document()
