@@ -50,7 +50,8 @@ def build(
 ) -> None:
     """Fetch and verify what environments are made of, build them without network, and check what they report.
 
-    Several are built at the same time. What is built already is left alone. Options given to any task of a chain hold
+    Several are built at the same time. What is built already is left alone, and what tsuishi.registry has is taken from
+    there, if it holds. Options given to any task of a chain hold
     for all of it.
     """
     from tsuishi.commands import build
@@ -110,17 +111,20 @@ def images(ctx: "ChainContext", verify: bool = False) -> None:
 
 @task(
     auto_shortflags=False,
-    help={"env": "environments, separated by commas", "to": "folder to write to; exports/ without it"},
+    help={
+        "env": "environments, separated by commas",
+        "to": "folder to write to; exports/ without it; `registry`: the place that tsuishi.registry names",
+    },
 )
 def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
     """Write built environments as OCI archives, with checksums, for machines without network or for later.
 
     They hold software of others: docs/redistribution.md says what of it may be passed on.
     """
-    from tsuishi.environments import exchange
+    from tsuishi.environments import sharing
 
     session = ctx.chain.session
-    exchange.export(session.builder, session.screen, session.choice.environments, to)
+    sharing.export(session.builder, session.screen, session.choice.environments, to)
 
 
 @task(

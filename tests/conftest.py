@@ -34,7 +34,10 @@ _OF_THE_SMOKE_JOB = (
     "test_input_pipeline_job",
     "test_claims_job",
 )
-_OF_THE_TINY_ENVIRONMENT = ("test_docker", "test_exchange", "test_locking", "test_archived_images")
+_OF_THE_TINY_ENVIRONMENT = (
+    *("test_docker", "test_exchange", "test_locking"),
+    *("test_archived_images", "test_registry", "test_registry_login"),
+)
 TOGETHER = {
     **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),
     **dict.fromkeys(

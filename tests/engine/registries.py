@@ -15,8 +15,8 @@ from tests.conftest import missing
 
 
 @contextmanager
-def registry(folder: Path) -> Iterator[str]:
-    """A registry of images, empty; its address."""
+def registry(folder: Path, more: str = "", http: str = "") -> Iterator[str]:
+    """A registry of images, empty; its address. more, http: what its configuration has beside, as YAML."""
     program = shutil.which("docker-registry")
     if not program:
         missing("no docker-registry (Debian's package of that name)")
@@ -29,7 +29,8 @@ def registry(folder: Path) -> Iterator[str]:
         version: 0.1
         log: {{ level: error }}
         storage: {{ filesystem: {{ rootdirectory: "{folder / "registry"}" }} }}
-        http: {{ addr: "{address}" }}
+        http: {{ addr: "{address}"{http} }}
+        {more}
         """
     )
     with (folder / "registry.log").open("wb") as log:

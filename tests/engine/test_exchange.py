@@ -199,16 +199,16 @@ def without_images(client: "docker.DockerClient") -> None:
         client.images.remove(str(image.id), force=True)
 
 
-def another_image(export: Path) -> Path:
+def another_image(export: Path, layer: bytes = EMPTY) -> Path:
     """The export of another image of the same specification, with a layer more: no part contradicts another part."""
     image = intake.read_archive(export)
-    content, root = export.read_bytes(), [*image.diff_ids, sha256(EMPTY)]
+    content, root = export.read_bytes(), [*image.diff_ids, sha256(layer)]
     before = json.loads(image.config)
     more = {"created_by": "somebody", "created": before["created"]}
     changes = {"rootfs": {"type": "layers", "diff_ids": root}, "history": [*before["history"], more]}
     config = json.dumps({**before, **changes}).encode()
-    layers = {layer.name: content[layer.offset : layer.offset + layer.size] for layer in image.layers}
-    layers[blob(EMPTY)] = EMPTY
+    layers = {part.name: content[part.offset : part.offset + part.size] for part in image.layers}
+    layers[blob(layer)] = layer
     saved = tar({**layers, blob(config): config, "manifest.json": manifest(blob(config), list(layers))})
 
     def notes(image_id: str) -> dict[str, bytes]:

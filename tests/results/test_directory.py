@@ -93,8 +93,8 @@ def test_a_run_of_another_schema_is_refused(run: RunDirectory) -> None:
     write_json(run.path / "run.json", {"schema_version": 99})
     with pytest.raises(UserError) as caught:
         run.run()
-    assert (
-        str(caught.value) == f"{run.path}: run schema 99, this tsuishi reads 1; use the version named in its run.json"
+    assert str(caught.value) == (
+        f"{run.path}: run schema 99, this tsuishi reads up to 1; a later tsuishi made it: update this one"
     )
 
 

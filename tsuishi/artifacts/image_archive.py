@@ -68,8 +68,8 @@ class Blob:
 
 
 @dataclass(frozen=True)
-class _TemporaryBlob(Blob):
-    """A blob whose content is in a temporary file."""
+class FileBlob(Blob):
+    """A blob whose content is in a temporary file, which is removed once the blob is in an archive."""
 
     file: Path
 
@@ -104,9 +104,15 @@ def write_archive(
     return f"sha256:{config.digest}"
 
 
-def _blobs(saved: Iterable[bytes], folder: Path, progress: Progress) -> dict[str, _TemporaryBlob]:
+def write_blobs(path: Path, config: FileBlob, layers: Sequence[FileBlob], tag: str, notes: Mapping[str, bytes]) -> None:
+    """Write the archive of an image whose parts came one by one, without a checksum. Reading it checks the parts."""
+    with path.open("xb") as file:
+        _write(file, config, layers, tag, notes)
+
+
+def _blobs(saved: Iterable[bytes], folder: Path, progress: Progress) -> dict[str, FileBlob]:
     """Every file in the output of an engine, by its name there; layers are compressed."""
-    files: dict[str, _TemporaryBlob] = {}
+    files: dict[str, FileBlob] = {}
     links: dict[str, str] = {}
     stream = io.BufferedReader(_Stream(saved, progress), _CHUNK)
     for member in strict_tar.members(stream):
@@ -123,7 +129,7 @@ def target(link: strict_tar.Member) -> str:
     return posixpath.normpath(posixpath.join(posixpath.dirname(link.name), link.link))
 
 
-def _compressed(layer: _TemporaryBlob, folder: Path) -> _TemporaryBlob:
+def _compressed(layer: FileBlob, folder: Path) -> FileBlob:
     """The layer, compressed now if it is as small as a description: then `_blobs` did not compress it."""
     return layer if layer.size > _DESCRIPTION else _temporary_blob(_gzipped([layer.file.read_bytes()]), folder)
 
@@ -143,19 +149,17 @@ def _gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
         yield packer.flush()
 
 
-def _temporary_blob(chunks: Iterable[bytes], folder: Path) -> _TemporaryBlob:
+def _temporary_blob(chunks: Iterable[bytes], folder: Path) -> FileBlob:
     """Write chunks to a blob in the folder."""
     digest = hashlib.sha256()
     with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
         for chunk in chunks:
             digest.update(chunk)
             file.write(chunk)
-        return _TemporaryBlob(digest.hexdigest(), file.tell(), Path(file.name))
+        return FileBlob(digest.hexdigest(), file.tell(), Path(file.name))
 
 
-def _write(
-    file: IO[bytes], config: _TemporaryBlob, layers: list[_TemporaryBlob], tag: str, notes: Mapping[str, bytes]
-) -> None:
+def _write(file: IO[bytes], config: FileBlob, layers: Sequence[FileBlob], tag: str, notes: Mapping[str, bytes]) -> None:
     """Write the archive. Each blob is removed after it is written, to save room."""
     texts = {**{NOTES + name: note for name, note in notes.items()}, **descriptions(config, layers, tag)}
     with tarfile.open(fileobj=file, mode="w") as tar:

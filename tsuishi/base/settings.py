@@ -65,6 +65,17 @@ def _within(value: str) -> str:
     return value
 
 
+def _registry(value: str) -> str:
+    if value.startswith(("/", "~")):
+        return str(_absolute(Path(value)))
+    if value and not re.fullmatch(r"(https?://)?[a-z0-9.-]+(:[0-9]+)?(/[a-z0-9._/-]+)?", value, re.ASCII):
+        raise ValueError(
+            "expected a registry without user and password, as registry.example.net/tsuishi, or a folder, as "
+            f"/srv/environments; given: '{value.rpartition('@')[2]}'"
+        )
+    return value
+
+
 def _gpus(value: Any) -> str:
     if not re.fullmatch(r"all|[1-9]\d*|device=[\w-]+(,[\w-]+)*", str(value), re.ASCII):
         raise ValueError(
@@ -85,6 +96,10 @@ class Settings(toml.Spec):
     reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
     # Mirrors, by what they replace: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
+    # Where built environments are looked for before they are built, and where `export --to registry` puts them: a
+    # registry of images, or a folder. Who can read the registry decides what may go there.
+    registry: Annotated[str, AfterValidator(_registry)] = ""
+    registry_readers: Literal["anybody", "site"] = "anybody"
     # Use the cache only, and no network.
     offline: bool = False
     # Environments that are built or fetched at the same time; None lets tsuishi choose.

@@ -52,8 +52,10 @@ def images(session: Session, records: Iterable[EnvironmentRecord], folder: Path)
             if ready is None or ready.built.realised_id != record.realised_id:
                 found.missing.append(f"{IMAGES}: {record.name} of the run is not built here any more")
                 continue
-            for path in exchange.export(session.builder, session.screen, (environment.name,), folder):
-                found.files[f"{IMAGES}/{path.name}"] = path
+            for written in exchange.write_exports(session.builder, session.screen, (environment.name,), folder):
+                found.files[f"{IMAGES}/{written.path.name}"] = written.path
+                parts = f" ({written.redistribution})" if written.redistribution else ""
+                session.screen.say(f"{record.name}: before you pass the archive on, read {exchange.LICENCES}{parts}")
     return found
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -47,11 +47,12 @@ def restore(
     """The environments of runs of an archive, by their names, each ready to be entered; a line says how each came.
 
     archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). names: of the environments that are
-    wanted; None: all. With the setting `offline` nothing
-    is asked of a network. Raises UserError, before anything is built, where this checkout asks for another environment
-    of the same name, where an image in the archive is not that of the runs, and, offline, where neither an image nor
-    all packages are there.
+    wanted; None: all. With the setting `offline` nothing is asked of a network; the place of the site
+    (tsuishi.registry) is not asked at all. Raises UserError, before anything is built, where this checkout asks for
+    another environment of the same name, where an image in the archive is not that of the runs, and, offline, where
+    neither an image nor all packages are there.
     """
+    session = replace(session, settings=session.settings.model_copy(update={"registry": ""}))
     recorded: dict[str, list[EnvironmentRecord]] = {}
     for record in environments_of(runs):
         if names is None or record.name in names:

@@ -13,6 +13,7 @@ from tsuishi.environments.build_plan import build_name
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.jobs import JobResult, do_each, jobs, raise_failures
+from tsuishi.environments.sharing import SharedPlace
 from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.specs.environment import Environment
 
@@ -38,6 +39,10 @@ class Building:
         self._screen = screen
         self._history = history
         self._at_once = jobs(builder.settings)
+        self._place = SharedPlace(builder)
+        # The environments that the place was asked for, and those that came from there.
+        self._asked: set[str] = set()
+        self._received: set[str] = set()
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for failures, after the others are built."""
@@ -49,14 +54,14 @@ class Building:
                     self._screen.say(f"{name}: built already, nothing to do")
             to_build = [environment for environment in environments if earlier[environment.name] is None]
             if self._settings.offline:
-                self._refuse_missing(to_build)
+                self._refuse_missing([wanted for wanted in to_build if not self._place.has_file(wanted)])
             # Environments that another cache or an import left built are only entered: their durations do not count.
             chosen_for = self._builder.engines.chosen_for
             new = {environment.name for environment in to_build if chosen_for(environment).find(environment) is None}
             try:
                 begun = time.monotonic()
                 results = do_each(self._screen, "building", to_build, self._build, self._at_once)
-                self._learn(result for result in results if result.name in new)
+                self._learn(result for result in results if result.name in new - self._received)
                 self._print_built(results, time.monotonic() - begun)
             finally:
                 self._tidy(to_build)
@@ -71,7 +76,7 @@ class Building:
         """
         pinned = [environment for environment in environments if environment.pinned]
         wanted = [environment for environment in pinned if not self._builder.is_built(environment)]
-        results = do_each(self._screen, "fetching", wanted, self._packages, self._at_once)
+        results = do_each(self._screen, "fetching", wanted, self._image_or_packages, self._at_once)
         raise_failures(self._screen, results, "fetched")
         size = sum(result.downloaded for result in results)
         if size > _LEAST_DOWNLOAD_BYTES:
@@ -91,11 +96,28 @@ class Building:
 
     def _build(self, environment: Environment, say: Say, downloaded: Progress) -> Ready:
         begun = time.monotonic()
-        ready = self._builder.ensure(environment, self._builder.fetcher(say, downloaded), say)
+        ready = self._shared(environment, say, downloaded)
+        ready = ready or self._builder.ensure(environment, self._builder.fetcher(say, downloaded), say)
         threads.check()
         versions = {"Python": ready.record.python, **dict(sorted((ready.record.versions or {}).items()))}
         listed = ", ".join(f"{name} {version}" for name, version in versions.items())
         self._screen.say(f"{environment.name}: ready in {units.duration(time.monotonic() - begun)}: {listed}")
+        return ready
+
+    def _image_or_packages(self, environment: Environment, say: Say, downloaded: Progress) -> list[Path]:
+        return [] if self._shared(environment, say, downloaded) else self._packages(environment, say, downloaded)
+
+    def _shared(self, environment: Environment, say: Say, downloaded: Progress) -> Ready | None:
+        """The environment from the place of the site, which is asked once; a line says what came of it."""
+        if environment.name in self._asked or not self._place.is_asked_for(environment):
+            return None
+        self._asked.add(environment.name)
+        if self._builder.engines.chosen_for(environment).find(environment) is not None:
+            return None
+        ready, origin = self._place.receive(environment, say, downloaded)
+        self._screen.say(f"{environment.name}: {origin}")
+        if ready:
+            self._received.add(environment.name)
         return ready
 
     def _packages(self, environment: Environment, say: Say, downloaded: Progress) -> list[Path]:

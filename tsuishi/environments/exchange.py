@@ -6,6 +6,7 @@ The image keeps its id (artifacts/image_archive.py), so that runs and reports se
 import json
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,22 +25,44 @@ from tsuishi.specs.environment import Environment, known_environments, read_envi
 
 SUFFIX = ".oci.tar"
 _FOLDER = "exports"
-_LICENCES = "docs/redistribution.md"
+LICENCES = "docs/redistribution.md"
 
 Build = Callable[[Sequence[Environment]], object]
 
 
+@dataclass(frozen=True)
+class Exported:
+    """An environment that was written as an archive, with its checksum beside it."""
+
+    name: str
+    path: Path
+    image_id: str
+    # Which of its parts may not be passed on freely.
+    redistribution: str
+
+
 def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | str = "") -> list[Path]:
-    """Write an archive of each of these environments, with its checksum beside it, to the folder `to` or to exports/.
+    """Write an archive of each of these environments to the folder `to`, or to exports/; say where and what it is.
 
     Raises UserError, and writes nothing, where an environment is not built or is no image.
     """
+    folder = Path(to).expanduser() if to else builder.checkout.from_here(_FOLDER)
+    written = write_exports(builder, screen, names, folder)
+    for one in written:
+        size = units.megabytes(one.path.stat().st_size)
+        parts = f" ({one.redistribution})" if one.redistribution else ""
+        screen.say(f"{one.name}: exported to {one.path}, {size}, image {one.image_id}")
+        screen.say(f"{one.name}: for yourself and your site; before you pass it on, read {LICENCES}{parts}")
+    return [one.path for one in written]
+
+
+def write_exports(builder: Builder, screen: Screen, names: tuple[str, ...], folder: Path) -> list[Exported]:
+    """Write an archive of each of these environments to a folder, as `export` does."""
     if not names:
         raise UserError("say which environments to export: --env A,B; `invoke images` shows those that are built")
     environments = select_environments(builder.checkout.images, names, "cpu")
     engine = _engine(builder, "export")
     ready = [_ready(builder, environment) for environment in environments]
-    folder = Path(to).expanduser() if to else builder.checkout.from_here(_FOLDER)
     folder.mkdir(parents=True, exist_ok=True)
     return [_export(builder.checkout, screen, engine, environment, folder) for environment in ready]
 
@@ -81,7 +104,7 @@ def _ready(builder: Builder, environment: Environment) -> Ready:
     return ready
 
 
-def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Path:
+def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Ready, folder: Path) -> Exported:
     name, built, image = ready.environment.name, ready.built, ready.built.details["image"]
     path = folder / f"{name}-{built.spec_id}{SUFFIX}"
     size = int(image["size_bytes"])
@@ -93,10 +116,7 @@ def _export(checkout: Checkout, screen: Screen, engine: DockerEngine, ready: Rea
             image_id = image_archive.write_archive(path, engine.store.save(built), image["tag"], notes, progress)
         except Damaged as error:
             raise UserError(f"{name}: the engine saves its image as no archive can be read: {error}") from error
-    screen.say(f"{name}: exported to {path}, {units.megabytes(path.stat().st_size)}, image {image_id}")
-    parts = ready.environment.redistribution
-    screen.say(f"{name}: for yourself and your site; before you pass it on, read {_LICENCES}{parts and f' ({parts})'}")
-    return path
+    return Exported(name, path, image_id, ready.environment.redistribution)
 
 
 def _notes(checkout: Checkout, ready: Ready, image_id: str) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ results/<run id>/
 """
 
 import csv
+import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,6 +29,7 @@ from tsuishi.results import schema, trial_folders
 from tsuishi.results.record_files import REMEDY, parsed, read_record, read_text
 from tsuishi.results.records import AnyRecord, CaseRecord, EnvironmentRecord, TrialRecord, record_id
 from tsuishi.results.run_record import SCHEMA_VERSION, RunRecord
+from tsuishi.results.upgrade import upgraded
 from tsuishi.specs.vocabulary import Vocabulary
 
 T = TypeVar("T")
@@ -69,19 +71,15 @@ class RunDirectory:
         return self.path.name
 
     def run(self, text: bytes = b"") -> RunRecord:
-        """run.json, or the given text of it.
+        """run.json, or the given text of it, in the newest schema.
 
         Raises UserError where this is no run directory, was made by a later tsuishi, or is damaged.
         """
         path = self.path / "run.json"
         text = text or read_text(path)
-        version = parse_json(path, text).get("schema_version")
-        if version != SCHEMA_VERSION:
-            raise UserError(
-                f"{self.path}: run schema {version}, this tsuishi reads {SCHEMA_VERSION}; "
-                "use the version named in its run.json"
-            )
-        return parsed(path, text, RunRecord)
+        content = parse_json(path, text)
+        newest = upgraded(self.path, content)
+        return parsed(path, text if newest == content else json.dumps(newest).encode(), RunRecord)
 
     def is_ours(self, run: RunRecord) -> bool:
         """Whether this user wrote that run.json, for this directory."""
