@@ -63,11 +63,15 @@ def build(
     auto_shortflags=False,
     help={
         "env": "environments, separated by commas",
+        "like": "make an environment like this one, of another release of its framework",
+        "release": "the release of the environment that is made, as 2.16.2; its packages are of the day it appeared",
         "mirrors": MIRRORS,
         "plan": "show the difference, and write nothing",
     },
 )
-def lock(ctx: "ChainContext", env: str = "", mirrors: str = "", plan: bool = False) -> None:
+def lock(
+    ctx: "ChainContext", env: str = "", like: str = "", release: str = "", mirrors: str = "", plan: bool = False
+) -> None:
     """Resolve locks anew and show what changed: versions, hashes, files, Debian packages, the digest of the base.
 
     It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
