@@ -20,6 +20,11 @@ from tsuishi.specs.environment import read_environment
 TODAY = "2026-03-01"
 
 
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", NO_ENGINE)
+
+
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
     """An index with a framework of two releases, and what is needed beside it, older and newer."""

@@ -15,9 +15,9 @@ from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import verify
 from tsuishi.run import replay as replays
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import require_name
 from tsuishi.run.replay import Replay
-from tsuishi.run.runner import RunStopped
 
 
 def replay(chain: Chain, original: str) -> None:
