@@ -316,6 +316,7 @@ def sign(ctx: "ChainContext", archive: str = "", key: str = "") -> None:
     help={
         "original": "an archive, or the id or path of a run",
         "within": "as many trials as there is time for, as 10m; without it each trial of the run once",
+        "signer": "public key, or file of allowed signers: run the suites and workloads of the archive, in containers",
         "name": "goes into the run's id in place of `replay`",
         "engine": "docker, venv or host; without it the engine of the run",
         "offline": OFFLINE,
@@ -329,6 +330,7 @@ def replay(
     ctx: "ChainContext",
     original: str,
     within: str = "",
+    signer: str = "",
     name: str = "",
     engine: str = "",
     offline: bool = False,

@@ -1,6 +1,9 @@
 """Archives with the software of their runs: images and packages, made and brought back by real engines."""
 
+import shutil
+import subprocess
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import docker
@@ -14,18 +17,22 @@ from tests.engine.test_exchange import another_image, bare, without_images
 from tests.environments.test_exchange import import_archives
 from tests.run.test_runner import trials
 from tests.words import WORDS
+from tsuishi.archives import signature
 from tsuishi.archives.archive_check import unpacked_runs, verify_archive
 from tsuishi.archives.archive_description import environments_of
 from tsuishi.artifacts import intake
 from tsuishi.artifacts.cache import Cache
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.commands.replaying import archived_originals, require_containers
 from tsuishi.commands.restoration import Restored, restore
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.replay import measure, plan_replay
+from tsuishi.specs.environment import COMPATIBILITY
 
 pytestmark = pytest.mark.engine
 
@@ -202,3 +209,55 @@ def test_another_image_that_is_here_gives_way_to_that_of_the_runs_and_stays_wher
     found = restored(work, archive, tmp_path / "with")
     assert (found.way, found.is_same) == ("image", True)
     assert [image.id for image in elsewhere.images.list(all=True)] == [found.ready.built.realised_id]
+
+
+def signed_with_code(archive: Path, run: RunDirectory, checkout: Checkout, folder: Path) -> tuple[Path, Path]:
+    """The archive with the code of its run, signed; and the public key."""
+    folder.mkdir()
+    inputs = f"inputs/{run.id}/"
+    code = {
+        inputs + path.relative_to(checkout.root).as_posix(): path.read_bytes()
+        for pattern in ("suites/**/*", "images/*")
+        for path in checkout.root.glob(pattern)
+        if path.is_file() and path.name != COMPATIBILITY
+    }
+    path = Path(shutil.move(rewritten(archive, code), folder))
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / "ada"], check=True)
+    signature.sign(path, verify_archive(path, WORDS).root, folder / "ada")
+    return path, folder / "ada.pub"
+
+
+def test_the_code_of_an_archive_is_run_in_a_container_where_somebody_trusted_signed_it(
+    measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path, settings: Settings
+) -> None:
+    path, key = signed_with_code(archive, measured[1], measured[0].checkout, tmp_path / "signed")
+    work = checked_out(tmp_path / "there", settings)
+    (work.checkout.workloads / "experiments" / "behave.py").write_text("raise SystemExit\n")
+    (work.checkout.suites / "bench.toml").unlink()
+    ours = unpacked_runs(path, WORDS, made_folder(tmp_path / "ours"))
+    with pytest.raises(UserError, match=r"others than this checkout has: workloads/experiments/behave\.py"):
+        plan_replay(work, ours.runs[0], ours.roots[0])
+    (original,) = archived_originals(work, path, str(key), made_folder(tmp_path / "theirs"))
+    planned = plan_replay(original.session, original.run, original.root)
+    require_containers(planned)
+    ready = {name: found.ready for name, found in restore(planned.session, path, [original.run]).items()}
+    again = measure(planned, ready, "replay")
+    assert trials(again)["ok"]["status"] == "ok"
+    assert environment(again).engine == "docker"
+
+
+def test_the_code_of_an_archive_is_not_run_for_others_keys_engines_or_where_it_is_incomplete(
+    measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path, settings: Settings
+) -> None:
+    work, run = measured
+    path, key = signed_with_code(archive, run, work.checkout, tmp_path / "signed")
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", tmp_path / "bob"], check=True)
+    with pytest.raises(UserError, match="nobody signed it whom"):
+        archived_originals(work, path, str(tmp_path / "bob.pub"), made_folder(tmp_path / "1"))
+    in_venv = replace(work, settings=settings.model_copy(update={"engine": "venv"}))
+    with pytest.raises(UserError, match="runs in containers only, not with --engine venv"):
+        archived_originals(in_venv, path, str(key), made_folder(tmp_path / "2"))
+    without = rewritten(path, {f"inputs/{run.id}/suites/axes.toml": None})
+    signature.sign(without, verify_archive(without, WORDS).root, key.with_suffix(""))
+    with pytest.raises(UserError, match=r"does not hold the code of run .* \(suites/axes\.toml\)"):
+        archived_originals(work, without, str(key), made_folder(tmp_path / "3"))

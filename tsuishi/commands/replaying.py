@@ -1,9 +1,13 @@
 """`invoke replay`: the cases of an archive or a run, measured on this machine, and a report of both side by side."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
+from tsuishi.archives import signature
+from tsuishi.archives.archived_code import archived_checkout
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, unpacked
@@ -19,42 +23,85 @@ from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import require_name
 from tsuishi.run.replay import Replay
 
+_CONTAINERS = "docker"
+
+
+class Original(NamedTuple):
+    """A verified run, its root, and the session that replays it."""
+
+    run: RunDirectory
+    root: str
+    session: Session
+
 
 def replay(chain: Chain, original: str) -> None:
     """Replay the runs of an archive, or a run by its id or path. The chain gets an exit code if a trial failed.
 
     Raises UserError where the original is not verified, or was measured with other workloads or environments than this
-    checkout has.
+    checkout has. With the option `signer`, an archive's own suites and workloads are run, in containers.
     """
     session, options = chain.session, chain.options
     require_name(options.text("name"))
+    archive = path if (path := Path(original).expanduser()).is_file() else None
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
-        archive = path if (path := Path(original).expanduser()).is_file() else None
-        runs, roots = _from(session, archive, Path(folder) / "0") if archive else _own(session, original)
-        planned = [replays.plan_replay(session, run, root) for run, root in zip(runs, roots, strict=True)]
+        if archive:
+            originals = archived_originals(session, archive, options.text("signer"), Path(folder))
+        elif options.has("signer"):
+            raise UserError("--signer goes with an archive: runs by themselves are not signed")
+        else:
+            originals = [_own(session, original)]
+        planned = [replays.plan_replay(each.session, each.run, each.root) for each in originals]
         for each in planned:
+            if options.has("signer"):
+                require_containers(each)
             replays.say(each)
         if chain.only_plans:
             return
-        made = []
-        for run, each in zip(runs, planned, strict=True):
-            made.append(_measured(chain, each, _environments(each, run, archive), options.text("name")))
-        report_of(chain, [*runs, *made])
+        made = [
+            _measured(chain, each, _environments(each, found.run, archive), options.text("name"))
+            for found, each in zip(originals, planned, strict=True)
+        ]
+        report_of(chain, [*(found.run for found in originals), *made])
 
 
-def _from(session: Session, archive: Path, into: Path) -> tuple[Sequence[RunDirectory], Sequence[str]]:
-    """The runs of an archive, and their roots."""
-    found = unpacked(session, archive, into)
-    return found.runs, found.roots
+def archived_originals(session: Session, archive: Path, signer: str, folder: Path) -> list[Original]:
+    """The runs of an archive. signer: a public key or a file of allowed signers, of which somebody must have signed.
+
+    Raises UserError where nobody did, and where the session names another engine than containers.
+    """
+    found = unpacked(session, archive, folder / "archive")
+    runs = zip(found.runs, found.roots, strict=True)
+    if not signer:
+        return [Original(run, root, session) for run, root in runs]
+    if not signature.signers(archive, found.root, Path(signer).expanduser()):
+        raise UserError(f"{archive}: nobody signed it whom {signer} names: its code is not run")
+    if session.settings.engine not in ("auto", _CONTAINERS):
+        raise UserError(f"the code of an archive runs in containers only, not with --engine {session.settings.engine}")
+    in_containers = session.settings.model_copy(update={"engine": _CONTAINERS})
+    originals = []
+    for number, (run, root) in enumerate(runs):
+        into = folder / f"code-{number}"
+        theirs = archived_checkout(archive, found.root, run.run().run_id, into, session.checkout)
+        originals.append(Original(run, root, replace(session, checkout=theirs, settings=in_containers)))
+    session.screen.say(f"{archive}: its own suites and workloads are run, in containers: {signer} names who signed it")
+    return originals
 
 
-def _own(session: Session, name: str) -> tuple[Sequence[RunDirectory], Sequence[str]]:
-    """The verified run by its id or path, and its root."""
+def require_containers(planned: Replay) -> None:
+    """Raise UserError where an environment of a replay would be entered without a container."""
+    engines = planned.session.builder.engines
+    for environment in planned.environments:
+        if engines.chosen_for(environment).name != _CONTAINERS:
+            raise UserError(f"the code of an archive runs in containers only, and {environment.name} is none")
+
+
+def _own(session: Session, name: str) -> Original:
+    """The verified run by its id or path."""
     run = directory.open_run(session.settings.results, name)
     found = verify(run, session.words)
     if not found.is_verified:
         raise UserError(f"{found.faults[0]}; `invoke verify --run {name}` names every fault")
-    return [run], [found.root]
+    return Original(run, found.root, session)
 
 
 def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> dict[str, Ready]:
