@@ -15,6 +15,10 @@ ENGINE = "docker, venv or host; without it Docker where it answers, else venv"
 PROFILE = "smoke (seconds a trial), quick (minutes in all) or full (the source's length)"
 MIRRORS = "base images used in place of others: asked=used,asked=used (for machines that cannot reach the registry)"
 HOST_PYTHON = "the interpreter of the environment `host`"
+OFFLINE = "use what is in the cache (see `invoke fetch`), and no network"
+GPUS = "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it"
+LANG = "language: en or ja; en without it"
+OUT = "name of its folder under reports/out/"
 COMMON = {
     "env": ENV,
     "engine": ENGINE,
@@ -29,7 +33,7 @@ COMMON = {
     help={
         **COMMON,
         "jobs": "how many are built at the same time; without it as many as there are cores, and at most four",
-        "offline": "use what is in the cache (see `invoke fetch`), and no network",
+        "offline": OFFLINE,
         "locked-only": "build what is locked; --no-locked-only makes the locks anew first, as `invoke lock` does",
     },
 )
@@ -165,7 +169,7 @@ def fetch_data(ctx: "ChainContext", url: str = "") -> None:
         "seed": "decides the order of the trials",
         "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
         "force": "use environments on a GPU newer than their code, if they pass a numerical self-check; rows say so",
-        "gpus": "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it",
+        "gpus": GPUS,
         "busy-gpu": "where somebody else uses them: wait (up to tsuishi.gpu_wait_s), refuse, or use; wait without it",
         "telemetry-interval": "seconds between telemetry rows, 0.1 to 60; 1 without it; 0.1 as a phase begins",
         "data": "CIFAR-10 as cifar-10-python.tar.gz, or a folder with it; without it the one `invoke fetch-data` got",
@@ -209,10 +213,12 @@ def run_suite(
     auto_shortflags=False,
     help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
-        "archive": "files that `invoke archive` wrote, separated by commas; their runs are reported too",
-        "out": "name of its folder under reports/out/",
-        "lang": "language: en or ja; en without it",
-        "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted",
+        "archive": "archives, or folders of archives, separated by commas; their runs are reported too",
+        "out": OUT,
+        "lang": LANG,
+        "baseline": "earlier runs, or files that `invoke archive` wrote, separated by commas: what is slower now",
+        "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted; or where a case is "
+        "certainly slower than its --baseline: slower, or slower:1.05 for more than 1.05 times as long",
         "all-charts": "write every chart as SVG, also those that the page draws when a section is opened",
         "plan": COMMON["plan"],
     },
@@ -223,6 +229,7 @@ def report(
     archive: str = "",
     out: str = "",
     lang: str = "",
+    baseline: str = "",
     fail_on: str = "",
     all_charts: bool = False,
     plan: bool = False,
@@ -301,6 +308,75 @@ def sign(ctx: "ChainContext", archive: str = "", key: str = "") -> None:
 
 
 @task(
+    auto_shortflags=False,
+    help={
+        "original": "an archive, or the id or path of a run",
+        "within": "as many trials as there is time for, as 10m; without it each trial of the run once",
+        "name": "goes into the run's id in place of `replay`",
+        "engine": "docker, venv or host; without it the engine of the run",
+        "offline": OFFLINE,
+        "gpus": GPUS,
+        "lang": LANG,
+        "out": OUT,
+        **{name: COMMON[name] for name in ("mirrors", "host-python", "plan")},
+    },
+)
+def replay(
+    ctx: "ChainContext",
+    original: str,
+    within: str = "",
+    name: str = "",
+    engine: str = "",
+    offline: bool = False,
+    gpus: str = "",
+    lang: str = "",
+    out: str = "",
+    plan: bool = False,
+    host_python: str = "",
+    mirrors: str = "",
+) -> None:
+    """Measure the cases of an archive, or of a run, on this machine, and report both side by side.
+
+    It runs the suites and workloads of this checkout, and stops where they are others than those of the run.
+    """
+    from tsuishi.commands import replaying
+
+    replaying.replay(ctx.chain, original)
+
+
+@task(
+    name="try-script",
+    auto_shortflags=False,
+    help={
+        "script": "the script; it is copied to suites/",
+        "env": "one environment",
+        "engine": ENGINE,
+        "arguments": "arguments for the script, in quotes",
+        "files": "files that it reads, separated by commas, relative to its folder",
+        "timeout": "seconds after which it is stopped; 600 without it",
+        "host-python": HOST_PYTHON,
+    },
+)
+def try_script(
+    ctx: "ChainContext",
+    script: str,
+    env: str = "",
+    engine: str = "",
+    arguments: str = "",
+    files: str = "",
+    timeout: str = "",
+    host_python: str = "",
+) -> None:
+    """Run a script once, propose patterns for the numbers that it prints, and write its suite.
+
+    Every proposal is shown with a line that it found.
+    """
+    from tsuishi.commands import try_script
+
+    try_script.try_script(ctx.chain, script)
+
+
+@task(
     name="list",
     auto_shortflags=False,
     help={"sources": "show the published sources instead, with their claims"},
@@ -373,8 +449,10 @@ namespace = Collection(
         run_suite,
         report,
         verify,
+        replay,
         archive,
         sign,
+        try_script,
         list_,
         doctor,
         clean,

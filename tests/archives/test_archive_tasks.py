@@ -89,6 +89,16 @@ def test_who_signed_is_said_and_asked_for(archive: Path, folder: Path) -> None:
     assert "signed by ada.pub, with the key SHA256:" in ada.stdout
 
 
+def test_all_archives_of_a_folder_are_reported(archive: Path, folder: Path, tmp_path: Path) -> None:
+    done = invoke(folder, "report", "--archive", str(archive.parent), "--out", "folder")
+    assert done.returncode == 0, done.stderr
+    assert f"{archive}: runs: 2; root " in done.stdout
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    refused = invoke(folder, "report", "--archive", str(empty))
+    assert refused.stderr == f"error: {empty}: there is no *.tsuishi.zip in this folder\n"
+
+
 def test_an_archive_that_nobody_signed_whom_signer_names_ends_with_1(archive: Path, folder: Path) -> None:
     for expected in ("NOT signed: ", "signed with keys that may be of anybody: "):
         result = invoke(folder, "verify", "--archive", str(archive), "--signer", str(folder / "ada.pub"))

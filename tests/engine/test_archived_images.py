@@ -25,6 +25,7 @@ from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.run.new_run import run_suite
+from tsuishi.run.replay import measure, plan_replay
 
 pytestmark = pytest.mark.engine
 
@@ -76,6 +77,11 @@ def software(archive: Path, *folders: str) -> list[str]:
     return [name for name in files_of(archive) if name.startswith(folders)]
 
 
+def made_folder(path: Path) -> Path:
+    path.mkdir()
+    return path
+
+
 def environment(run: RunDirectory) -> EnvironmentRecord:
     (record,) = environments_of([run])
     return record
@@ -83,8 +89,7 @@ def environment(run: RunDirectory) -> EnvironmentRecord:
 
 def restored(work: Session, path: Path, folder: Path) -> Restored:
     """The environment of the one run of an archive, brought back."""
-    folder.mkdir()
-    runs, _ = unpacked_runs(path, WORDS, folder)
+    runs, _, _ = unpacked_runs(path, WORDS, made_folder(folder))
     return restore(work, path, runs)["tiny"]
 
 
@@ -117,7 +122,10 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run
     assert (found.way, found.is_same) == ("image", True)
     assert found.ready.built.realised_id == environment(measured[1]).realised_id
     assert "tiny: from the image in the archive; the same as in the runs\n" in capsys.readouterr().out
-    again = run_suite(work)
+    (run,), (root,), _ = unpacked_runs(archive, WORDS, made_folder(tmp_path / "original"))
+    planned = plan_replay(work, run, root)
+    again = measure(planned, {"tiny": found.ready}, "replay")
+    assert again.run().replays == planned.original
     assert trials(again)["ok"]["status"] == "ok"
     assert environment(again) == environment(measured[1])
     assert restored(work, archive, tmp_path / "again").way == "here"

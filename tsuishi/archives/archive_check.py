@@ -75,8 +75,8 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
     return found
 
 
-def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> tuple[list[RunDirectory], str]:
-    """The runs of a verified archive, in the empty folder `into`; and a line on the archive.
+def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> tuple[list[RunDirectory], list[str], str]:
+    """The runs of a verified archive, in the empty folder `into`; their roots; and a line on the archive.
 
     Raises UserError where the archive is not verified.
     """
@@ -84,7 +84,8 @@ def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> tuple[list[RunDi
     if found.record is None or not found.is_verified:
         raise UserError(f"{found.faults[0]}; `invoke verify --archive {path}` names every fault")
     runs = [RunDirectory(into / RUNS / run.run_id) for run in found.record.runs]
-    return runs, f"{path}: {'scrubbed, ' if found.record.scrubbed else ''}runs: {len(runs)}; root {found.root}"
+    roots = [run.root for run in found.record.runs]
+    return runs, roots, f"{path}: {'scrubbed, ' if found.record.scrubbed else ''}runs: {len(runs)}; root {found.root}"
 
 
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:

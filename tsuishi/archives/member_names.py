@@ -2,6 +2,8 @@
 
 import re
 
+# The end of an archive's own name.
+SUFFIX = ".tsuishi.zip"
 # The folders of an archive, and the files beside them.
 RUNS, INPUTS, SBOMS, REPORT, IMAGES, ARTIFACTS = "runs", "inputs", "sboms", "report", "images", "artifacts"
 MANIFEST = "manifest-sha256.txt"

@@ -14,7 +14,7 @@ from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord, Scrubbed
 from tsuishi.archives.bundle import Bundle
 from tsuishi.archives.citation import authors_of, citation
 from tsuishi.archives.crate import metadata
-from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
+from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS, SUFFIX
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files, seals, units
@@ -31,7 +31,6 @@ from tsuishi.results.quick_verification import UNCHAINED
 from tsuishi.results.verification import Verification, verify
 
 _FOLDER = "archives"
-_ENDING = ".tsuishi.zip"
 # What a run has for its user alone.
 _NOT_ARCHIVED = UNCHAINED - {hash_chain.FILE}
 # A page draws its charts by script, and an archive holds nothing that runs where somebody opens it.
@@ -120,7 +119,7 @@ class _Packing:
         target = Path(to).expanduser() if to else self._session.checkout.from_here(_FOLDER)
         if target.suffix == ".zip":
             return bundle.write(lambda _: target)
-        return bundle.write(lambda root: target / f"{archive_description.file_name(runs, root)}{_ENDING}")
+        return bundle.write(lambda root: target / f"{archive_description.file_name(runs, root)}{SUFFIX}")
 
     def _verified(self, run: RunDirectory) -> Verification:
         found = verify(run, self._session.words)

@@ -107,7 +107,7 @@ class ChainExecutor(Executor):
         except OSError as error:
             raise Refused(f"{error.strerror or error}: {error.filename or ''}") from None
         except KeyboardInterrupt:
-            goes_on = "`invoke run-suite --resume latest`" if "run-suite" in names else "the same command"
+            goes_on = "`invoke run-suite --resume latest`" if {"run-suite", "replay"} & {*names} else "the same command"
             raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if self._chain.exit_code:

@@ -1,5 +1,6 @@
 """The options of a chain, and the session that they describe."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.specs.suite import profile_name
 
+# The word of --fail-on for a case that is slower than its baseline.
+SLOWER = "slower"
 # Options that change settings.
 _SETTINGS = (
     *("engine", "offline", "jobs", "mirrors", "host_python"),
@@ -83,20 +86,41 @@ def open_session(
         force=options.has("force"),
     )
     clock = Clock(_within_s(options, tasks, settings))
-    _check_verdicts(options.names("fail_on"))
+    _check_verdicts(options.names("fail_on"), options.has("baseline"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    return Session(settings, choice, Screen(), checkout, clock=clock, with_report="report" in tasks)
+    return Session(settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks}))
 
 
-def _check_verdicts(names: Sequence[str]) -> None:
-    """Raise UserError for a verdict that no claim can have."""
-    if names:
+def slower_than(names: Sequence[str]) -> float | None:
+    """The threshold of `slower` among the names of --fail-on: `slower:1.05`, 1 for `slower` alone; None without it.
+
+    Raises UserError for a threshold that is no number from 1 on.
+    """
+    for name in names:
+        word, colon, text = name.partition(":")
+        if word == SLOWER:
+            try:
+                threshold = float(text) if colon else 1.0
+            except ValueError:
+                threshold = math.nan
+            if not 1 <= threshold < math.inf:
+                raise UserError(f"--fail-on {SLOWER}:<times> takes a number from 1, as {SLOWER}:1.05; given: {name}")
+            return threshold
+    return None
+
+
+def _check_verdicts(names: Sequence[str], has_baseline: bool) -> None:
+    """Raise UserError for a verdict that no claim can have, and for `slower` without a baseline."""
+    if slower_than(names) is not None and not has_baseline:
+        raise UserError(f"--fail-on {SLOWER} needs --baseline: the runs or archives that these are held against")
+    verdicts = [name for name in names if name.partition(":")[0] != SLOWER]
+    if verdicts:
         from tsuishi.specs.claims import VERDICTS
 
-        for name in names:
+        for name in verdicts:
             if name not in VERDICTS:
-                raise unknown("verdict", name, VERDICTS)
+                raise unknown("verdict", name, (*VERDICTS, SLOWER))
 
 
 def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> float | None:

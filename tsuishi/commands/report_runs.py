@@ -5,10 +5,12 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tsuishi.archives.member_names import SUFFIX
 from tsuishi.base import units
-from tsuishi.base.errors import EXIT_VERDICT
+from tsuishi.base.errors import EXIT_VERDICT, UserError
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import slower_than
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
@@ -25,26 +27,52 @@ def report(chain: Chain) -> None:
     """
     if chain.only_plans:
         return
-    archives = [Path(name) for name in chain.options.names("archive")]
+    archives = [path for name in chain.options.names("archive") for path in _archives(Path(name).expanduser())]
     names = chain.options.names("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         for number, path in enumerate(archives):
-            runs += _runs_of(chain.session, path, Path(folder) / str(number))
-        _report(chain, runs)
+            runs += runs_of(chain.session, path, Path(folder) / str(number))[0]
+        report_of(chain, runs, _baseline(chain, Path(folder) / "baseline"))
 
 
-def _runs_of(session: Session, path: Path, into: Path) -> list[RunDirectory]:
-    """The runs of an archive, unpacked into a new folder."""
-    from tsuishi.archives.archive_check import unpacked_runs
+def _archives(path: Path) -> list[Path]:
+    """The archive at a path, or all archives in a folder. Raises UserError for a folder without any."""
+    if not path.is_dir():
+        return [path]
+    if found := sorted(path.glob(f"*{SUFFIX}")):
+        return found
+    raise UserError(f"{path}: there is no *{SUFFIX} in this folder")
 
+
+def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
+    """The runs that `--baseline` names: a file is an archive, which is unpacked under the new folder `into`."""
+    runs: list[RunDirectory] = []
     into.mkdir()
-    runs, said = unpacked_runs(path, session.words, into)
-    session.screen.say(said)
+    for number, name in enumerate(chain.options.names("baseline")):
+        path = Path(name).expanduser()
+        if path.is_file():
+            runs += runs_of(chain.session, path, into / str(number))[0]
+        else:
+            runs.append(directory.open_run(chain.session.settings.results, name))
     return runs
 
 
-def _report(chain: Chain, runs: Sequence[RunDirectory]) -> None:
+def runs_of(session: Session, path: Path, into: Path) -> tuple[list[RunDirectory], list[str]]:
+    """The runs of an archive, unpacked into a new folder, and their roots; says what it is.
+
+    Raises UserError where the archive is not verified.
+    """
+    from tsuishi.archives.archive_check import unpacked_runs
+
+    into.mkdir()
+    runs, roots, said = unpacked_runs(path, session.words, into)
+    session.screen.say(said)
+    return runs, roots
+
+
+def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[RunDirectory] = ()) -> None:
+    """Make the report of these runs, held against the runs of a baseline if there are any."""
     begun, session, options = time.monotonic(), chain.session, chain.options
     out = _folder(session, runs, options.text("out"))
     drawings_in_cache = session.settings.cache / "report"
@@ -52,15 +80,17 @@ def _report(chain: Chain, runs: Sequence[RunDirectory]) -> None:
     is_new, every = not out.exists(), options.has("all_charts")
     # The processes that draw start before the import of pandas, which takes as long as their start.
     with speaking(session.settings.lang), Drawings(drawings_in_cache, is_new, every) as drawings:
-        from tsuishi.report.output.folder import make_report
+        from tsuishi.report.output.folder import Against, make_report
 
         checkout = session.checkout
-        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings)
+        against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
+        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings, against)
     _learn(session, runs, time.monotonic() - begun)
     for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
         session.screen.say(line)
     wanted = options.names("fail_on")
-    matched = [
+    matched = [f"slower: {text}" for text in made.slower or () if slower_than(wanted) is not None]
+    matched += [
         f"{verdict.verdict}: {verdict.source} ({verdict.claim}) in {verdict.environments or 'no environment'}"
         for verdict in made.verdicts
         if verdict.verdict in wanted

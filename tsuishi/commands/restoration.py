@@ -1,7 +1,7 @@
 """Brings the environments of an archive's runs back: from the images in it, else from the packages in it."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
@@ -41,18 +41,22 @@ class Restored:
     is_same: bool
 
 
-def restore(session: Session, archive: Path, runs: Sequence[RunDirectory]) -> dict[str, Restored]:
+def restore(
+    session: Session, archive: Path, runs: Sequence[RunDirectory], names: Collection[str] | None = None
+) -> dict[str, Restored]:
     """The environments of runs of an archive, by their names, each ready to be entered; a line says how each came.
 
-    archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). With the setting `offline` nothing
-    is asked of a network; the place of the site (tsuishi.registry) is not asked at all. Raises UserError, before anything is built, where this checkout asks for another environment
-    of the same name, where an image in the archive is not that of the runs, and, offline, where neither an image nor
-    all packages are there.
+    archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). names: of the environments that are
+    wanted; None: all. With the setting `offline` nothing is asked of a network; the place of the site
+    (tsuishi.registry) is never asked. Raises UserError, before anything is built, where this checkout asks for another
+    environment of the same name, where an image in the archive is not that of the runs, and, offline, where neither an
+    image nor all packages are there.
     """
     session = replace(session, settings=session.settings.model_copy(update={"registry": ""}))
     recorded: dict[str, list[EnvironmentRecord]] = {}
     for record in environments_of(runs):
-        recorded.setdefault(record.name, []).append(record)
+        if names is None or record.name in names:
+            recorded.setdefault(record.name, []).append(record)
     environments = [_asked(session, archive, records) for records in recorded.values()]
     ways: dict[str, Way] = {}
     lacking = []

@@ -1,7 +1,8 @@
 """Asks an environment a question: starts an experiment in it, apart from any run, and returns the answer."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from tsuishi.base import threads
@@ -24,11 +25,17 @@ def ask(
     argument: Mapping[str, Any],
     timeout_s: float,
     gpus: tuple[Gpu, ...] = (),
+    mounts: Mapping[Path, str] | None = None,
+    on_log: Callable[[bytes], None] = lambda piece: None,
 ) -> tuple[Transcript, str]:
-    """The transcript of the experiment, and the reason of its failure; the reason is empty where it finished."""
+    """The transcript of the experiment, and the reason of its failure; the reason is empty where it finished.
+
+    mounts: as in `start_workload`. on_log: gets all other output, piece by piece.
+    """
     started, transcript, log = time.monotonic(), Transcript(), bytearray()
 
     def remember(piece: bytes) -> None:
+        on_log(piece)
         log.extend(piece)
         del log[:-_LOG_KEPT]
 
@@ -41,6 +48,7 @@ def ask(
         labels={experiment: built.environment.name},
         seconds=timeout_s,
         gpus=gpus,
+        mounts=mounts,
     )
     try:
         with threads.closing(process.stop):

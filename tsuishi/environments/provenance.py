@@ -13,6 +13,7 @@ from tsuishi.engines.venv import VenvEngine
 from tsuishi.environments.self_reports import SelfReport
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
 from tsuishi.specs.environment import Environment
+from tsuishi.specs.experiment import ScriptOrder
 
 
 def environment_record(built: Built, report: SelfReport, confinement: Mapping[str, Any]) -> EnvironmentRecord:
@@ -48,10 +49,15 @@ def is_asked(record: EnvironmentRecord, environment: Environment, checkout: Chec
     return environment.spec_id(recipe) == record.spec_id
 
 
-def workload_record(workloads: Path, workload: str) -> WorkloadRecord:
-    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads."""
+def workload_record(workloads: Path, workload: str, script: ScriptOrder | None = None) -> WorkloadRecord:
+    """The record of a trial's code: the experiment, and a hash of every file in the folder of the workloads.
+
+    The files of a script have paths relative to that folder: it lies beside the suites.
+    """
     files = {
         path.relative_to(workloads).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
         for path in sorted(workloads.rglob("*.py"))
     }
+    for file in script.files if script else ():
+        files[f"../{file.path}"] = file.sha256
     return WorkloadRecord(workload=workload, files=files)

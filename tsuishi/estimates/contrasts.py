@@ -88,6 +88,12 @@ def _limited(term: Term, sessions: Sequence[str], counts: Sequence[int]) -> Term
     return term._replace(mean=mean, pool=scatter, sessions=dict(zip(sessions, parts, strict=True)), in_rounds=None)
 
 
+def first_sessions(term: Term, count: int) -> Term:
+    """The term by no more than its first so many sessions."""
+    sessions = [*term.sessions][:count]
+    return _limited(term, sessions, [term.sessions[session].trials for session in sessions])
+
+
 def _sum_over_sessions(groups: Sequence[Sequence[tuple[float, Term]]]) -> Contrast | None:
     """The sum of means over sessions, each of which counts as a trial of the sum.
 

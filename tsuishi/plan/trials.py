@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from tsuishi.base import toml
@@ -15,6 +16,7 @@ from tsuishi.plan.candidates import Possible
 from tsuishi.plan.choice import Choice
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator, Environment
+from tsuishi.specs.experiment import ScriptOrder
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.suite import Suite, select_suites
 from tsuishi.specs.trial_id import TrialId
@@ -38,6 +40,8 @@ class PlannedTrial:
     unsupported: str = ""
     # Why the GPUs of this machine would refuse the environment, where --force uses it nevertheless.
     forced: str = ""
+    # The program of a suite that runs one.
+    script: ScriptOrder | None = None
 
     @property
     def environment(self) -> str:
@@ -85,7 +89,7 @@ def matrix(
         cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
             profile = suite.profile(choice.profile)
-            for trial in first_trials(suite, environment, accelerator, choice, len(nvml)):
+            for trial in first_trials(suite, environment, accelerator, choice, len(nvml), checkout.suites):
                 cell = MatrixCell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
                 first[cell] = replace(
@@ -167,9 +171,12 @@ def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 
 def first_trials(
-    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None
+    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None, suites: Path
 ) -> Iterable[PlannedTrial]:
-    """The first trial of every case of a suite. gpus: the number of GPUs; None: there is no limit."""
+    """The first trial of every case of a suite. gpus: the number of GPUs; None: there is no limit.
+
+    suites: the folder of the suite's file.
+    """
     profile = suite.profile(choice.profile)
     settings = profile.settings_for(accelerator).model_dump()
     for case, group in suite.cases(choice.profile, accelerator, gpus):
@@ -185,4 +192,5 @@ def first_trials(
             timeout_s=choice.timeout_s or profile.timeout_s,
             expected_s=guess_s,
             guess_s=guess_s,
+            script=suite.script_order(case, suites),
         )

@@ -1,7 +1,7 @@
 """Runs as pandas frames: their trials and tables, and what became of everything that was planned."""
 
 from collections import namedtuple
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -109,7 +109,8 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     words = words.of(completed.values())
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
-    trials = _label_columns(_trials(fields, words, axes), environments)
+    replays = {name for name, run in given.runs.items() if run.replays and run.replays.run_id in given.runs}
+    trials = _label_columns(_trials(fields, words, axes), environments, replays)
     frames = {name: frame(name, table) for name, table in given.tables.items()}
     excluded = exclude(trials, frames, words)
     return Results(
@@ -153,29 +154,34 @@ def _trials(fields: Mapping[str, Sequence[Any]], words: Vocabulary, axes: Mappin
     return frame.join(typed("trials", schema.of_trials(words.axes), values))
 
 
-def _label_columns(trials: pd.DataFrame, environments: Mapping[str, EnvironmentRecord]) -> pd.DataFrame:
+def _label_columns(
+    trials: pd.DataFrame, environments: Mapping[str, EnvironmentRecord], replays: Collection[str]
+) -> pd.DataFrame:
     """Adds `column`: the environment, with realised id and machine where runs have several of the same name.
 
-    A trial that never started may lack its records; it stands with the others of its environment.
+    replays: the ids of runs that replay another of the runs; their environments stand beside the other's, also where
+    machine and environment are the same. A trial that never started may lack its records; it stands with the others of
+    its environment.
     """
     for record in ("environment_record", "machine_record"):
         known = trials[record].mask(trials[record] == "").groupby([trials["run_id"], trials["environment"]])
         trials[record] = known.transform(lambda ids: ids.ffill().bfill()).fillna("")
     machines = sorted(set(trials["machine_record"]) - {""})
     several = trials.groupby("environment")["environment_record"].nunique() > 1
-    told_by = ["environment", "environment_record", "machine_record"]
+    trials["is_replay"] = trials["run_id"].isin(replays)
+    told_by = ["environment", "environment_record", "machine_record", "is_replay"]
     labels: dict[Any, str] = {}
-    for environment, record, machine in trials[told_by].drop_duplicates().itertuples(index=False):
+    for environment, record, machine, is_replay in trials[told_by].drop_duplicates().itertuples(index=False):
         label = environment
         if several[environment]:
             realised_id = (environments[record].realised_id if record in environments else None) or record
             label += f" ({realised_id.removeprefix('sha256:')[:19]})"
         if len(machines) > 1 and machine:
             label += f" on machine {machines.index(machine) + 1}"
-        labels[environment, record, machine] = label
+        labels[environment, record, machine, is_replay] = f"{label}, replayed" if is_replay else label
     keys = zip(*(trials[name].tolist() for name in told_by), strict=True)
     trials["column"] = pd.Series([labels[key] for key in keys], index=trials.index, dtype="object")
-    return trials
+    return trials.drop(columns="is_replay")
 
 
 def ok_rows(frame: pd.DataFrame) -> pd.DataFrame:

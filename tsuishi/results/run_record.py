@@ -70,6 +70,13 @@ class SessionRecord(Record):
     heated_s: Value = None
 
 
+class OriginalRun(Record):
+    """The run whose plan another run measures again. `root`: the digest that stands for it, see hash_chain.py."""
+
+    run_id: Name
+    root: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+
+
 class RunRecord(Record):
     """run.json: what was asked for, and what was planned. `mac` is the seal of the user who wrote it.
 
@@ -94,6 +101,7 @@ class RunRecord(Record):
     sessions: tuple[SessionRecord, ...] = ()
     self_checks: dict[str, dict[str, Value]] = {}
     left_out: tuple[LeftOut, ...] = ()
+    replays: OriginalRun | None = None
     mac: str | None = None
 
     @property

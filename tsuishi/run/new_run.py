@@ -15,7 +15,7 @@ from tsuishi.plan.planning import Plan, outline_run, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.records import DataRecord, Value
-from tsuishi.results.run_record import CheckoutState, LeftOut, RunRecord
+from tsuishi.results.run_record import CheckoutState, LeftOut, OriginalRun, RunRecord
 from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
 from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
@@ -26,8 +26,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> Run
 
     Raises UserError for a name that no run can have.
     """
-    if name and not is_name(name):
-        raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
+    require_name(name)
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
@@ -37,12 +36,25 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> Run
     return measured(session, name, plan, ready, outlined)
 
 
-def measured(session: Session, name: str, plan: Plan, ready: Mapping[str, Ready], outlined: Outline) -> RunDirectory:
-    """Make a new run of an outline. ready: the environments of the plan, by name."""
+def require_name(name: str) -> None:
+    """Raise UserError for a name that no run can have; an empty name is none."""
+    if name and not is_name(name):
+        raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
+
+
+def measured(
+    session: Session,
+    name: str,
+    plan: Plan,
+    ready: Mapping[str, Ready],
+    outlined: Outline,
+    original: OriginalRun | None = None,
+) -> RunDirectory:
+    """Make a new run of an outline. ready: the environments of the plan, by name. original: the run that it replays."""
     with machine_alone(session):
         await_gpus(session, outlined.trials)
         checked = check_forced(session, ready, outlined.trials)
-        run = _create(session, name, plan, outlined, checked)
+        run = _create(session, name, plan, outlined, checked, original)
         measuring = Measuring(session, run, ready, plan.expected_s)
         with run.alone():
             if session.clock.within_s is None:
@@ -53,7 +65,12 @@ def measured(session: Session, name: str, plan: Plan, ready: Mapping[str, Ready]
 
 
 def _create(
-    session: Session, name: str, plan: Plan, outlined: Outline, checked: Mapping[str, Mapping[str, float]]
+    session: Session,
+    name: str,
+    plan: Plan,
+    outlined: Outline,
+    checked: Mapping[str, Mapping[str, float]],
+    original: OriginalRun | None,
 ) -> RunDirectory:
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
@@ -79,6 +96,7 @@ def _create(
             sessions=(),
             self_checks={name: dict(errors) for name, errors in checked.items()},
             left_out=tuple(LeftOut(environment=name, reason=reason) for name, reason in plan.left_out.items()),
+            replays=original,
         ),
     )
 

@@ -14,12 +14,13 @@ from pydantic import ConfigDict, Field, ValidationError
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
 from tsuishi.machine.accelerators import misfit
 from tsuishi.plan import trials
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results.run_record import PlanEntry, RunRecord
-from tsuishi.specs.environment import Accelerator, Environment
+from tsuishi.specs.environment import Accelerator, Environment, named_environments, read_environment
 from tsuishi.specs.suite import Profile, select_suites
 
 
@@ -43,6 +44,35 @@ def arguments(path: Path, run: RunRecord) -> Arguments:
         return Arguments.model_validate({**run.arguments, "profile": run.profile})
     except ValidationError as error:
         raise UserError(f"{path / 'run.json'}: {toml.explain(error, Arguments)}; start a new run") from error
+
+
+def session_of_plan(session: Session, path: Path, recorded: RunRecord, changed: Mapping[str, str]) -> Session:
+    """The session that measures the plan of a run; changed: settings in place of this machine's.
+
+    This machine's settings decide where images and files come from. A run that began without data has none again.
+    Raises UserError where run.json has settings that no run can have.
+    """
+    then = arguments(path, recorded)
+    try:
+        settings = Settings.model_validate({**session.settings.model_dump(), **changed})
+    except ValidationError as error:
+        raise UserError(f"{path / 'run.json'}: {toml.explain(error, Settings)}; start a new run") from error
+    choice = replace(
+        session.choice,
+        suites=tuple(filter(None, then.suite.split(","))),
+        profile=then.profile,
+        accelerator=then.accelerator,
+        timeout_s=session.choice.timeout_s or then.timeout,
+        force=then.force,
+    )
+    return replace(session, settings=settings, choice=choice, data_set=session.data_set if recorded.data else None)
+
+
+def environments_of_plan(session: Session, recorded: RunRecord) -> dict[str, Environment]:
+    """The environments of a run's plan, by name. Raises UserError for an environment that is not on this machine."""
+    names = sorted({entry.environment for entry in recorded.plan})
+    files = named_environments(session.checkout.images, tuple(names))
+    return {name: read_environment(path) for name, path in files.items()}
 
 
 def plan_entry(trial: PlannedTrial) -> PlanEntry:
@@ -109,8 +139,9 @@ def _first_trials(session: Session, environment: Environment, accelerator: Accel
     """The first trial of every case, for any number of GPUs: the plan decides which of these trials the run has."""
     forced = accelerator == "cuda" and session.choice.force
     unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
-    for suite in select_suites(session.checkout.suites, session.choice.suites):
-        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None):
+    suites = session.checkout.suites
+    for suite in select_suites(suites, session.choice.suites):
+        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, suites):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)
             yield replace(trial, expected_s=expected_s, forced=unfit.reason if unfit else "")

@@ -1,13 +1,8 @@
 """The resumption of a run, with its own engine, GPUs and choice, in the same environments and with the same data."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
-from pydantic import ValidationError
-
-from tsuishi.base import toml
 from tsuishi.base.errors import UserError
-from tsuishi.base.settings import Settings
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import ALL
 from tsuishi.plan.choice import Choice, why_not_run
@@ -20,8 +15,7 @@ from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
-from tsuishi.run.replan import arguments, planned_again
-from tsuishi.specs.environment import Environment, named_environments, read_environment
+from tsuishi.run.replan import arguments, environments_of_plan, planned_again, session_of_plan
 from tsuishi.specs.trial_id import TrialId
 
 # The choice that trials on GPUs were planned with.
@@ -54,19 +48,7 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
         own["engine"] = then.engine
     if session.settings.gpus == ALL:
         own["gpus"] = then.gpus
-    try:
-        settings = Settings.model_validate({**session.settings.model_dump(), **own})
-    except ValidationError as error:
-        raise UserError(f"{run.path / 'run.json'}: {toml.explain(error, Settings)}; start a new run") from error
-    choice = replace(
-        session.choice,
-        suites=tuple(filter(None, then.suite.split(","))),
-        profile=then.profile,
-        accelerator=then.accelerator,
-        timeout_s=session.choice.timeout_s or then.timeout,
-        force=then.force,
-    )
-    return replace(session, settings=settings, choice=choice, data_set=session.data_set if recorded.data else None)
+    return session_of_plan(session, run.path, recorded, own)
 
 
 def _go_on(given: Session, run: RunDirectory) -> None:
@@ -74,8 +56,8 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     session = resumed_session(given, run, recorded)
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
-    _refuse_other_data(session, run, recorded)
-    environments = _environments(session, recorded)
+    refuse_other_data(session, run, recorded)
+    environments = environments_of_plan(session, recorded)
     planned = planned_again(session, run.path, recorded, environments)
     trial_folders.settle(run.trials)
     excluded = _excluded(session, run)
@@ -132,14 +114,7 @@ def _excluded(session: Session, run: RunDirectory) -> frozenset[TrialId]:
     return frozenset(planned for planned, trial in last_attempts(run).items() if trial.trial_id in names)
 
 
-def _environments(session: Session, recorded: RunRecord) -> dict[str, Environment]:
-    """The environments of a run's plan, by name. Raises UserError for an environment that is not on this machine."""
-    names = sorted({entry.environment for entry in recorded.plan})
-    files = named_environments(session.checkout.images, tuple(names))
-    return {name: read_environment(path) for name, path in files.items()}
-
-
-def _refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord) -> None:
+def refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord) -> None:
     """Raise UserError where this session does not have the data that the run began with."""
     then = recorded.data
     if then and session.data_record != {"file": then.file, "sha256": then.sha256}:

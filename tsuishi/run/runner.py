@@ -142,6 +142,7 @@ class Runner:
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
         """The order for an attempt at a trial. Writes the records that it names."""
         ready = self._ready[trial.environment]
+        code = provenance.workload_record(self._checkout.workloads, trial.workload, trial.script)
         return TrialOrder(
             run_id=self._run.id,
             id=trial_id,
@@ -150,11 +151,12 @@ class Runner:
             case_record=self._run.add(CaseRecord(trial.case.axes)),
             environment_record=self._environments[trial.environment],
             machine_record=self._machine,
-            workload_record=self._run.add(provenance.workload_record(self._checkout.workloads, trial.workload)),
+            workload_record=self._run.add(code),
             framework=framework_of(ready.environment),
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
             workload=trial.workload,
+            script=trial.script,
             settings={**trial.settings, "seed": seed_of(trial, self._drawn)},
             timeout_s=trial.timeout_s,
             data=DataRecord.model_validate(self._data.record) if self._data else None,

@@ -21,6 +21,7 @@ from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
 from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.experiment import WORKLOAD, ScriptOrder
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.stream.events import Event, PhaseBegin
@@ -53,6 +54,7 @@ class TrialOrder(BaseModel):
     accelerator: Accelerator
     gpus: tuple[Gpu, ...]
     workload: str
+    script: ScriptOrder | None
     settings: Lengths
     timeout_s: float
     data: DataRecord | None
@@ -63,10 +65,15 @@ class TrialOrder(BaseModel):
     asked: tuple[str, ...]
     forced: str
 
-    def argument(self, data_file: str = "") -> dict[str, Any]:
-        """The JSON argument of the workload. data_file: the data set's path for the workload; empty: its name only."""
+    def argument(self, data_file: str = "", place_of: Callable[[Path], str] | None = None) -> dict[str, Any]:
+        """The JSON argument of the workload. data_file: the data set's path for the workload; empty: its name only.
+
+        place_of: gives the path of a script's file for the workload; without it, paths are relative to the suite.
+        """
         data = self.data.content() if self.data else None
+        script = {WORKLOAD: self.script.content(place_of)} if self.script else {}
         return {
+            **script,
             "experiment": self.workload,
             "case": self.case,
             "framework": self.framework,
@@ -169,7 +176,8 @@ def _measure(
 
 def _start(order: TrialOrder, bench: Bench) -> Process:
     """Start the trial's workload. Raises UserError where the start fails, EngineLost where the engine is gone."""
-    starter, mounts, data_file = bench.ready.starter, {}, ""
+    starter, data_file = bench.ready.starter, ""
+    mounts = order.script.mounts() if order.script else {}
     if order.data and bench.data:
         mounts[bench.data] = place = f"{_DATA_INSIDE}/{order.data.file}"
         data_file = starter.inside(bench.data, place)
@@ -178,7 +186,7 @@ def _start(order: TrialOrder, bench: Bench) -> Process:
             starter,
             bench.ready.built,
             bench.workloads,
-            order.argument(data_file),
+            order.argument(data_file, lambda path: starter.inside(path, mounts[path])),
             name=f"tsuishi-{order.run_id}-{order.id}",
             labels={"run": order.run_id},
             seconds=order.timeout_s,

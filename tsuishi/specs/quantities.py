@@ -14,6 +14,9 @@ GPUS = range(8)
 # A quantity's name ends with its unit.
 _UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
 
+# What a label says of a number that a script printed, by language.
+_AS_PRINTED = {"en": ", as printed by the script", "ja": "（スクリプトの出力による）"}
+
 Take = Literal["median", "mean", "first", "last", "smallest", "largest"]
 
 
@@ -70,6 +73,13 @@ class Quantity(toml.Spec):
         if kind == "phase":
             return Origin(kind="phase", name=name, take=self.take or "mean")
         return Origin(kind="metric", name=name, take=self.take or "last") if kind else None
+
+    def as_printed(self) -> "Quantity":
+        """The quantity of a script's suite: the label of a metric says that the script printed its numbers."""
+        if not self.origin.startswith("metric:"):
+            return self
+        marked = {language: text + _AS_PRINTED.get(language, "") for language, text in self.label.items()}
+        return self.model_copy(update={"label": marked})
 
     def each(self) -> "tuple[Quantity, ...]":
         """The quantity itself; a quantity of each GPU where it stands for these."""

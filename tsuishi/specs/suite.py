@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, PrivateAttr
+from pydantic import Field, PositiveInt, PrivateAttr, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.axes import Values
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
+from tsuishi.specs.experiment import WORKLOAD, Experiment, Pattern, ScriptOrder
 from tsuishi.specs.questions import Question
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, Vocabulary, vocabulary
 
@@ -124,10 +125,21 @@ class Suite(toml.Spec):
     # Axes and quantities of this suite alone, described as in suites/axes.toml and suites/quantities.toml.
     new_axes: dict[str, Any] = {}
     new_quantities: dict[str, Any] = {}
+    # A program that the workload `script` runs, and what is found in the text that it prints.
+    experiment: Experiment | None = None
+    patterns: dict[Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")], Pattern] = {}
     # The common axes of all groups.
     axes: dict[str, Values] = {}
     groups: tuple[Group, ...] = Field(min_length=1)
     _vocabulary: Vocabulary = PrivateAttr()
+
+    @model_validator(mode="after")
+    def _script_has_its_workload(self) -> "Suite":
+        if (self.experiment is not None) != (self.workload == WORKLOAD):
+            raise ValueError(f'[experiment] and workload = "{WORKLOAD}" go together')
+        if self.patterns and self.experiment is None:
+            raise ValueError("patterns: they belong to an [experiment]")
+        return self
 
     def model_post_init(self, context: Any) -> None:
         """`context` is the vocabulary of the checkout."""
@@ -158,6 +170,32 @@ class Suite(toml.Spec):
                         seen.add(case.id)
                         yield case, group
 
+    def script_order(self, case: Case, folder: Path) -> ScriptOrder | None:
+        """The order to run the suite's script for a case; None without a script. folder: of the suite's file.
+
+        Raises ValueError for a group of a pattern that no quantity is made of.
+        """
+        if self.experiment is None:
+            return None
+        experiment, values = self.experiment, case.values
+        return ScriptOrder(
+            folder=folder,
+            files=experiment.every_file,
+            command=tuple(experiment.filled(word, values) for word in experiment.command),
+            variables={name: experiment.filled(text, values) for name, text in experiment.variables.items()},
+            patterns=tuple(pattern.described(name, self._unit_of) for name, pattern in self.patterns.items()),
+        )
+
+    def _unit_of(self, metric: str) -> str:
+        """The unit of a metric's quantity. Raises ValueError where no quantity is made of this metric."""
+        for quantity in self._vocabulary.made_of(self.name):
+            if quantity.origin == f"metric:{metric}":
+                return quantity.unit
+        raise ValueError(
+            f"patterns: no quantity is made of the group '{metric}': describe it under [new_quantities.<name>], with "
+            f'a label, a unit and from = "metric:{metric}"'
+        )
+
     def group_cases(self, axes: dict[str, Values]) -> Iterator[Case]:
         """The product of the axes; the last axis changes fastest. Raises ValueError for an unknown value."""
         return self._vocabulary.cases({SUITE: (self.name,), **axes})
@@ -175,10 +213,18 @@ def read_suite(path: Path, words: Vocabulary) -> Suite:
         try:
             for axis in whole.axes:
                 words.known_axis(axis)
-            list(suite.group_cases(whole.axes))
+            cases = list(suite.group_cases(whole.axes))
+            if suite.experiment is not None:
+                suite.experiment.check_axes(whole.axes)
+                suite.script_order(cases[0], path.parent)
         except ValueError as error:
             raise UserError(f"{path}: groups[{number}].axes: {error}") from error
         groups.append(whole)
+    if suite.experiment is not None:
+        try:
+            suite.experiment.check_files(path.parent)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from error
     return suite.model_copy(update={"groups": tuple(groups)})
 
 

@@ -184,7 +184,7 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...]) -> Vocabulary:
         suite = toml.read(path)
         new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
         axes.add(path, "new_axes.", new_axes)
-        quantities.add(path, "new_quantities.", new_quantities)
+        quantities.add(path, "new_quantities.", new_quantities, as_printed="experiment" in suite)
         brought[path.stem] = Brought(frozenset(new_axes), frozenset(new_quantities))
     for name in sorted(axes.by_name.keys() & quantities.by_name.keys()):
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
@@ -202,12 +202,17 @@ class _Collected(Generic[_Described]):
         self.files: dict[str, Path] = {}
         self.by_name: dict[str, _Described] = {}
 
-    def add(self, path: Path, prefix: str, tables: Any) -> None:
-        """Add the tables of a file. Raises UserError naming file and key; both files where descriptions differ."""
+    def add(self, path: Path, prefix: str, tables: Any, *, as_printed: bool = False) -> None:
+        """Add the tables of a file. Raises UserError naming file and key; both files where descriptions differ.
+
+        as_printed: whether metrics of the file are numbers that a script prints; then their labels say so.
+        """
         for name, table in tables.items() if isinstance(tables, dict) else ():
             if not isinstance(table, dict):
                 raise UserError(f"{path}: {prefix}{name}: give a table that describes the {self._kind}")
             described = toml.made(f"{path}: {prefix}{name}", {**table, "name": name}, self._model)
+            if as_printed and isinstance(described, Quantity):
+                described = described.as_printed()
             if self.by_name.setdefault(name, described) != described:
                 raise UserError(
                     f"{path}: {self._kind} '{name}' is described differently in {self.files[name]}: give it another "

@@ -11,6 +11,8 @@ from typing import NamedTuple
 from tsuishi.specs.questions import share_of_look
 
 OTHER = 0.0125
+# A comparison with a baseline is a family of its own: whoever asks for it asks another question than the report's.
+BASELINE = 0.05
 
 
 class PValues(NamedTuple):

@@ -125,9 +125,15 @@ def failure_kind(error):
         return "unsupported"
     if isinstance(error, Skipped):
         return "skipped"
-    classes = {base.__name__ for base in type(error).__mro__}
-    if OUT_OF_MEMORY_CLASSES & classes:
-        return "out_of_memory"
-    if MANY_MEANINGS & classes and any(text in str(error).lower() for text in OUT_OF_MEMORY_TEXTS):
-        return "out_of_memory"
-    return "error"
+    classes = [base.__name__ for base in type(error).__mro__]
+    return "out_of_memory" if any(means_out_of_memory(name, str(error)) for name in classes) else "error"
+
+
+def means_out_of_memory(class_name, text):
+    """Whether an error of a class with this name and text says that no memory is left.
+
+    Of a traceback only the name of the class is known: XlaRuntimeError, say, is a RuntimeError by its name.
+    """
+    if class_name in OUT_OF_MEMORY_CLASSES:
+        return True
+    return class_name.endswith(tuple(MANY_MEANINGS)) and any(known in text.lower() for known in OUT_OF_MEMORY_TEXTS)

@@ -14,7 +14,8 @@ from pathlib import Path
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
 from tsuishi.report.output import csv_files, json_data
-from tsuishi.report.output.typesetting import as_html, as_markdown
+from tsuishi.report.output.junit import junit_xml
+from tsuishi.report.output.typesetting import as_html, as_markdown, section_as_markdown
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
@@ -23,19 +24,37 @@ from tsuishi.report.sections.page import declared_columns, make_page
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
+from tsuishi.verdicts.baseline import Earlier, shared_trials
 from tsuishi.verdicts.evidence import Evidence
 
-_MEMBERS = {"index.html", "report.md", "details.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"}
+# Of a report with a baseline: for CI.
+_JUNIT, _BASELINE = "junit.xml", "baseline.md"
+_MEMBERS = {
+    *("index.html", "report.md", "details.md", "report.json", json_data.SCHEMA_FILE, "charts", "tables"),
+    *(_JUNIT, _BASELINE),
+}
 
 
 @dataclass(frozen=True)
 class Report:
-    """A report that was written; see Page for its verdicts and lines."""
+    """A report that was written; see Page for its verdicts and lines.
+
+    `slower`: a line for each case that is slower than its baseline; None without a baseline.
+    """
 
     index: Path
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]
+    slower: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Against:
+    """The runs of a baseline, and the ratio of times from which on a case counts as slower."""
+
+    runs: Sequence[RunDirectory]
+    threshold: float = 1.0
 
 
 @contextmanager
@@ -58,12 +77,14 @@ def make_report(
     templates: Path,
     out: Path,
     drawings: Drawings | None = None,
+    against: Against | None = None,
 ) -> Report:
     """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if the report cannot be made.
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
-    UserError where there are no runs, a file is unreadable, or `out` holds something that is no report.
+    UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where the
+    runs `against` which these are held have the same trials.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
@@ -71,17 +92,31 @@ def make_report(
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh:
-        evidence = Evidence(runs, read_sources(published, words), words)
+        sources = read_sources(published, words)
+        evidence = Evidence(runs, sources, words)
+        earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
         with worded(evidence.words):
-            page = _written(fresh, evidence, templates, drawn)
-    return Report(out / "index.html", page.verdicts, page.closing, page.more)
+            page = _written(fresh, evidence, templates, drawn, earlier)
+    if page.baseline is None:
+        return Report(out / "index.html", page.verdicts, page.closing, page.more)
+    slower = tuple(case.text for case in page.baseline.cases if case.standing == "slower")
+    return Report(out / "index.html", page.verdicts, (*page.closing, page.baseline.summary), page.more, slower)
 
 
-def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings) -> Page:
+def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:
+    """The baseline of runs. Raises UserError where both sides have a trial."""
+    if shared := shared_trials(evidence, earlier):
+        raise UserError(
+            f"the baseline has {len(shared)} of the trials that are held against it: name other runs as the baseline"
+        )
+    return Earlier(earlier, against.threshold)
+
+
+def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings, earlier: Earlier | None) -> Page:
     """The page, with all files of its report in an empty folder."""
     for name in ("charts", "tables"):
         (out / name).mkdir()
-    page = make_page(evidence, drawings.begin)
+    page = make_page(evidence, drawings.begin, earlier)
     for name, values in page.tables.items():
         with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(csv_files.parts(values))
@@ -91,6 +126,10 @@ def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings)
     svg = drawings.finished()
     for name, text in as_markdown(page, templates, svg, drawings.kept_in).items():
         _write(out / name, text)
+    if page.baseline:
+        section = next(section for section in page.sections if section.anchor == page.baseline.anchor)
+        _write(out / _BASELINE, section_as_markdown(section, templates, drawings.kept_in))
+        _write(out / _JUNIT, junit_xml(page.baseline.cases, page.baseline.summary))
     for name, drawing in svg.items():
         _write(out / "charts" / f"{name}.svg", _standalone(drawing))
     _write(out / "index.html", as_html(page, svg, templates, drawings.runtime, drawings.kept_in))

@@ -17,7 +17,7 @@ from tsuishi.base import seals
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import active, t
 from tsuishi.report.output import interactive
-from tsuishi.report.parts.blocks import Block, Chart, Page
+from tsuishi.report.parts.blocks import Block, Chart, Page, Section
 from tsuishi.report.parts.wording import Table
 
 # What stands for the characters that mean something in Markdown.
@@ -59,6 +59,12 @@ def as_markdown(page: Page, templates: Path, drawn: Container[str], kept_in: Pat
     parts = {"report.md": False, "details.md": True}
     texts = {name: template.render(page=page, folded=folded, drawn=drawn) for name, folded in parts.items()}
     return {name: re.sub(r"\n{3,}", "\n\n", text) for name, text in texts.items()}
+
+
+def section_as_markdown(section: Section, templates: Path, kept_in: Path | None = None) -> str:
+    """A section by itself, without charts: what CI shows beside a job. kept_in: see Compiled."""
+    template = _environment(templates, markdown, kept_in).get_template("report.section.md.j2")
+    return re.sub(r"\n{3,}", "\n\n", template.render(section=section))
 
 
 class Compiled(BytecodeCache):

@@ -172,6 +172,23 @@ class Section:
                 yield from (chart for item in block.items for chart in item.charts)
 
 
+class BaselineCase(NamedTuple):
+    """A case in an environment against the baseline, in words."""
+
+    environment: str
+    case: str
+    standing: Literal["slower", "not slower", "open", "not matched"]
+    text: str
+
+
+class BaselineOutcome(NamedTuple):
+    """What a comparison with a baseline came to. `anchor`: of the section with the evidence."""
+
+    summary: str
+    anchor: str
+    cases: tuple[BaselineCase, ...]
+
+
 class ClaimVerdict(NamedTuple):
     """The verdict on a claim in some environments, which are separated by " / "."""
 
@@ -187,6 +204,7 @@ class Page:
 
     `tables`: the same as exact values, by file name without .csv. `verdicts`: the verdict on every claim, in the order
     of the page. `closing`: the last lines that the command prints. `more`: lines on what more time would bring.
+    `baseline`: the comparison with a baseline; None without one.
     """
 
     title: str
@@ -195,3 +213,4 @@ class Page:
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]
+    baseline: BaselineOutcome | None = None

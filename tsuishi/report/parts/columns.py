@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
+from tsuishi.estimates.intervals import Contrast
+from tsuishi.estimates.ratios import as_ratio
 from tsuishi.results import schema
 from tsuishi.results.schema import Column
 from tsuishi.specs.axes import Axis
@@ -34,6 +36,12 @@ def _interval(name: str, description: str) -> Columns:
     ends = (("low", "lower"), ("high", "upper"))
     of_ends = (Column(f"{name}_{end}", "number", f"{word} end of its 95 % interval") for end, word in ends)
     return (Column(name, "number", description), *of_ends)
+
+
+def ratio_columns(logarithm: Contrast | None) -> dict[str, float | None]:
+    """The cells `ratio`, `ratio_low` and `ratio_high` of a row, from the logarithm of a ratio."""
+    values = as_ratio(logarithm) if logarithm else (None, None, None)
+    return dict(zip(("ratio", "ratio_low", "ratio_high"), values, strict=True))
 
 
 _CASE_ID = Column("case_id", "string", "hash of the case's canonical JSON: the same case everywhere")
@@ -143,6 +151,36 @@ TABLES: dict[str, Declared] = {
         _REFERENCE,
         Column("cases", "integer", "that both have"),
         *_interval("ratio", "geometric mean over these cases of its value over the reference's"),
+    ),
+    "machines": (
+        Column("machine_record", "string", "id of the machine's record"),
+        Column("reference", "string", "that of the machine of the first run"),
+        Column("numbers", "integer", "that both machines have, in environments of the same name"),
+        *_interval("ratio", "geometric mean over these of its speed over the reference's"),
+    ),
+    "replayed": (
+        WHERE,
+        _QUANTITY,
+        _ENVIRONMENT,
+        Column("reference", "string", "the same environment in the original run"),
+        Column("cases", "integer", "that both have"),
+        *_interval("ratio", "geometric mean over these cases of the speed in the replay over that in the original run"),
+    ),
+    "baseline": (
+        _CASE_ID,
+        EVERY_AXIS,
+        _ENVIRONMENT,
+        _QUANTITY,
+        _UNIT,
+        Column("verdict", "string", "slower, not slower, open, or not matched"),
+        Column("reason", "string", "why it is not matched"),
+        Column("then", "number", "in the baseline: geometric mean over trials, by the sessions of the last look"),
+        Column("now", "number", "in these runs, likewise"),
+        Column("sessions_then", "integer", "of the baseline"),
+        Column("sessions_now", "integer", "of these runs"),
+        Column("times_as_long", "number", "time now over time then, or rate then over rate now"),
+        *_FAMILY,
+        Column("threshold", "number", "above which the whole interval lies where a case is slower"),
     ),
     "cards": (
         Column("device", "string", "what computed: the CPU or the GPU"),

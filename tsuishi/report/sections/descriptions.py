@@ -51,7 +51,7 @@ def environment_table(evidence: Evidence) -> Table:
     """All environments side by side."""
     records, flags = environment_records(evidence), _flags(evidence)
     title, none = t("flags reported"), t("none")
-    fields = [{**_environment(record), title: flags.get(id_) or none} for id_, record in records.items()]
+    fields = [{**environment_facts(record), title: flags.get(id_) or none} for id_, record in records.items()]
     return _side_by_side("", [record.name for record in records.values()], fields)
 
 
@@ -65,7 +65,7 @@ def package_table(evidence: Evidence) -> Table:
 
 def machine_table(evidence: Evidence) -> Table:
     """All machines side by side."""
-    fields = [_machine(record) for record in evidence.machine_records.values()]
+    fields = [machine_facts(record) for record in evidence.machine_records.values()]
     numbers = range(1, len(fields) + 1)
     labels = [t("machine {number}", number=number) for number in numbers] if len(fields) > 1 else [t("machine")]
     return _side_by_side("", labels, fields)
@@ -102,7 +102,7 @@ def _side_by_side(
     return Table([corner, *labels], rows)
 
 
-def _environment(record: EnvironmentRecord) -> dict[str, Any]:
+def environment_facts(record: EnvironmentRecord) -> dict[str, Any]:
     """The rows of a column of the table of environments."""
     base, image, none = record.base or BaseRecord(), record.image, t("none")
     versions = ", ".join(f"{name} {version}" for name, version in (record.versions or {}).items())
@@ -147,7 +147,7 @@ def _flags(evidence: Evidence) -> dict[str, str]:
     return {record: text for record, text in texts.items() if text}
 
 
-def _machine(record: MachineRecord) -> dict[str, Any]:
+def machine_facts(record: MachineRecord) -> dict[str, Any]:
     """The rows of a column of the table of machines; what is not known has no row."""
     cpu = record.cpu or Processor()
     fields = {

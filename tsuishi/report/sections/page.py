@@ -6,32 +6,39 @@ from typing import Any
 from tsuishi.base.language import t
 from tsuishi.estimates import roofline
 from tsuishi.report.parts import columns
-from tsuishi.report.parts.blocks import Page, Rows, Section, Values
+from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, Values
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import caveats, fits, load, replication, side_by_side, source_figures, what_ran
+from tsuishi.report.sections import caveats, fits, load, replayed, replication, side_by_side, source_figures, what_ran
+from tsuishi.report.sections.against_baseline import AgainstBaseline
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
 from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import Number
+from tsuishi.verdicts.baseline import Baseline, Earlier
 from tsuishi.verdicts.evidence import Evidence
 
 
-def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
-    """The page of a report. begin: gets each section before the next section is made."""
+def make_page(evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None) -> Page:
+    """The page of a report. begin: gets each section before the next section is made. earlier: the runs' baseline."""
+    baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
     explanations, every, verdicts = Explanations(evidence), comparisons(evidence), Verdicts(evidence)
     questions = Questions(evidence, verdicts.conclusions.answers, explanations)
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
+    against = AgainstBaseline(baseline, every, explanations) if baseline else None
     opening = Opening(evidence, verdicts, questions, explanations, every, compared)
 
     def in_order() -> Iterator[Section]:
-        first = (opening.view(), *caveats.of_runs(evidence), *questions.views())
+        again = replayed.views(evidence, compared, verdicts.judgements)
+        first = (opening.view(), *again, *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
+        if against:
+            yield against.section()
         yield verdicts.section()
         yield side_by_side.section(evidence, compared)
         yield source_figures.section(evidence, every)
@@ -53,6 +60,7 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None]) -> Page:
         verdicts=verdicts.of_claims,
         closing=tuple(opening.closing()),
         more=tuple(questions.more()),
+        baseline=BaselineOutcome(against.summary, "baseline", against.cases()) if against else None,
     )
 
 

@@ -25,7 +25,7 @@ class Matchup:
 
     def __init__(self, comparison: Comparison, quantity: str, case_ids: Sequence[str], terms: Terms) -> None:
         self.comparison, self.quantity, self.case_ids = comparison, quantity, case_ids
-        self.rate = unit_of(quantity) in _RATES
+        self.rate = is_rate(quantity)
         self.terms: dict[str, dict[str, Term]] = {
             case_id: {
                 environment: terms[case_id, environment, quantity]
@@ -70,24 +70,35 @@ def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations
     return every
 
 
+def is_rate(quantity: str) -> bool:
+    """Whether more of a quantity is faster."""
+    return unit_of(quantity) in _RATES
+
+
 def _matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
-    known: dict[str, set[str]] = {}
-    for case_id, _, quantity in evidence.terms:
-        known.setdefault(case_id, set()).add(quantity)
+    known = known_quantities(evidence.terms)
     for comparison in comparisons:
-        groups = explanations.of(comparison.suite).compared_by or _QUANTITIES
-        by_quantity = _cases_by_quantity(comparison, known, groups)
-        for quantity, case_ids in by_quantity.items():
+        for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items():
             yield Matchup(comparison, quantity, case_ids, evidence.terms)
 
 
-def _cases_by_quantity(
-    comparison: Comparison, known: Mapping[str, set[str]], groups: Sequence[tuple[str, ...]]
+def known_quantities(*every: Terms) -> dict[str, set[str]]:
+    """The quantities of every case that has any, in any environment."""
+    known: dict[str, set[str]] = {}
+    for terms in every:
+        for case_id, _, quantity in terms:
+            known.setdefault(case_id, set()).add(quantity)
+    return known
+
+
+def cases_by_quantity(
+    comparison: Comparison, known: Mapping[str, set[str]], explanations: Explanations
 ) -> dict[str, list[str]]:
     """The cases to compare by each quantity. A case without any quantity joins the group with the most cases.
 
     known: the quantities of every case that has any.
     """
+    groups = explanations.of(comparison.suite).compared_by or _QUANTITIES
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []
     for case_id in comparison.case_ids:

@@ -9,6 +9,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast
 from tsuishi.estimates.ratios import MARKS, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, Section, Text, View
+from tsuishi.report.parts.columns import ratio_columns
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import (
     NOTHING,
@@ -23,7 +24,7 @@ from tsuishi.report.parts.wording import (
     text_cell,
     unit_of,
 )
-from tsuishi.report.sections import descriptions
+from tsuishi.report.sections import descriptions, machine_speeds
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
@@ -43,7 +44,8 @@ def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
     # With several matchups, readers see the means, and unfold the cases that they want.
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
     about = in_words(evidence.environments)
-    return Section("side-by-side", title, (_means(evidence, compared), *views), about)
+    several = [view for view in [machine_speeds.view(evidence, compared)] if view]
+    return Section("side-by-side", title, (*several, _means(evidence, compared), *views), about)
 
 
 def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
@@ -56,7 +58,7 @@ def _means(evidence: Evidence, compared: Sequence[Matchup]) -> View:
         table.append([text_cell(_where(matchup)), text_cell(label(matchup.quantity), "label"), *cells])
         where = {**matchup.comparison.where, "quantity": matchup.quantity, "reference": matchup.reference}
         rows += [
-            {**where, "environment": environment, "cases": mean[1], **_columns(mean[0])}
+            {**where, "environment": environment, "cases": mean[1], **ratio_columns(mean[0])}
             for environment, mean in means.items()
             if mean
         ]
@@ -209,10 +211,6 @@ def _unit(matchup: Matchup) -> Unit:
     return matchup.comparison.unit(matchup.quantity)
 
 
-def _columns(contrast: Contrast | None) -> dict[str, Any]:
-    return dict(zip(("ratio", "ratio_low", "ratio_high"), as_ratio(contrast) if contrast else (None,) * 3, strict=True))
-
-
 def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
     """The rows of side_by_side.csv for a case: a row for every environment, whatever the case's status there."""
     comparison = matchup.comparison
@@ -228,4 +226,4 @@ def _rows(matchup: Matchup, case_id: str) -> Iterator[dict[str, Any]]:
             "simulated": comparison.simulated(case_id, environment) if term else None,
         }
         status = {"environment": environment, "status": comparison.status(case_id, environment)}
-        yield {**base, **status, **values, **_columns(matchup.ratio(case_id, environment))}
+        yield {**base, **status, **values, **ratio_columns(matchup.ratio(case_id, environment))}

@@ -1,0 +1,214 @@
+"""A program of anybody, unmodified: it runs as a child process, and patterns find numbers in what it prints.
+
+The request has, beside its usual fields, `script`:
+    files      each with `path`, `file` (where it is) and `sha256`; the first is the script
+    command    its words; the first, "python", stands for the interpreter of this environment
+    variables  more environment variables
+    patterns   see common/patterns.py
+The files are copied to a fresh folder, and the command starts in the folder of the script.
+"""
+
+import collections
+import difflib
+import hashlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from common import devices, events, installed, lines, patterns
+from common.request import Fields, Request
+
+WORKLOADS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PYTHON = "python"
+PHASE = "script"
+VERSIONS_WITHIN_S = 300
+VERSIONS = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from common import installed
+sys.stdout.write("\\n" + json.dumps(installed.versions(*sys.argv[2:])))
+"""
+TRACEBACK = "Traceback (most recent call last):"
+RAISED = re.compile(r"([A-Za-z_][\w.]*)(?::\s*(.*))?$")
+KEPT = 400  # lines among which the nearest is looked for
+SHOWN, SHOWN_CHARACTERS = 5, 120
+NAMED_GROUP, SYNTAX = re.compile(r"\(\?P<\w+>"), re.compile(r"\\.|\[[^]]*\]|[()*+?.^$|{}]")
+
+
+class ScriptFailed(Exception):
+    """The script ended with an exit code or by a signal."""
+
+
+class NeverMatched(Exception):
+    """The script ended well, but a pattern matched no line."""
+
+
+class OtherFile(Exception):
+    """A file of the script is not the file that the suite names."""
+
+
+def read(values):
+    """The Request of the JSON object, with `script`."""
+    request = Request(values)
+    request.script = Fields("script", values["script"])
+    return request
+
+
+def run(request, emitter):
+    variables = variables_of(request)
+    names = [request.framework] if request.framework else []
+    emitter.environment(
+        framework=request.framework,
+        python=installed.python_version(),
+        versions=versions(names, variables),
+        devices=devices.described(request.accelerator),
+        simulated=False,
+        synthetic=False,
+    )
+    folder = tempfile.mkdtemp(prefix="script-")
+    try:
+        place = copied(request.script["files"], folder)
+        command = [sys.executable if word == PYTHON else word for word in request.script["command"][:1]]
+        watch(command + request.script["command"][1:], place, variables, request.script["patterns"], emitter)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def variables_of(request):
+    """The environment variables of the script."""
+    variables = dict(os.environ, PYTHONIOENCODING="utf-8")
+    variables.pop("PYTHONUNBUFFERED", None)  # it would write the end of a line apart from the line
+    if request.accelerator == "cpu":
+        variables["CUDA_VISIBLE_DEVICES"] = "-1"
+    return dict(variables, **request.script["variables"])
+
+
+def versions(names, variables):
+    """{name: version} of packages, which a process of its own imports: ours stays small beside the script.
+
+    What the packages print then is no output of the script, and is shown only where they cannot be imported.
+    """
+    if not names:
+        return {}
+    command = [sys.executable, "-c", VERSIONS, WORKLOADS] + names
+    apart = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    done = subprocess.run(command, env=variables, timeout=VERSIONS_WITHIN_S, **apart)
+    if done.returncode:
+        sys.stderr.write(done.stderr.decode("utf-8", "replace"))
+        raise ImportError("{} cannot be imported: see the log".format(", ".join(names)))
+    return json.loads(done.stdout.decode("utf-8").rpartition("\n")[2])
+
+
+def copied(files, folder):
+    """Copies the files to a folder, each to its path, and returns the folder of the first. Raises OtherFile."""
+    for one in files:
+        target = os.path.join(folder, one["path"])
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        shutil.copyfile(one["file"], target)
+        with open(target, "rb") as file:
+            digest = hashlib.sha256(file.read()).hexdigest()
+        if digest != one["sha256"]:
+            raise OtherFile("{} has the SHA-256 {}, not {}".format(one["path"], digest, one["sha256"]))
+    return os.path.dirname(os.path.join(folder, files[0]["path"]))
+
+
+def watch(command, folder, variables, described, emitter):
+    """Runs the script until its end and emits what the patterns find. Raises for every end but a good one."""
+    found = [patterns.made(fields, emitter) for fields in described]
+    heard = Heard()
+    with emitter.phase(PHASE):
+        begin = time.perf_counter()
+        output = lines.Output(command, folder, variables)
+        try:
+            for line in output.lines():
+                heard.add(line)
+                patterns.hear(found, line)
+        except BaseException:
+            output.child.kill()
+            raise
+        for pattern in found:
+            pattern.close()
+    emitter.sample(PHASE, 0, 1, 0, output.ended - begin)
+    if output.child.returncode:
+        heard.raise_failure(output.child.returncode)
+    for pattern in found:
+        if not pattern.matches:
+            raise NeverMatched(heard.without(pattern))
+
+
+class Heard:
+    """What has to be known of the lines after the script's end, in bounded memory."""
+
+    def __init__(self):
+        self.count = 0
+        self.first, self.last = [], collections.deque(maxlen=KEPT)
+        self.raised = None  # class and text of the last traceback on stderr
+        self._in_traceback = False
+
+    def add(self, line):
+        self.count += 1
+        (self.first if len(self.first) < KEPT else self.last).append(line.text)
+        if line.stream != "stderr":
+            return
+        if line.text.startswith(TRACEBACK):
+            self._in_traceback = True
+        elif self._in_traceback and not line.text[:1].isspace():
+            match = RAISED.match(line.text)
+            if match:
+                self.raised = (match.group(1), match.group(2) or "")
+            self._in_traceback = False
+
+    def raise_failure(self, code):
+        """Raises MemoryError where the script says that no memory is left, else ScriptFailed."""
+        texts = list(self.last) or self.first
+        last = texts[-1].strip() if texts else "it printed nothing"
+        name, text = self.raised or ("RuntimeError", last)
+        why = "the script {}: {}".format(ended(code), "{}: {}".format(*self.raised) if self.raised else last)
+        if events.means_out_of_memory(name.rpartition(".")[2], text):
+            raise MemoryError(why)
+        raise ScriptFailed(why)
+
+    def without(self, pattern):
+        """Why a pattern found nothing: its expressions, the nearest line and the first lines."""
+        if not self.count:
+            return "pattern '{}' matched nothing: the script printed nothing".format(pattern.name)
+        expressions = " ... ".join(search.expression for search in pattern.searches)
+        first = [text[:SHOWN_CHARACTERS] for text in self.first[:SHOWN]]
+        return "pattern '{}' ({}) matched none of {} lines; nearest: {!r}; the first: {}".format(
+            pattern.name,
+            expressions,
+            self.count,
+            nearest(pattern.searches[0].expression, self.first + list(self.last))[:SHOWN_CHARACTERS],
+            " | ".join(first),
+        )
+
+
+def nearest(expression, texts):
+    """The text most like the literal parts of a regular expression."""
+    literal = SYNTAX.sub(" ", NAMED_GROUP.sub("(", expression)).strip()
+    matcher = difflib.SequenceMatcher(autojunk=False)
+    matcher.set_seq2(literal)
+
+    def likeness(text):
+        matcher.set_seq1(text[: 4 * SHOWN_CHARACTERS])
+        return sum(block.size for block in matcher.get_matching_blocks() if block.size > 1) / (len(literal) or 1)
+
+    return max(texts, key=likeness)
+
+
+def ended(code):
+    """How a process ended, in words."""
+    if code > 0:
+        return "ended with exit code {}".format(code)
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = "signal {}".format(-code)
+    more = " (most likely by the kernel, for want of memory)" if name == "SIGKILL" else ""
+    return "was ended by {}{}".format(name, more)

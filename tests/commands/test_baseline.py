@@ -1,0 +1,75 @@
+"""`invoke report --baseline` as CI calls it: exit codes, archives, and mistakes in a line."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.archived import chained, packed
+from tests.job import invoke
+from tests.report.sections.test_against_baseline import session
+from tsuishi.results.directory import RunDirectory
+
+THEN = "20261101-080000-quick,20261102-080000-quick,20261103-080000-quick"
+NOW = "20261111-080000-quick,20261112-080000-quick,20261113-080000-quick"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three runs, and three that took a third longer."""
+    folder = tmp_path_factory.mktemp("baseline")
+    for day in (1, 2, 3):
+        session(folder / "results", day)
+        session(folder / "results", 10 + day, times=1.33)
+    return folder
+
+
+def test_a_slower_node_ends_with_4_and_leaves_files_for_ci(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--fail-on", "slower:1.05", "--out", "now")
+    assert result.returncode == 4, result.stderr
+    assert result.stdout.count("\nslower: ") == 3
+    assert "3 slower, 0 not slower, 0 open, 0 without a match" in result.stdout
+    assert {"junit.xml", "baseline.md"} <= {path.name for path in (folder / "reports" / "now").iterdir()}
+
+
+def test_a_threshold_above_what_it_takes_longer_ends_with_0(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--fail-on", "slower:1.5", "--out", "now")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "0 slower, 3 not slower" in result.stdout
+
+
+def test_without_fail_on_what_is_slower_is_said_and_fails_nothing(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", NOW, "--baseline", THEN, "--out", "now")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "by a threshold of 1: 3 slower" in result.stdout
+
+
+def test_a_baseline_may_be_an_archive_or_a_folder_and_one_session_decides_nothing(folder: Path) -> None:
+    archive = folder / "then.zip"
+    packed(archive, [chained(RunDirectory(folder / "results" / name)) for name in THEN.split(",")])
+    named = invoke(folder, "report", "--run", NOW, "--baseline", str(archive), "--fail-on", "slower", "--out", "zip")
+    assert named.returncode == 4, named.stderr
+    single = str(folder / "results" / "20261101-080000-quick")
+    result = invoke(folder, "report", "--run", NOW, "--baseline", single, "--fail-on", "slower", "--out", "folder")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "0 slower, 0 not slower, 3 open" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--fail-on", "slower"), "error: --fail-on slower needs --baseline: "),
+        (
+            ("--baseline", THEN, "--fail-on", "slower:0.9"),
+            "error: --fail-on slower:<times> takes a number from 1, as slower:1.05; given: slower:0.9",
+        ),
+        (("--baseline", THEN, "--fail-on", "slower:nan"), "takes a number from 1"),
+        (("--baseline", THEN, "--fail-on", "slow"), "error: unknown verdict 'slow'; did you mean 'slower'? known: "),
+        (("--baseline", "20250101"), "error: unknown run '20250101'; "),
+        (("--baseline", NOW), "error: the baseline has 27 of the trials that are held against it"),
+    ],
+)
+def test_mistakes_are_a_line(folder: Path, arguments: tuple[str, ...], said: str) -> None:
+    result = invoke(folder, "report", "--run", NOW, *arguments)
+    assert result.returncode == 1
+    assert said in result.stderr
+    assert len(result.stderr.splitlines()) == 1

@@ -1,0 +1,135 @@
+"""`invoke try-script` as a user calls it: what it proposes, what it writes, and that the suite then runs."""
+
+import csv
+import re
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_tasks import checkout, invoke
+from tsuishi.specs.proposals import lines_of, proposals
+
+SCRIPTS = Path(__file__).parents[1] / "scripts"
+
+
+def given(tmp_path: Path, name: str) -> tuple[Path, Path]:
+    """A checkout, and the script of somebody in another folder."""
+    root = checkout(tmp_path / "checkout", "ok")
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    return root, Path(shutil.copy(SCRIPTS / name, theirs))
+
+
+def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "summary.py")
+    arguments = ("--env", "host", "--arguments=--steps 3", "--files", "data/sizes.txt")
+    (script.parent / "data").mkdir()
+    (script.parent / "data" / "sizes.txt").write_text("8\n")
+    tried = invoke(root, "try-script", str(script), *arguments)
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "step_time_ms" in tried.stdout
+    assert "Step time: 10.5 ms" in tried.stdout
+    assert "written: suites/summary.toml: read it" in tried.stdout
+    text = (root / "suites" / "summary.toml").read_text(encoding="utf-8")
+    suite = tomllib.loads(text)
+    assert set(suite["patterns"]) == {"step_time_ms", "summary_loss", "accuracy_percent", "throughput_images_s"}
+    assert suite["experiment"]["command"] == ["python", "{script}", "--steps", "3"]
+    assert suite["new_quantities"]["throughput_images_s"]["unit"] == "images/s"
+    assert "# proposed, lines: 3; the first: Step time: 10.5 ms, loss=1.000" in text
+    assert suite["questions"][0]["quantity"] == "throughput_images_s"
+    asked = ("--suite", "summary", "--env", "host", "--within", "none", "--out", "summary")
+    done = invoke(root, "build", "run-suite", "report", *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (root / "reports" / "out" / "summary" / "tables" / "estimates.csv").open(encoding="utf-8") as file:
+        found = {row["quantity"]: float(row["value"]) for row in csv.DictReader(file)}
+    assert found["step_time_ms"] == 11.5
+    assert found["summary_loss"] == pytest.approx(0.5)
+    assert found["accuracy_percent"] == 91.5
+    assert found["throughput_images_s"] == 1234.5
+
+
+def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "summary.py")
+    page = (Path(__file__).parents[2] / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
+    theirs = script.with_name("theirs.py")
+    theirs.write_text(page.partition("```python\n")[2].partition("```")[0])
+    tried = invoke(root, "try-script", str(theirs), "--env", "host")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    shown = page.partition("try-script ~/theirs.py --env tf2-cpu\n")[2].partition("$ ")[0]
+    time = re.compile(r"0\.\d{4} s")
+    assert [line.split() for line in time.sub("T s", tried.stdout).splitlines()[-5:-1]] == [
+        line.split() for line in time.sub("T s", shown).splitlines()
+    ]
+    suite = tomllib.loads((root / "suites" / "theirs.toml").read_text(encoding="utf-8"))
+    assert list(suite["patterns"]) == list(suite["new_quantities"]) == ["time_s"]
+
+
+def test_a_script_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "crash.py")
+    tried = invoke(root, "try-script", str(script), "--env", "host")
+    assert tried.returncode == 1
+    assert tried.stderr.endswith(
+        "crash.py in host: the script ended with exit code 1: ValueError: shapes (3,) and (4,) do not fit; "
+        "nothing is written\n"
+    )
+    assert not (root / "suites" / "crash.toml").exists()
+    assert not (root / "suites" / "crash.py").exists()
+
+
+def test_what_prints_no_named_number_is_said_to_have_only_its_time(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "no_flush.py")
+    tried = invoke(root, "try-script", str(script), "--env", "host")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "only the time of the whole script is measured\n  begin 1\n  end 1\n" in tried.stdout
+    suite = tomllib.loads((root / "suites" / "no_flush.toml").read_text(encoding="utf-8"))
+    assert "patterns" not in suite
+    assert suite["questions"][0]["quantity"] == "script_s"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "error: say in which environment, one, as in --env host\n"),
+        (("--env", "host", "--files", "gone.txt"), "gone.txt: No such file or directory\n"),
+        (("--env", "host", "--files", "../other.txt"), "leads out of the folder"),
+    ],
+)
+def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
+    root, script = given(tmp_path, "logs.py")
+    tried = invoke(root, "try-script", str(script), *arguments)
+    assert tried.returncode == 1
+    assert said in tried.stderr
+    assert tried.stderr.count("\n") == 1
+
+
+def test_a_suite_or_another_file_of_that_name_is_never_overwritten(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "logs.py")
+    (root / "suites" / "logs.py").write_text("# another\n")
+    other = invoke(root, "try-script", str(script), "--env", "host")
+    assert other.returncode == 1
+    assert "suites/logs.py: not the same file as " in other.stderr
+    (root / "suites" / "logs.toml").write_text("")
+    again = invoke(root, "try-script", str(script), "--env", "host")
+    assert again.returncode == 1
+    assert "suites/logs.toml: there is such a suite already" in again.stderr
+
+
+def test_every_proposal_finds_the_line_that_it_was_made_from() -> None:
+    lines = lines_of((SCRIPTS / "outputs.txt").read_bytes())
+    made = proposals(lines, {"loss"}, "theirs")
+    assert {(proposal.metric, proposal.unit) for proposal in made} >= {
+        ("theirs_loss", "1"),
+        ("acc", "1"),
+        ("val_acc", "1"),
+        ("tokens_per_s", "1"),
+        ("total_time_s", "s"),
+        ("value", "1"),
+        ("value_s", "s"),
+    }
+    for proposal in made:
+        match = re.search(proposal.line, proposal.example)
+        assert match is not None
+        assert float(match[proposal.metric].replace(",", "")) >= 0
+    assert [proposal.count for proposal in made if proposal.metric == "theirs_loss"] == [2]

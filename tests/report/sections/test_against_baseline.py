@@ -1,0 +1,163 @@
+"""Runs against their baseline: by sessions, as a family, on made-up runs with a known truth."""
+
+import csv
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.report.compared import factors
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, environment, machine, steady_samples, training_case
+from tests.words import WORDS
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.report.output.folder import Against, make_report
+from tsuishi.results.directory import RunDirectory
+
+BATCHES = (32, 64, 128)
+
+
+def session(
+    folder: Path, day: int, times: float = 1.0, batches: tuple[int, ...] = BATCHES, **changed: Any
+) -> RunDirectory:
+    """A run of a single session on a day: three trials a case; each day is a little longer than the day before."""
+    run = SyntheticRun(folder / f"202611{day:02}-080000-quick", created_at=f"2026-11-{day:02}T08:00:00Z")
+    run.started_at = f"2026-11-{day:02}T08:00:01Z"
+    if "machine" in changed:
+        run.machine = add_record(run.directory, "machine", changed["machine"])
+    if "environment" in changed:
+        run.environments[TORCH] = add_record(run.directory, "environment", changed["environment"])
+    for batch in batches:
+        for repetition, factor in enumerate(factors(0.01), start=1):
+            step_s = 0.1 * batch * factor * times * (1 + 0.001 * (day % 7))
+            run.add(training_case(batch), TORCH, steady_samples(batch, [step_s] * 4), repetition)
+    return run.finish()
+
+
+def held(out: Path, runs: list[RunDirectory], earlier: list[RunDirectory], threshold: float = 1.05) -> str:
+    """Make a report with a baseline; returns its last line."""
+    checkout, against = Checkout(), Against(earlier, threshold)
+    return make_report(runs, checkout.published, WORDS, checkout.templates, out, None, against).closing[-1]
+
+
+def rows_of(out: Path) -> list[dict[str, str]]:
+    with (out / "tables" / "baseline.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def standings(out: Path) -> list[str]:
+    return [row["verdict"] for row in rows_of(out)]
+
+
+def test_a_machine_that_takes_a_third_longer_is_slower_in_every_case(tmp_path: Path) -> None:
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    now = [session(tmp_path / "now", day, times=1.33) for day in (11, 12, 13)]
+    line, out = held(tmp_path / "out", now, earlier), tmp_path / "out"
+    assert line.endswith("by a threshold of 1.05: 3 slower, 0 not slower, 0 open, 0 without a match.")
+    text = (out / "baseline.md").read_text(encoding="utf-8")
+    assert "3 slower" in text
+    assert "sessions: 3 then, 3 now" in text
+    assert "### Against the baseline" in (out / "report.md").read_text(encoding="utf-8")
+    rows = rows_of(out)
+    assert [row["verdict"] for row in rows] == ["slower"] * 3
+    # Holm: three cases share 5 %, of which the first look has a half.
+    assert {float(row["level"]) for row in rows} == {0.05 / 3 / 2}
+    for row in rows:
+        assert 1.05 < float(row["family_low"]) < 1.33 < float(row["family_high"])
+
+
+def test_the_same_machine_is_not_slower(tmp_path: Path) -> None:
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    held(tmp_path / "out", [session(tmp_path / "now", day) for day in (11, 12, 13)], earlier)
+    assert standings(tmp_path / "out") == ["not slower"] * 3
+
+
+def test_with_less_than_three_sessions_a_case_is_open_whatever_it_took(tmp_path: Path) -> None:
+    """Nine trials in two sessions say little of another day."""
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    held(tmp_path / "out", [session(tmp_path / "now", day, times=3) for day in (11, 12)], earlier)
+    rows = rows_of(tmp_path / "out")
+    assert [(row["verdict"], row["sessions_now"], row["family_low"]) for row in rows] == [("open", "2", "")] * 3
+    assert "sessions: 3 then, 2 now" in (tmp_path / "out" / "junit.xml").read_text(encoding="utf-8")
+
+
+def test_sessions_beyond_the_last_look_wait_for_the_next(tmp_path: Path) -> None:
+    """Four sessions are judged by the first three: whoever looks after each session spends no more error."""
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3, 4)]
+    now = [session(tmp_path / "now", day) for day in (11, 12, 13)]
+    held(tmp_path / "out", [*now, session(tmp_path / "now", 14, times=9)], earlier)
+    assert standings(tmp_path / "out") == ["not slower"] * 3
+
+
+def test_junit_has_a_test_case_for_each_case_and_fails_the_slower(tmp_path: Path) -> None:
+    earlier = [session(tmp_path / "then", day, batches=(32, 64, 256)) for day in (1, 2, 3)]
+    now = [session(tmp_path / "now", day, times=1.33, batches=(32, 64, 128)) for day in (11, 12, 13)]
+    held(tmp_path / "out", now, earlier)
+    root = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot()  # noqa: S314
+    counts = {"tests": "4", "failures": "2", "errors": "0", "skipped": "2"}
+    assert {name: root.get(name) for name in counts} == counts
+    cases = {str(case.get("name")): case for case in root.iter("testcase")}
+    assert len(cases) == 4, "names are told apart"
+    assert {case.get("classname") for case in cases.values()} == {TORCH}
+    assert sum(case.find("failure") is not None for case in cases.values()) == 2
+    skipped = [str(element.get("message")) for case in cases.values() for element in case.findall("skipped")]
+    assert sorted(skipped) == ["not matched: not in the baseline", "not matched: only in the baseline"]
+
+
+def test_another_machine_is_compared_and_named(tmp_path: Path) -> None:
+    other = {**machine(), "memory_mib": 12345, "kernel": "6.99"}
+    earlier = [session(tmp_path / "then", day, machine=other) for day in (1, 2, 3)]
+    held(tmp_path / "out", [session(tmp_path / "now", day) for day in (11, 12, 13)], earlier)
+    assert standings(tmp_path / "out") == ["not slower"] * 3
+    text = (tmp_path / "out" / "baseline.md").read_text(encoding="utf-8")
+    assert "| memory, MiB | 12345 | 7951 |" in text
+    assert "| kernel | 6.99 | 6.1.0 |" in text
+    assert "| operating system |" not in text, "it is the same"
+
+
+def test_another_environment_of_the_same_name_is_not_compared(tmp_path: Path) -> None:
+    other = {**environment(TORCH), "spec_id": "f" * 16, "realised_id": "e" * 16}
+    earlier = [session(tmp_path / "then", day, environment=other) for day in (1, 2, 3)]
+    held(tmp_path / "out", [session(tmp_path / "now", day, times=2) for day in (11, 12, 13)], earlier)
+    rows = rows_of(tmp_path / "out")
+    why = f"the baseline has another environment of this name: {'e' * 16}"
+    assert [(row["verdict"], row["reason"]) for row in rows] == [("not matched", why)] * 3
+
+
+def test_the_same_spec_built_again_is_compared_and_said(tmp_path: Path) -> None:
+    other = {**environment(TORCH), "realised_id": "e" * 16}
+    earlier = [session(tmp_path / "then", day, environment=other) for day in (1, 2, 3)]
+    held(tmp_path / "out", [session(tmp_path / "now", day) for day in (11, 12, 13)], earlier)
+    assert standings(tmp_path / "out") == ["not slower"] * 3
+    text = (tmp_path / "out" / "baseline.md").read_text(encoding="utf-8")
+    assert f"| {TORCH}: realised id | {'e' * 16} | {'b' * 16} |" in text
+
+
+def test_a_case_that_failed_now_is_without_a_match_and_said(tmp_path: Path) -> None:
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    run = SyntheticRun(tmp_path / "now" / "20261111-080000-quick")
+    run.add(training_case(32), TORCH, status="failed", reason="it broke")
+    run.add(training_case(64), TF, steady_samples(64, [1.0] * 4))
+    held(tmp_path / "out", [run.finish()], earlier)
+    reasons = {(row["environment"], row["batch_size"]): row["reason"] for row in rows_of(tmp_path / "out")}
+    assert reasons == {
+        (TORCH, "32"): "ok then, failed now",
+        (TORCH, "64"): "only in the baseline",
+        (TORCH, "128"): "only in the baseline",
+        (TF, "64"): "the baseline has no such environment",
+    }
+
+
+def test_runs_are_not_their_own_baseline(tmp_path: Path) -> None:
+    runs = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    with pytest.raises(UserError, match="the baseline has 9 of the trials that are held against it"):
+        held(tmp_path / "out", runs, [runs[0]])
+
+
+def test_a_report_without_a_baseline_leaves_nothing_of_one_before(tmp_path: Path) -> None:
+    earlier = [session(tmp_path / "then", day) for day in (1, 2, 3)]
+    now, checkout = [session(tmp_path / "now", 11)], Checkout()
+    held(tmp_path / "out", now, earlier)
+    make_report(now, checkout.published, WORDS, checkout.templates, tmp_path / "out")
+    assert not {"junit.xml", "baseline.md"} & {path.name for path in (tmp_path / "out").iterdir()}

@@ -1,0 +1,83 @@
+"""Suites with a script: axes in its command and variables, and what is refused when the suite is read."""
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from tests.words import describe
+from tsuishi.base.errors import UserError
+from tsuishi.specs.suite import Suite, read_suite
+from tsuishi.specs.vocabulary import vocabulary
+
+SUITE = """
+title = "theirs"
+workload = "script"
+[experiment]
+script = "sub/theirs.py"
+sha256 = "{digest}"
+command = ["python", "{{script}}", "--batch={{batch_size}}"]
+variables = {{ MODE = "{{mode}}" }}
+[patterns.step]
+line = 'loss (?P<loss>[0-9.]+)'
+[[groups]]
+axes = {{ protocol = "literal", batch_size = [8, 16], mode = "training" }}
+"""
+
+
+def read(folder: Path, given: str = "", put: str = "") -> Suite:
+    """The suite, with `put` in the place of `given`."""
+    suites = folder / "suites"
+    describe(suites)
+    (suites / "sub").mkdir(exist_ok=True)
+    (suites / "sub" / "theirs.py").write_text("print('loss 1.0')\n")
+    digest = hashlib.sha256((suites / "sub" / "theirs.py").read_bytes()).hexdigest()
+    text = SUITE.format(digest=digest)
+    assert given in text
+    (suites / "theirs.toml").write_text(text.replace(given, put) if given else text, encoding="utf-8")
+    return read_suite(suites / "theirs.toml", vocabulary(suites))
+
+
+def test_axes_become_arguments_and_variables(tmp_path: Path) -> None:
+    suite = read(tmp_path)
+    orders = [suite.script_order(case, tmp_path) for case, _ in suite.cases("quick", "cpu")]
+    assert [order.command for order in orders if order] == [
+        ("python", "theirs.py", "--batch=8"),
+        ("python", "theirs.py", "--batch=16"),
+    ]
+    assert [order.variables for order in orders if order] == [{"MODE": "training"}] * 2
+    assert orders[0] is not None
+    assert orders[0].patterns[0]["units"] == {"loss": "1"}
+    assert orders[0].mounts() == {tmp_path / "sub/theirs.py": "/script/sub/theirs.py"}
+
+
+@pytest.mark.parametrize(
+    ("given", "put", "said"),
+    [
+        ("--batch={batch_size}", "", "the script does not get the axis 'batch_size'"),
+        ("--batch={batch_size}", "{batchsize} {batch_size}", "unknown axis of this group 'batchsize'"),
+        ('sha256 = "', 'sha256 = "0000" # "', "key 'experiment.sha256'"),
+        ('"sub/theirs.py"', '"../theirs.py"', "leads out of the folder of the suite"),
+        ('"sub/theirs.py"', '"gone.py"', "gone.py: No such file or directory"),
+        ('["python", ', '["sh", ', 'its first word is "python"'),
+        ("(?P<loss>", "(", "no named group in 'line'"),
+        ("(?P<loss>", "(?P<loss>(", "no regular expression"),
+        ("(?P<loss>", "(?P<unheard>", "no quantity is made of the group 'unheard'"),
+        ('workload = "script"', 'workload = "parity"', "go together"),
+        ("line = ", "begin = ", "give either 'line', or 'begin' and 'end'"),
+    ],
+)
+def test_a_mistake_in_a_suite_is_refused_when_it_is_read(tmp_path: Path, given: str, put: str, said: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read(tmp_path, given, put)
+    assert said in str(refused.value)
+    assert str(refused.value).startswith(str(tmp_path / "suites" / "theirs.toml"))
+
+
+def test_another_script_than_the_suite_names_is_refused_with_its_digest(tmp_path: Path) -> None:
+    read(tmp_path)
+    script = tmp_path / "suites" / "sub" / "theirs.py"
+    script.write_text("print('loss 2.0')\n")
+    digest = hashlib.sha256(script.read_bytes()).hexdigest()
+    with pytest.raises(UserError, match=f"sub/theirs.py has the SHA-256 {digest}, not "):
+        read_suite(tmp_path / "suites" / "theirs.toml", vocabulary(tmp_path / "suites"))

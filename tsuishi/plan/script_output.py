@@ -1,0 +1,55 @@
+"""The output of a script that runs once in an environment, apart from any run."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from tsuishi.base.errors import UserError
+from tsuishi.environments.entry import Ready, framework_of
+from tsuishi.environments.probe import ask
+from tsuishi.machine.accelerators import accelerator_for
+from tsuishi.plan.choice import choose
+from tsuishi.plan.session import Session
+from tsuishi.specs.experiment import WORKLOAD, Experiment, ScriptOrder
+
+# Of the output, which may be endless.
+_MOST_BYTES = 4 << 20
+
+
+def output_of(session: Session, experiment: Experiment, folder: Path, timeout_s: float) -> bytes:
+    """The output of the script, at most _MOST_BYTES of it. Raises UserError where it fails."""
+    chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
+    (ready,) = session.build(chosen).values()
+    output = bytearray()
+
+    def keep(piece: bytes) -> None:
+        output.extend(piece[: _MOST_BYTES - len(output)])
+
+    order = ScriptOrder(
+        folder=folder.absolute(),
+        files=experiment.every_file,
+        command=tuple(experiment.filled(word, {}) for word in experiment.command),
+        variables={},
+        patterns=(),
+    )
+    why_not = _ask(session, ready, order, timeout_s, keep)
+    if why_not:
+        raise UserError(f"{experiment.script} in {ready.environment.name}: {why_not}; nothing is written")
+    return bytes(output)
+
+
+def _ask(session: Session, ready: Ready, order: ScriptOrder, timeout_s: float, keep: Callable[[bytes], None]) -> str:
+    """Start the script and wait for its end. Returns why it failed; empty where it did not."""
+    mounts = order.mounts()
+    accelerator = accelerator_for(ready.environment, session.nvml, session.choice.accelerator)
+    argument = {
+        "case": {"protocol": "literal"},
+        "framework": framework_of(ready.environment),
+        "accelerator": accelerator,
+        "settings": {},
+        "script": order.content(lambda path: ready.starter.inside(path, mounts[path])),
+    }
+    gpus = tuple(session.nvml.gpus[:1]) if accelerator == "cuda" else ()
+    _, why_not = ask(
+        ready.starter, ready.built, session.checkout, WORKLOAD, argument, timeout_s, gpus, mounts=mounts, on_log=keep
+    )
+    return why_not

@@ -1,0 +1,214 @@
+"""Runs against their baseline: which cases are slower, which are not, what has no match, and what differs beside."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from tsuishi.base.language import in_words, mark, prose, t
+from tsuishi.estimates.intervals import FEWEST_TRIALS
+from tsuishi.estimates.ratios import Ratio, as_ratio
+from tsuishi.report.parts.blocks import BaselineCase, Block, Bullets, Heading, Section, Text, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.wording import (
+    NOTHING,
+    Cell,
+    Table,
+    amount,
+    case_text,
+    label,
+    ratio_text,
+    status_text,
+    text_cell,
+    unit_of,
+)
+from tsuishi.report.sections.other_conditions import differing_conditions
+from tsuishi.report.sections.pairs import cases_by_quantity, is_rate, known_quantities
+from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.statuses import OK
+from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
+from tsuishi.verdicts.family import BASELINE
+
+_WORDS: dict[Standing, str] = {"slower": mark("slower"), "not slower": mark("not slower"), "open": mark("open")}
+_TONES: dict[Standing, str] = {"slower": "bad", "not slower": "good", "open": "open"}
+
+
+class AgainstBaseline:
+    """The comparison of a report's runs with their baseline, in words."""
+
+    def __init__(self, baseline: Baseline, every: Iterable[Comparison], explanations: Explanations) -> None:
+        self._baseline = baseline
+        self._comparisons = {(comparison.suite, comparison.protocol): comparison for comparison in every}
+        known = known_quantities(baseline.evidence.terms, baseline.earlier.terms)
+        places = [
+            CaseQuantity(case_id, column, quantity)
+            for comparison in self._comparisons.values()
+            for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items()
+            for case_id in case_ids
+            for column in comparison.environments
+        ]
+        self._paces = baseline.paces(places, is_rate)
+        self._unmatched = list(self._without_match(places))
+
+    def section(self) -> Section:
+        """What became slower, then every compared case, what was not compared, and what differs beside."""
+        slower = [self._sentence(pace) for pace in self._paces if pace.standing == "slower"]
+        conditions = differing_conditions(self._baseline)
+        blocks: list[Block] = [Heading(t("Against the baseline")), Text(self.summary), Text(self._rule())]
+        blocks += [Bullets(tuple(slower), t("Slower"), warning=True)] if slower else []
+        blocks += [conditions] if conditions.rows else [Text(t("Machines, environments and code are recorded alike."))]
+        blocks += [self._table()] if self._paces else []
+        if self._unmatched:
+            rows = [
+                [text_cell(self._case(case_id)), text_cell(column), text_cell(why)]
+                for case_id, column, why in self._unmatched
+            ]
+            columns = [t("case"), t("environment"), t("why")]
+            blocks.append(Table(columns, rows, t("Without a match"), folded=True, filters=(1, 2)))
+        view = View(
+            tuple(blocks), {"baseline": [*map(self._row, self._paces), *map(self._unmatched_row, self._unmatched)]}
+        )
+        return Section("baseline", t("Against the baseline"), (view,), folded=False)
+
+    def cases(self) -> tuple[BaselineCase, ...]:
+        """Every case for CI: it is slower where any of its quantities is, and open where another is open."""
+        found: dict[tuple[str, str], list[Pace]] = {}
+        for pace in self._paces:
+            found.setdefault((pace.place.case_id, pace.place.column), []).append(pace)
+        compared = [
+            BaselineCase(
+                column, self._case(case_id), _worst(paces), prose(f"{self._sentence(pace)}." for pace in paces)
+            )
+            for (case_id, column), paces in found.items()
+        ]
+        without = [
+            BaselineCase(column, self._case(case_id), "not matched", why) for case_id, column, why in self._unmatched
+        ]
+        return (*compared, *without)
+
+    @cached_property
+    def summary(self) -> str:
+        """The outcome in a sentence."""
+        counts = {standing: sum(pace.standing == standing for pace in self._paces) for standing in _WORDS}
+        return t(
+            "Against {baseline}, by a threshold of {threshold}: {slower} slower, {fine} not slower, {open} open, "
+            "{unmatched} without a match.",
+            baseline=in_words(self._baseline.earlier.results.runs),
+            threshold=f"{self._baseline.threshold:g}",
+            slower=counts["slower"], fine=counts["not slower"], open=counts["open"], unmatched=len(self._unmatched),
+        )  # fmt: skip
+
+    def _rule(self) -> str:
+        rule = t(
+            "A case is slower where the whole interval of its time now over its time then lies above {threshold}, and "
+            "not slower where it lies below. All compared cases are one family: of 100 such comparisons in which no "
+            "case is slower than that, at most {percent} name a case.",
+            threshold=f"{self._baseline.threshold:g}", percent=f"{100 * BASELINE:g}",
+        )  # fmt: skip
+        apart = t(
+            "Both sides were measured apart, so each session counts as a trial: a case needs {count} sessions on "
+            "each side for an interval.",
+            count=FEWEST_TRIALS,
+        )
+        return prose([rule, apart])
+
+    def _table(self) -> Table:
+        rows = []
+        for pace in self._paces:
+            case_id, column, quantity = pace.place
+            then, now = (amount(math.exp(side.mean), unit_of(quantity)) for side in (pace.then, pace.now))
+            ratio = _ratio(pace)
+            notes = (t("sessions: {then} then, {now} now", then=pace.sessions[0], now=pace.sessions[1]),)
+            word = Cell(t(_WORDS[pace.standing]), kind="verdict", tone=_TONES[pace.standing])
+            cells = [text_cell(text) for text in (self._case(case_id), column, label(quantity), then, now)]
+            rows.append([*cells, Cell(ratio_text(ratio), ratio.value, notes, "number"), word])
+        columns = [t("case"), t("environment"), t("quantity"), t("then"), t("now"), t("times as long"), t("verdict")]
+        notes_below = [t("In brackets: the interval that decides, which is the family's.")]
+        return Table(columns, rows, t("Every compared case"), folded=True, notes=notes_below, filters=(1, 6))
+
+    def _sentence(self, pace: Pace) -> str:
+        case_id, column, quantity = pace.place
+        then, now = (amount(math.exp(side.mean), unit_of(quantity)) for side in (pace.then, pace.now))
+        return t(
+            "{case}, {environment}, {quantity}: {now} now, {then} then; {ratio} times as long ({sessions}): {verdict}",
+            case=self._case(case_id), environment=column, quantity=label(quantity), now=now, then=then,
+            ratio=ratio_text(_ratio(pace)), verdict=t(_WORDS[pace.standing]),
+            sessions=t("sessions: {then} then, {now} now", then=pace.sessions[0], now=pace.sessions[1]),
+        )  # fmt: skip
+
+    def _case(self, case_id: str) -> str:
+        """A case in words: by the axes in which it differs from the others of its suite."""
+        axes = self._axes(case_id)
+        comparison = self._comparisons.get((axes.get(SUITE, ""), axes.get(PROTOCOL, "")))
+        name = comparison.name(case_id) if comparison and case_id in comparison.axes else case_text(dict(axes))
+        return t("{suite}, {protocol}: {case}", suite=axes.get(SUITE), protocol=axes.get(PROTOCOL), case=name)
+
+    def _axes(self, case_id: str) -> Mapping[str, Any]:
+        return self._baseline.evidence.axes.get(case_id) or self._baseline.earlier.axes.get(case_id, {})
+
+    def _without_match(self, places: Sequence[CaseQuantity]) -> Iterator[tuple[str, str, str]]:
+        """The case id, environment and reason of each case that has a number on one side only."""
+        baseline = self._baseline
+        ours, theirs = statuses(baseline.evidence), statuses(baseline.earlier)
+        compared = {(pace.place.case_id, pace.place.column) for pace in self._paces}
+        for case_id, column in dict.fromkeys((place.case_id, place.column) for place in places):
+            found = ours.get((case_id, column), ())
+            if (case_id, column) in compared or not found:
+                continue
+            if column not in baseline.columns:
+                yield case_id, column, _other_environment(baseline.unmatched.get(column, ()))
+                continue
+            then = theirs.get((case_id, baseline.columns[column]), ())
+            if OK in found or OK in then:
+                yield case_id, column, _why(then, found)
+        for column, its in baseline.columns.items():
+            for case_id in sorted(case_id for case_id, other in theirs if other == its):
+                if (case_id, column) not in ours and OK in theirs[case_id, its]:
+                    yield case_id, column, t("only in the baseline")
+
+    def _row(self, pace: Pace) -> dict[str, Any]:
+        case_id, column, quantity = pace.place
+        ratio = _ratio(pace)
+        return {
+            **self._where(case_id, column), "quantity": quantity, "unit": unit_of(quantity), "verdict": pace.standing,
+            "then": math.exp(pace.then.mean), "now": math.exp(pace.now.mean),
+            "sessions_then": pace.sessions[0], "sessions_now": pace.sessions[1],
+            "times_as_long": ratio.value, "family_low": ratio.low, "family_high": ratio.high,
+            "level": pace.decision.level or None, "threshold": self._baseline.threshold,
+        }  # fmt: skip
+
+    def _unmatched_row(self, unmatched: tuple[str, str, str]) -> dict[str, Any]:
+        case_id, column, why = unmatched
+        return {**self._where(case_id, column), "verdict": "not matched", "reason": why}
+
+    def _where(self, case_id: str, column: str) -> dict[str, Any]:
+        known, axes = self._baseline.evidence.words.axes, self._axes(case_id)
+        return {"case_id": case_id, **{axis: axes.get(axis) for axis in known}, "environment": column}
+
+
+def _ratio(pace: Pace) -> Ratio:
+    """The ratio with the interval that decides; without an interval before the first look."""
+    found = as_ratio(pace.ratio, pace.decision.level)
+    return found if pace.decision.level else Ratio(found.value, None, None)
+
+
+def _worst(paces: Iterable[Pace]) -> Standing:
+    standings = {pace.standing for pace in paces}
+    return next(standing for standing in ("slower", "open", "not slower") if standing in standings)
+
+
+def _other_environment(realised_ids: Sequence[str]) -> str:
+    if realised_ids:
+        return t("the baseline has another environment of this name: {ids}", ids=in_words(realised_ids))
+    return t("the baseline has no such environment")
+
+
+def _why(then: Iterable[str], now: Iterable[str]) -> str:
+    """Why a case has no number on both sides, by its statuses."""
+    there, here = list(then), list(now)
+    if not there:
+        return t("not in the baseline")
+    if OK in there and OK in here:
+        return t("no time or rate in common")
+    return t("{then} then, {now} now", then=status_text(", ".join(there)) or NOTHING, now=status_text(", ".join(here)))

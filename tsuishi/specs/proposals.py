@@ -1,0 +1,127 @@
+"""Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them."""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+
+import tomlkit
+from tomlkit.items import AoT
+
+from tsuishi.specs.case import PROTOCOL
+from tsuishi.specs.experiment import INDEX, WORKLOAD, Experiment
+
+# As suites/workloads/common/lines.py does: each state of a progress bar is a line, of at most so many characters.
+LINE_CHARACTERS = 2000
+_BREAK, _COLOUR = re.compile(r"[\r\n\b]+"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
+_NAMED = re.compile(
+    r"(?<![\w.])(?P<name>[^\W\d]+(?:[ _-][^\W\d]+){0,2})(?P<between>[\"']?\s*[:=：]\s*)"
+    rf"(?P<number>{_NUMBER})(?![\w.:]*\d)"
+    # A word before another number's colon is that number's name.
+    r"(?:\s?(?P<unit>%|[^\W\d_]+(?:/[^\W\d_]+)?)(?!\w)(?![\"']?\s*[:=：]))?"
+)
+_SECONDS = {"sec": "s", "secs": "s", "second": "s", "seconds": "s", "秒": "s"}
+# The quantity of suites/quantities.toml that every script has, and the protocol of all scripts.
+_WHOLE, _PROTOCOL = "script_s", "literal"
+MOST = 20
+_SHOWN = 100
+
+
+@dataclass
+class Proposal:
+    """A pattern for a number. `example`: the line that it was made from. `count`: of the lines that it finds."""
+
+    metric: str
+    line: str
+    unit: str
+    example: str
+    count: int
+
+
+def lines_of(output: bytes) -> list[str]:
+    """The lines of an output that are not empty, without colours, each of bounded length."""
+    texts = (_COLOUR.sub("", text[:LINE_CHARACTERS]) for text in _BREAK.split(output.decode(errors="replace")))
+    return [text for text in texts if text.strip()]
+
+
+def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list[Proposal]:
+    """A proposal for each name and unit, in the order of the lines; at most MOST.
+
+    taken: names of other quantities; a metric of such a name gets the prefix.
+    """
+    found: dict[tuple[str, str], Proposal] = {}
+    for line in lines:
+        for match in _NAMED.finditer(line):
+            name, unit = match["name"], match["unit"] or ""
+            if (name, unit) not in found and len(found) < MOST:
+                used = {*taken, INDEX, *(known.metric for known in found.values())}
+                metric = _metric(name, unit, used, prefix)
+                expression = _expression(match, metric)
+                lines_found = sum(re.search(expression, other) is not None for other in lines)
+                found[name, unit] = Proposal(metric, expression, _SECONDS.get(unit, unit or "1"), line, lines_found)
+    return list(found.values())
+
+
+def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal], timeout_s: float) -> str:
+    """The file of a suite with these patterns; a comment before each shows the line that it was made from.
+
+    Its question compares releases by the first time or rate that the script prints, or by the time of the whole script.
+    """
+    document = tomlkit.document()
+    document.add("title", tomlkit.item(title))
+    document.add("workload", tomlkit.item(WORKLOAD))
+    document.add("experiment", tomlkit.item(experiment.model_dump(mode="json", exclude_defaults=True)))
+    patterns, quantities = tomlkit.table(is_super_table=True), tomlkit.table(is_super_table=True)
+    for proposal in proposed:
+        pattern, quantity = tomlkit.table(), tomlkit.table()
+        pattern.add(tomlkit.comment(f"proposed, lines: {proposal.count}; the first: {_shown(proposal.example)}"))
+        pattern.add("line", tomlkit.string(proposal.line, literal="'" not in proposal.line))
+        patterns.add(proposal.metric, pattern)
+        quantity.add("label", tomlkit.item(proposal.metric.replace("_", " ")))
+        quantity.add("unit", tomlkit.item(proposal.unit))
+        quantity.add("from", tomlkit.item(f"metric:{proposal.metric}"))
+        quantity.add("take", tomlkit.item("median" if proposal.count > 1 else "last"))
+        quantities.add(proposal.metric, quantity)
+    if len(patterns):
+        document.add("patterns", patterns)
+        document.add("new_quantities", quantities)
+    questions = AoT([])
+    questions.append(
+        tomlkit.item(
+            {
+                "id": "releases",
+                "title": f"{title}: a framework's oldest release against its newest",
+                "quantity": next((one.metric for one in proposed if one.unit == "s" or "/s" in one.unit), _WHOLE),
+                "cases": [{PROTOCOL: _PROTOCOL}],
+            }
+        )
+    )
+    document.add("questions", questions)
+    document.add("profiles", tomlkit.item({"quick": {"repetitions": {"cpu": 3, "cuda": 3}, "timeout_s": timeout_s}}))
+    groups = AoT([])
+    groups.append(tomlkit.item({"axes": {PROTOCOL: _PROTOCOL}}))
+    document.add("groups", groups)
+    return tomlkit.dumps(document)
+
+
+def _metric(name: str, unit: str, taken: Collection[str], prefix: str) -> str:
+    """A name for a metric, made of the name and the unit in the line; prefix and number make it a new name."""
+    of_unit = _SECONDS.get(unit, unit).replace("%", "percent").lower()
+    words = [*(re.findall("[a-z]+", name.lower()) or ["value"]), *re.findall("[a-z]+", of_unit)]
+    metric = "_".join(words)
+    candidates = chain((metric, f"{prefix}_{metric}"), (f"{prefix}_{metric}_{number}" for number in count(2)))
+    return next(name for name in candidates if name not in taken)
+
+
+def _expression(match: re.Match[str], metric: str) -> str:
+    quote = match["between"][0] if match["between"][0] in "\"'" else ""
+    separator = rf"{quote}\s*[:=：]\s*"
+    unit = rf"\s?{re.escape(match['unit'])}(?!\w)" if match["unit"] else r"(?![\w%])"
+    name = r"\ ".join(map(re.escape, match["name"].split(" "))).replace(r"\ ", " ")
+    return rf"(?<![\w.]){name}{separator}(?P<{metric}>{_NUMBER}){unit}"
+
+
+def _shown(line: str) -> str:
+    """A line in a comment: what no comment of TOML may hold is left out."""
+    return "".join(letter for letter in line.strip() if letter.isprintable())[:_SHOWN]
