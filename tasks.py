@@ -63,11 +63,15 @@ def build(
     auto_shortflags=False,
     help={
         "env": "environments, separated by commas",
+        "like": "make an environment like this one, of another release of its framework",
+        "release": "the release of the environment that is made, as 2.16.2; its packages are of the day it appeared",
         "mirrors": MIRRORS,
         "plan": "show the difference, and write nothing",
     },
 )
-def lock(ctx: "ChainContext", env: str = "", mirrors: str = "", plan: bool = False) -> None:
+def lock(
+    ctx: "ChainContext", env: str = "", like: str = "", release: str = "", mirrors: str = "", plan: bool = False
+) -> None:
     """Resolve locks anew and show what changed: versions, hashes, files, Debian packages, the digest of the base.
 
     It asks package indexes, apt repositories and the registry; of an environment all is written, or nothing.
@@ -345,6 +349,21 @@ def replay(
 
 
 @task(
+    auto_shortflags=False,
+    help={
+        "archive": "a file that `invoke archive` wrote",
+        "name": "of the source: reports/published/<name>.toml",
+        "title": "what it is, in a line",
+    },
+)
+def publish(ctx: "ChainContext", archive: str, name: str = "", title: str = "") -> None:
+    """Write the numbers of an archive as a published source: later reports compare with it. Claims are yours to add."""
+    from tsuishi.commands import publishing
+
+    publishing.publish(ctx.chain, archive)
+
+
+@task(
     name="try-script",
     auto_shortflags=False,
     help={
@@ -452,6 +471,7 @@ namespace = Collection(
         replay,
         archive,
         sign,
+        publish,
         try_script,
         list_,
         doctor,

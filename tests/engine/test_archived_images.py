@@ -89,8 +89,7 @@ def environment(run: RunDirectory) -> EnvironmentRecord:
 
 def restored(work: Session, path: Path, folder: Path) -> Restored:
     """The environment of the one run of an archive, brought back."""
-    runs, _, _ = unpacked_runs(path, WORDS, made_folder(folder))
-    return restore(work, path, runs)["tiny"]
+    return restore(work, path, unpacked_runs(path, WORDS, made_folder(folder)).runs)["tiny"]
 
 
 def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
@@ -122,8 +121,8 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run
     assert (found.way, found.is_same) == ("image", True)
     assert found.ready.built.realised_id == environment(measured[1]).realised_id
     assert "tiny: from the image in the archive; the same as in the runs\n" in capsys.readouterr().out
-    (run,), (root,), _ = unpacked_runs(archive, WORDS, made_folder(tmp_path / "original"))
-    planned = plan_replay(work, run, root)
+    original = unpacked_runs(archive, WORDS, made_folder(tmp_path / "original"))
+    planned = plan_replay(work, original.runs[0], original.roots[0])
     again = measure(planned, {"tiny": found.ready}, "replay")
     assert again.run().replays == planned.original
     assert trials(again)["ok"]["status"] == "ok"

@@ -15,9 +15,9 @@ from tests.engine.test_docker import session
 from tests.run.test_runner import samples_written, trials, wait_for
 from tsuishi.base.settings import Settings
 from tsuishi.results import directory
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.run.runner import RunStopped
 
 pytestmark = pytest.mark.engine
 

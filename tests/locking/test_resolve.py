@@ -4,6 +4,8 @@ import contextlib
 import functools
 import hashlib
 import io
+import json
+import os
 import tarfile
 import threading
 import zipfile
@@ -32,11 +34,16 @@ NO_ENGINE = "unix:///nonexistent/docker.sock"
 
 @dataclass
 class Index:
-    """A package index over HTTP; its pages state hashes unless told not to."""
+    """A package index over HTTP; its pages state hashes unless told not to.
+
+    `day`: the day on which what is added was uploaded; with one, pages are JSON that states it (PEP 691, PEP 700).
+    """
 
     folder: Path
     url: str = ""
     stated: bool = True
+    day: str = ""
+    days: dict[str, str] = field(default_factory=dict)
     files: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def wheel(self, name: str, version: str, tag: str = "py3-none-any", requires: Sequence[str] = ()) -> str:
@@ -67,11 +74,29 @@ class Index:
         (self.folder / "files" / file).write_bytes(content)
         of_package = self.files.setdefault(name, {})
         of_package[file] = f"#sha256={sha256}" if self.stated else ""
+        self.days[file] = self.day
         page = self.folder / "simple" / name / "index.html"
         page.parent.mkdir(parents=True, exist_ok=True)
+        if self.day:
+            page.write_text(json.dumps(self.dated(name)))
+            return sha256
         links = "".join(f'<a href="/files/{one}{fragment}">{one}</a>\n' for one, fragment in of_package.items())
         page.write_text(f"<!DOCTYPE html><html><body>{links}</body></html>")
         return sha256
+
+    def dated(self, name: str) -> dict[str, object]:
+        """The page of a package as JSON, with the time of each upload."""
+        files = [
+            {
+                "filename": file,
+                "url": f"{self.url}/files/{file}",
+                "hashes": {"sha256": fragment.removeprefix("#sha256=")},
+                "upload-time": f"{self.days[file]}T12:00:00.5Z",
+                "size": (self.folder / "files" / file).stat().st_size,
+            }
+            for file, fragment in self.files[name].items()
+        ]
+        return {"meta": {"api-version": "1.1"}, "name": name, "files": files}
 
     @property
     def simple(self) -> str:
@@ -85,6 +110,10 @@ def serve(folder: Path) -> Iterator[Index]:
     class Quiet(SimpleHTTPRequestHandler):
         def log_message(self, *arguments: object) -> None:
             pass
+
+        def guess_type(self, path: str | os.PathLike[str]) -> str:
+            is_json = Path(path).is_file() and Path(path).read_bytes().startswith(b"{")
+            return "application/vnd.pypi.simple.v1+json" if is_json else super().guess_type(path)
 
     folder.mkdir()
     server = ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=folder))

@@ -25,10 +25,11 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.planning import measurable
 from tsuishi.plan.trials import plan_trials
 from tsuishi.results.directory import RunDirectory
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.progress import running
 from tsuishi.run.resume import resume, resumed_session
-from tsuishi.run.runner import Runner, RunStopped
+from tsuishi.run.runner import Runner
 from tsuishi.specs.environment import read_environment
 
 # Nobody of ours, on any machine.

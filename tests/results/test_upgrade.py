@@ -84,7 +84,7 @@ def test_an_older_run_is_read_as_one_of_today_and_its_files_stay(
 def test_a_kept_run_of_every_schema_is_read_and_reported(tmp_path: Path) -> None:
     versions = []
     for number, kept in enumerate(KEPT):
-        (run,), _, _ = unpacked_runs(kept, WORDS, tmp_path / str(number))
+        (run,) = unpacked_runs(kept, WORDS, tmp_path / str(number)).runs
         versions.append(read_json(run.path / "run.json")["schema_version"])
         assert run.run().schema_version == SCHEMA_VERSION
         reported = invoke(tmp_path, "report", "--archive", str(kept))

@@ -33,9 +33,10 @@ from tsuishi.plan.trials import PlannedTrial, plan_trials, repeated
 from tsuishi.results import directory, trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import read_runs
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.run.runner import Runner, RunStopped, seed_of
+from tsuishi.run.runner import Runner, seed_of
 from tsuishi.run.trial_files import LOG_BEGIN_BYTES, LOG_END_BYTES
 from tsuishi.specs.statuses import is_finding
 

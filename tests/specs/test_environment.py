@@ -88,7 +88,7 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "accelerator =",
             "tiny.toml: unknown key 'accelerator'; did you mean 'accelerators'? known here: name, title, description, "
             "framework, accelerators, default, origins, redistribution, cuda, python, base, packages, requires, "
-            "promises, indexes, urls, apt, expect, pins, debs (and 1 more)",
+            "promises, indexes, urls, apt, family, released, as_of, expect, pins, debs (and 1 more)",
         ),
         (
             '"torch"',

@@ -108,3 +108,14 @@ def test_a_container_tells_its_system_too() -> None:
     emitter = Emitter()
     installed.report(emitter, container=True)
     assert {fact for event in emitter.events for fact in event} >= {"packages", "os", "base_packages"}
+
+
+def test_a_package_of_another_framework_that_cannot_be_imported_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "halved_package.py").write_text("import the_other_half_of_it\n")
+    (tmp_path / "whole_package.py").write_text("__version__ = '1.0'\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert installed.importable("halved_package", "whole_package", "absent_package") == {"whole_package": "1.0"}
+    with pytest.raises(ImportError):
+        installed.versions("halved_package")

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from xml.etree import ElementTree
 
 from tsuishi.archives import archive_manifest, archive_record, zip_container
@@ -75,17 +75,23 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
     return found
 
 
-def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> tuple[list[RunDirectory], list[str], str]:
-    """The runs of a verified archive, in the empty folder `into`; their roots; and a line on the archive.
+class Unpacked(NamedTuple):
+    """The runs of a verified archive, with the root of each; `root` is that of the archive, `said` a line on it."""
 
-    Raises UserError where the archive is not verified.
-    """
+    runs: list[RunDirectory]
+    roots: list[str]
+    root: str
+    said: str
+
+
+def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> Unpacked:
+    """The runs of a verified archive, in the empty folder `into`. Raises UserError where it is not verified."""
     found = verify_archive(path, words, into)
     if found.record is None or not found.is_verified:
         raise UserError(f"{found.faults[0]}; `invoke verify --archive {path}` names every fault")
     runs = [RunDirectory(into / RUNS / run.run_id) for run in found.record.runs]
-    roots = [run.root for run in found.record.runs]
-    return runs, roots, f"{path}: {'scrubbed, ' if found.record.scrubbed else ''}runs: {len(runs)}; root {found.root}"
+    said = f"{path}: {'scrubbed, ' if found.record.scrubbed else ''}runs: {len(runs)}; root {found.root}"
+    return Unpacked(runs, [run.root for run in found.record.runs], found.root, said)
 
 
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:

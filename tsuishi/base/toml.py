@@ -44,24 +44,58 @@ Texts = Annotated[dict[str, str], BeforeValidator(_by_language), AfterValidator(
 
 S = TypeVar("S", bound=Spec)
 
+# The longest lock has half a megabyte. Parsers take some ten times as much memory.
+MOST_TEXT_BYTES = 8 << 20
+# TOML's own numbers, and more levels than any spec has: hexadecimal numbers and levels have no end in tomllib.
+_LARGEST, _DEEPEST = 2**63 - 1, 50
 # Unicode's categories of invisible characters: controls, formatting, line separators.
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
 def read(path: Path) -> dict[str, Any]:
     """The values of a TOML file, in the order of the file; nobody may change them. Raises UserError naming the file."""
+    text = read_text(path)
     try:
-        return _values(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+        return _values(text)
+    except RecursionError:
+        raise UserError(f"{path}: more than {_DEEPEST} levels deep") from None
+    except ValueError as error:  # also for a number of thousands of digits, which is no TOMLDecodeError
         raise UserError(f"{path}: not valid TOML: {error}") from error
+
+
+def read_text(path: Path, what: str = "") -> str:
+    """The text of a spec or a lock. Raises UserError where it cannot be read, or is larger than MOST_TEXT_BYTES.
+
+    what: the file in the words of the error.
+    """
+    try:
+        with path.open("rb") as file:
+            content = file.read(MOST_TEXT_BYTES + 1)
+        if len(content) > MOST_TEXT_BYTES:
+            raise UserError(f"{path}: larger than {MOST_TEXT_BYTES >> 20} MiB, the most that is read")
+        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: {what}cannot be read: {error}") from error
 
 
 @lru_cache(maxsize=32)
 def _values(text: str) -> dict[str, Any]:
-    """The values in a text. The vocabulary and the suite both read the file of a suite: it is parsed once."""
-    return tomllib.loads(text)
+    """The values in a text. The vocabulary and the suite both read the file of a suite: it is parsed once.
+
+    Raises RecursionError for values too deep for the functions here, ValueError for other values that are not taken.
+    """
+    values = tomllib.loads(text)
+    _check(values, _DEEPEST)
+    return values
+
+
+def _check(value: Any, levels: int) -> None:
+    if not levels:
+        raise RecursionError
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError(f"a number of {value.bit_length()} bits; {_LARGEST.bit_length()} are the most")
+    for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check(inner, levels - 1)
 
 
 def load(path: Path, model: type[S], context: Any = None, **extra: Any) -> S:

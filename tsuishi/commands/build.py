@@ -27,24 +27,40 @@ def build(chain: Chain, locked_only: bool) -> None:
 
 
 def lock(chain: Chain) -> None:
-    """Resolve the locks of the named environments anew, print the changes, and write them, unless --plan is given."""
-    session = chain.session
-    images, names, say = session.checkout.images, session.choice.environments, session.screen.say
-    if not names:
-        known = known_environments(images)
-        raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
-    for name, path in named_environments(images, names).items():
-        locked = session.builder.locker(partial(_say_indented, session.screen, name)).resolve(path)
+    """Resolve the locks of the named environments anew, or that of a release, print the changes, and write them.
+
+    With --plan nothing is written.
+    """
+    session, version = chain.session, chain.options.text("release")
+    say = session.screen.say
+    for name, path in _to_lock(chain).items():
+        locker = session.builder.locker(partial(_say_indented, session.screen, f"{name} {version}".strip()))
+        made, locked = locker.resolve_release(path, version) if version else (name, locker.resolve(path))
         for line in locked.difference:
-            say(f"{name}: {line}")
+            say(f"{made}: {line}")
         files = ", ".join(path.name for path in locked.files)
         if not locked.files:
-            say(f"{name}: nothing changed")
+            say(f"{made}: nothing changed")
         elif chain.only_plans:
-            say(f"{name}: would be written: {files}")
+            say(f"{made}: would be written: {files}")
         else:
             locked.write()
-            say(f"{name}: written: {files}")
+            say(f"{made}: written: {files}")
+
+
+def _to_lock(chain: Chain) -> dict[str, Path]:
+    """Name and file of the environments to lock anew, or of that which a release is made like."""
+    images, names, like = chain.session.checkout.images, chain.session.choice.environments, chain.options.text("like")
+    if not (like or chain.options.has("release")):
+        if names:
+            return named_environments(images, names)
+        known = known_environments(images)
+        raise UserError(f"say which locks to make anew, as in --env {next(iter(known))}; known: {', '.join(known)}")
+    if names or not (like and chain.options.has("release")):
+        raise UserError(
+            "a release is made by --like and --release, without --env: invoke lock --like tf2-cpu --release 2.16.2"
+        )
+    return named_environments(images, (like,))
 
 
 def _say_indented(screen: Screen, name: str, line: str) -> None:

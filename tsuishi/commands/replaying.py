@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.report_runs import report_of, runs_of
+from tsuishi.commands.report_runs import report_of, unpacked
 from tsuishi.commands.restoration import restore
 from tsuishi.environments.entry import Ready
 from tsuishi.plan.session import Session
@@ -15,9 +15,9 @@ from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import verify
 from tsuishi.run import replay as replays
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import require_name
 from tsuishi.run.replay import Replay
-from tsuishi.run.runner import RunStopped
 
 
 def replay(chain: Chain, original: str) -> None:
@@ -30,7 +30,7 @@ def replay(chain: Chain, original: str) -> None:
     require_name(options.text("name"))
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         archive = path if (path := Path(original).expanduser()).is_file() else None
-        runs, roots = runs_of(session, archive, Path(folder) / "0") if archive else _own(session, original)
+        runs, roots = _from(session, archive, Path(folder) / "0") if archive else _own(session, original)
         planned = [replays.plan_replay(session, run, root) for run, root in zip(runs, roots, strict=True)]
         for each in planned:
             replays.say(each)
@@ -40,6 +40,12 @@ def replay(chain: Chain, original: str) -> None:
         for run, each in zip(runs, planned, strict=True):
             made.append(_measured(chain, each, _environments(each, run, archive), options.text("name")))
         report_of(chain, [*runs, *made])
+
+
+def _from(session: Session, archive: Path, into: Path) -> tuple[Sequence[RunDirectory], Sequence[str]]:
+    """The runs of an archive, and their roots."""
+    found = unpacked(session, archive, into)
+    return found.runs, found.roots
 
 
 def _own(session: Session, name: str) -> tuple[Sequence[RunDirectory], Sequence[str]]:

@@ -4,6 +4,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tsuishi.archives.member_names import SUFFIX
 from tsuishi.base import units
@@ -15,6 +16,9 @@ from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
+
+if TYPE_CHECKING:
+    from tsuishi.archives.archive_check import Unpacked
 
 # A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
@@ -32,7 +36,7 @@ def report(chain: Chain) -> None:
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
         for number, path in enumerate(archives):
-            runs += runs_of(chain.session, path, Path(folder) / str(number))[0]
+            runs += unpacked(chain.session, path, Path(folder) / str(number)).runs
         report_of(chain, runs, _baseline(chain, Path(folder) / "baseline"))
 
 
@@ -52,23 +56,23 @@ def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
     for number, name in enumerate(chain.options.names("baseline")):
         path = Path(name).expanduser()
         if path.is_file():
-            runs += runs_of(chain.session, path, into / str(number))[0]
+            runs += unpacked(chain.session, path, into / str(number)).runs
         else:
             runs.append(directory.open_run(chain.session.settings.results, name))
     return runs
 
 
-def runs_of(session: Session, path: Path, into: Path) -> tuple[list[RunDirectory], list[str]]:
-    """The runs of an archive, unpacked into a new folder, and their roots; says what it is.
+def unpacked(session: Session, path: Path, into: Path) -> "Unpacked":
+    """The runs of an archive, unpacked into a new folder; says what it is.
 
     Raises UserError where the archive is not verified.
     """
     from tsuishi.archives.archive_check import unpacked_runs
 
     into.mkdir()
-    runs, roots, said = unpacked_runs(path, session.words, into)
-    session.screen.say(said)
-    return runs, roots
+    found = unpacked_runs(path, session.words, into)
+    session.screen.say(found.said)
+    return found
 
 
 def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[RunDirectory] = ()) -> None:

@@ -48,9 +48,9 @@ def restore(
 
     archive: verified, and `runs` are runs of it (see archive_check.unpacked_runs). names: of the environments that are
     wanted; None: all. With the setting `offline` nothing is asked of a network; the place of the site
-    (tsuishi.registry) is never asked. Raises UserError, before anything is built, where this checkout asks for another
-    environment of the same name, where an image in the archive is not that of the runs, and, offline, where neither an
-    image nor all packages are there.
+    (tsuishi.registry) is not asked at all. Raises UserError, before anything is built, where this checkout asks for
+    another environment of the same name, where an image in the archive is not that of the runs, and, offline, where
+    neither an image nor all packages are there.
     """
     session = replace(session, settings=session.settings.model_copy(update={"registry": ""}))
     recorded: dict[str, list[EnvironmentRecord]] = {}

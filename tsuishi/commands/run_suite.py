@@ -6,8 +6,8 @@ from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
+from tsuishi.run.executor import RunStopped
 from tsuishi.run.resume import resume
-from tsuishi.run.runner import RunStopped
 
 # The options that decide the plan of a run, which --resume cannot change.
 _PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")

@@ -1,7 +1,7 @@
 """Makes environments ready: builds them if necessary, enters them, and compares their versions with the promises."""
 
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.artifacts.cache import Cache
@@ -15,6 +15,7 @@ from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.self_reports import SelfReport, SelfReports
+from tsuishi.machine.interpreters import find_python
 from tsuishi.specs.environment import Environment
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ class Builder:
         if given.offline:
             raise UserError("a lock is made from what indexes and registries have now: leave out --offline")
         network = Network(given.ca_bundle)
-        return Locker(self._sources(), self.cache, network, given.mirrors, self.engines.docker, say)
+        python_of = partial(find_python, more_folders=given.pythons)
+        return Locker(self._sources(), self.cache, network, given.mirrors, self.engines.docker, say, python_of)
 
     def find(self, environment: Environment) -> Ready | None:
         """The environment that was built and verified earlier; None for the host's interpreter, which may change."""

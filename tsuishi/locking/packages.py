@@ -1,7 +1,7 @@
 """Resolves the Python packages of a lock: uv chooses the versions for the environment's Python; a pin names one file.
 
 It is the file that pip would take. uv runs the setup.py of an old sdist on this machine, as pip does, to learn its
-requirements.
+requirements: by the environment's own Python where the machine has it, as some refuse a newer one.
 """
 
 import os
@@ -10,6 +10,7 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Mapping, Sequence
+from datetime import date
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -29,13 +30,18 @@ from tsuishi.specs.lock import Pin, wrong_name
 
 # Older names of platforms, by the minor version of glibc (PEP 600).
 _LEGACY = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+# The tools of packaging are never older than these days. pip of 2017 knows neither all wheels nor the options of a
+# build. Where this machine has no other Python, uv runs an sdist's setup.py in that of this process, for which
+# setuptools before 68 is too old.
+_NO_EARLIER = {"pip": date(9999, 1, 1), "setuptools": date(2023, 10, 15), "wheel": date(2023, 10, 15)}
 
 
 def resolve_pins(
-    environment: Environment, sources: Sources, cache: Cache, servers: Servers, say: Say
+    environment: Environment, sources: Sources, cache: Cache, servers: Servers, build_python: Path | None, say: Say
 ) -> tuple[Pin, ...]:
     """A pin for each package, with hash, file and size, sorted by name.
 
+    `build_python` runs the setup.py of sdists; None: the Python of this process.
     Raises UserError where no set of versions fits, and where a source that is needed is out of reach.
     """
     assert environment.python is not None
@@ -45,12 +51,12 @@ def resolve_pins(
     indexes = _indexes(environment, sources, servers, say)
     files = _files_of_urls(environment, sources, cache, servers, say)
     requirements = [*environment.requires, *(f"{name} @ {path.as_uri()}" for name, path in files.items())]
-    packages = _compile(environment, requirements, indexes, sources.find_links, servers)
+    packages = _compile(environment, requirements, indexes, sources.find_links, servers, build_python)
     # torch==2.13.0 also allows 2.13.0+cpu, which is another build: only a requirement that names it may choose it.
     while exclusions := _other_builds(requirements, packages):
         requirements += exclusions
-        packages = _compile(environment, requirements, indexes, sources.find_links, servers)
-    tags = _tags(environment.python)
+        packages = _compile(environment, requirements, indexes, sources.find_links, servers, build_python)
+    tags = wheel_tags(environment.python)
     pins = [_pin(environment, package, tags, servers) for package in packages]
     return tuple(sorted(pins, key=lambda pin: pin.name))
 
@@ -100,6 +106,7 @@ def _compile(
     indexes: Sequence[str],
     find_links: Sequence[str],
     servers: Servers,
+    build_python: Path | None,
 ) -> list[dict[str, Any]]:
     """The packages of the pylock.toml (PEP 751) that uv resolves from requirements."""
     python = environment.python
@@ -108,6 +115,8 @@ def _compile(
     # As in pip, the best version of all indexes counts. No cache, so that nothing is left from an earlier call.
     command += ["--index-strategy=unsafe-best-match", "--no-cache", "--no-config", "--no-python-downloads"]
     command += ["--quiet", "--color=never", *(() if indexes else ("--no-index",))]
+    command += [f"--python={build_python}"] if build_python else []
+    command += _until(environment.as_of) if environment.as_of else []
     with tempfile.TemporaryDirectory() as folder:
         certificates = Path(folder) / "certificates.pem"
         certificates.write_bytes(trusted_certificates(servers.network))
@@ -115,9 +124,19 @@ def _compile(
         environ = _environ(certificates) | _places(indexes, find_links)
         result = subprocess.run(command, input=lines, env=environ, capture_output=True, text=True, check=False)
     if result.returncode:
-        raise UserError(f"{environment.name}: uv finds no set of packages: {_complaint(result.stderr)}")
+        day = f" as of {environment.as_of}" if environment.as_of else ""
+        raise UserError(f"{environment.name}: uv finds no set of packages{day}: {_complaint(result.stderr)}")
     packages: list[dict[str, Any]] = tomllib.loads(result.stdout)["packages"]
     return packages
+
+
+def _until(day: date) -> list[str]:
+    """The options of uv by which only files count that were uploaded before the end of a day (UTC).
+
+    Files for which an index states no time of upload (PEP 700) do not count either.
+    """
+    tools = [f"--exclude-newer-package={name}={max(day, least)}T23:59:59Z" for name, least in _NO_EARLIER.items()]
+    return [f"--exclude-newer={day}T23:59:59Z", *tools]
 
 
 def _other_builds(requirements: Sequence[str], packages: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -166,7 +185,7 @@ def _glibc(python: str | None) -> int:
     return 17 if python in ("3.5", "3.6", "3.7") else 28
 
 
-def _tags(python: str) -> dict[str, int]:
+def wheel_tags(python: str) -> dict[str, int]:
     """The ranks of the wheel tags that a Python can use on x86-64 Linux; the lowest rank is best."""
     from unearth import TargetPython
 

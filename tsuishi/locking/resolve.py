@@ -4,7 +4,7 @@ No other command resolves versions. All files of an environment are written at t
 """
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,9 +22,10 @@ from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.base_digest import resolve_digest
 from tsuishi.locking.debs import resolve_debs
 from tsuishi.locking.packages import resolve_pins
+from tsuishi.locking.release import described, find_release, spec_file, spec_text
 from tsuishi.locking.servers import Servers
 from tsuishi.specs.debian import apt_lock, read_apt_lock
-from tsuishi.specs.environment import Environment, read_environment
+from tsuishi.specs.environment import Environment, read_environment, read_environments
 from tsuishi.specs.lock import Pin, read_lock
 
 _PINS_HEADER = """\
@@ -66,12 +67,15 @@ class Locker:
         mirrors: Mapping[str, str],
         engine: DockerEngine,
         say: Say,
+        python_of: Callable[[str], Path | None] = lambda version: None,
     ) -> None:
+        """`python_of`: the CPython of this machine of a version (3.6); None where it has none."""
         self._sources = sources
         self._cache = cache
         self._mirrors = mirrors
         self._engine = engine
         self._say = say
+        self._python_of = python_of
         self._servers = Servers(cache, network, mirrors, sources.indexes, say)
 
     def resolve(self, path: Path) -> NewLock:
@@ -88,7 +92,7 @@ class Locker:
         if digest != before.base.digest:
             files[path] = _with_digest(files[path], digest)
         if before.packages == "locked":
-            pins = resolve_pins(before, self._sources, self._cache, self._servers, self._say)
+            pins = self._pins(before)
             lock = path.with_suffix(".lock")
             files[lock] = _header(lock, _PINS_HEADER.format(before.title, before.python)) + "".join(map(_line, pins))
         if before.apt:
@@ -99,6 +103,27 @@ class Locker:
         after = _read(files, path)
         changed = {file: text for file, text in files.items() if not file.exists() or file.read_text("utf-8") != text}
         return NewLock(changed, tuple(_difference(before, after)))
+
+    def resolve_release(self, like: Path, version: str) -> tuple[str, NewLock]:
+        """The name, spec and lock of another release of a framework, like the environment images/<like>.toml.
+
+        Raises UserError as `resolve` does, and where no index has such a release.
+        """
+        known = read_environment(like)
+        release = find_release(known, version, self._sources.indexes, self._servers)
+        made = described(known, version, release, read_environments(like.parent))
+        path = spec_file(like.parent, made)
+        self._say(f"{release.requirement} of {release.first}: CPython {made.python}, packages as of {made.as_of}")
+        pins = self._pins(made)
+        lock = _PINS_HEADER.format(made.title, made.python) + "".join(map(_line, pins))
+        files = {path: spec_text(made.model_copy(update={"pins": pins})), path.with_suffix(".lock"): lock}
+        _read(files, path)
+        return made.name, NewLock(files, tuple(f"+ {pin.name} {pin.version}" for pin in pins))
+
+    def _pins(self, environment: Environment) -> tuple[Pin, ...]:
+        assert environment.python is not None
+        python = self._python_of(environment.python)
+        return resolve_pins(environment, self._sources, self._cache, self._servers, python, self._say)
 
     def _debs(self, environment: Environment, reference: str) -> list[str]:
         """The lines of an environment's lock of Debian packages. `reference`: its base image."""

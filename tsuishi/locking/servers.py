@@ -42,10 +42,13 @@ class Servers:
         """The URL to use in place of a URL, by the mirror map."""
         return mirrored_url(url, self._mirrors)
 
-    def text(self, url: str) -> bytes:
-        """The content of a URL. Raises UserError where it cannot be had, or has more than 4 MiB."""
+    def text(self, url: str, accept: str = "*/*") -> bytes:
+        """The content of a URL. Raises UserError where it cannot be had, or has more than 4 MiB.
+
+        `accept`: the media type that is asked for; a server may send another.
+        """
         body = b""
-        with self._response(url) as response:
+        with self._response(url, accept) as response:
             for chunk in paced(response.iter_bytes(), self.network):
                 body += chunk
                 if len(body) > _LONGEST_TEXT:
@@ -103,10 +106,11 @@ class Servers:
             return self._cache.keep(Path(part.name), name, digest.hexdigest())
 
     @contextmanager
-    def _response(self, url: str) -> Iterator["Response"]:
+    def _response(self, url: str, accept: str = "*/*") -> Iterator["Response"]:
         place = self.place(url)
         try:
-            with self._client.stream("GET", place, headers={"Accept-Encoding": "identity"}) as response:
+            headers = {"Accept": accept, "Accept-Encoding": "identity"}
+            with self._client.stream("GET", place, headers=headers) as response:
                 yield response.raise_for_status()
         except failures() as error:
             raise UserError(f"{public_url(place)}: {reason(error, place, self.network)}") from error

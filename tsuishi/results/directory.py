@@ -6,6 +6,7 @@ results/<run id>/
     trials/<trial id>/           samples.csv metrics.csv telemetry.csv log.txt.gz; trial.json, which commits them
     chain.jsonl                  digests of all that, in the order in which it was written (hash_chain.py)
     .lock                        held by the process that measures
+    .jobs/                       what a scheduler was given and has not brought back (executors/submission.py)
     trials.csv samples.csv metrics.csv telemetry.csv datapackage.json      gathered; can be rebuilt at any time
     gathered.npz                 what a report needs, for this user's next report (gathered.py); may be removed
     verification.sealed          this user verified all that (quick_verification.py); may be removed
@@ -48,6 +49,8 @@ class RunDirectory:
         self.path = path
         self.trials = path / "trials"
         self.records = path / "records"
+        # What was handed to a scheduler and is not back yet; there only meanwhile.
+        self.jobs = path / ".jobs"
 
     @classmethod
     def create(cls, path: Path, run: RunRecord) -> "RunDirectory":

@@ -11,6 +11,7 @@ Whoever can write to the run can write another chain. It shows alterations to th
 
 import errno
 import hashlib
+import io
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -65,12 +66,13 @@ def _text(path: Path) -> bytes:
 
 
 def _parsed(path: Path, text: bytes) -> Links:
-    *lines, rest = text.split(b"\n")
-    if rest:
+    if text and not text.endswith(b"\n"):
         raise UserError(f"{path}: its last line is not whole; {_REMEDY}")
     last: dict[str, FileRecord] = {}
     root, removed = "", 0
-    for number, line in enumerate(lines, 1):
+    # A list of the lines would take many times as much memory as a text of short lines.
+    for number, whole in enumerate(io.BytesIO(text), 1):
+        line = whole[:-1]
         try:
             link = Link.model_validate_json(line)
         except ValidationError as error:

@@ -26,7 +26,7 @@ MARK = "verification.sealed"
 _PURPOSE = "verification of a run"
 # Files of a run's folder that are made anew at any time, or held while somebody measures.
 _GATHERED = "gathered.npz"
-UNCHAINED = frozenset({_GATHERED, ".lock", hash_chain.FILE, MARK})
+UNCHAINED = frozenset({_GATHERED, ".lock", ".jobs", hash_chain.FILE, MARK})
 FOLDERS = frozenset({"records", "trials"})
 
 Level = Literal["verified", "tables verified", "altered", "older than verification"]

@@ -2,7 +2,8 @@
 
 A trial exists whole or not at all, also after a power cut: its files are on the disk before trial.json is, and
 trial.json is before the folder has its own name. A call that finds a folder with a trial.json and a temporary name
-gives it its own.
+gives it its own. Several writers of the same trial, on several machines, each have a folder of their own; the first
+that commits is the trial.
 """
 
 import shutil
@@ -18,16 +19,19 @@ from tsuishi.results.records import TrialRecord
 from tsuishi.specs.trial_id import TrialId
 
 _PARTIAL = ".partial-"
+# Between the id and the writer: no name of a trial has it.
+_WRITTEN_BY = "~"
 
 
-def begin(trials: Path, trial_id: TrialId) -> Path:
+def begin(trials: Path, trial_id: TrialId, writer: str = "") -> Path:
     """A fresh folder to write a trial into, not yet part of the run.
 
-    trials: the folder of all trials. Raises UserError where the id cannot be the name of a folder.
+    trials: the folder of all trials. writer: tells writers apart that may write the trial at the same time. Raises
+    UserError where the id cannot be the name of a folder.
     """
     if not _attempt(str(trial_id)):
         raise UserError(f"{trials}/{trial_id}: it has not the name of a trial: start a new run")
-    path = trials / f"{_PARTIAL}{trial_id}"
+    path = trials / f"{_PARTIAL}{trial_id}{writer and _WRITTEN_BY + writer}"
     shutil.rmtree(path, ignore_errors=True)
     path.mkdir()
     return path
@@ -47,15 +51,15 @@ def commit(partial: Path, trial: TrialRecord) -> Path:
 
 def settle(trials: Path) -> None:
     """Give its own name to every folder that a killed process had committed, but not yet named."""
-    for _, partial in left_behind(trials):
-        if (partial / "trial.json").exists():
+    for trial_id, partial in left_behind(trials):
+        if (partial / "trial.json").exists() and not (trials / str(trial_id)).exists():
             _named(partial)
 
 
 def left_behind(trials: Path) -> list[tuple[TrialId, Path]]:
-    """Id and folder of every trial that a killed process was writing."""
+    """Id and folder of every trial that a process was writing, which may have been killed."""
     partial = [(name, is_folder) for name, is_folder in entries(trials) if name.startswith(_PARTIAL)]
-    ids = [(_attempt(name.removeprefix(_PARTIAL)), trials / name) for name, is_folder in partial if is_folder]
+    ids = [(_attempt(_name_of(name)), trials / name) for name, is_folder in partial if is_folder]
     return [(trial_id, path) for trial_id, path in ids if trial_id]
 
 
@@ -117,10 +121,14 @@ def read(
 
 
 def _named(partial: Path) -> Path:
-    final = partial.with_name(partial.name.removeprefix(_PARTIAL))
+    final = partial.with_name(_name_of(partial.name))
     partial.rename(final)
     sync(partial.parent)
     return final
+
+
+def _name_of(partial: str) -> str:
+    return partial.removeprefix(_PARTIAL).partition(_WRITTEN_BY)[0]
 
 
 def _attempt(name: str) -> TrialId | None:

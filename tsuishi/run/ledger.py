@@ -14,9 +14,9 @@ from tsuishi.plan.worth import with_more_time
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.run_record import More, SessionRecord
+from tsuishi.run.executor import Audience
 from tsuishi.run.replan import plan_entry
 from tsuishi.run.rounds import Rounds
-from tsuishi.run.runner import Audience
 from tsuishi.run.tally import Tally
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.questions import Asked, MatrixCell

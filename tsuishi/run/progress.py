@@ -16,6 +16,7 @@ from tsuishi.base.screen import LineColumn, Screen
 from tsuishi.base.units import duration
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
+from tsuishi.specs.trial_id import TrialId
 
 
 class RunProgress:
@@ -44,6 +45,8 @@ class RunProgress:
         self._trial_s = 0.0
         self._trials_s = sum(trial.expected_s for trial in left)
         self._begun = time.monotonic()
+        # What was said of each trial that has begun, by its planned id.
+        self._described: dict[TrialId, str] = {}
         # Reasons of unsupported cases, by environment and case.
         self._unsupported: dict[str, dict[str, str]] = {}
         self._task: TaskID = progress.add_task("", total=None, phase="", left=self.left)
@@ -70,8 +73,8 @@ class RunProgress:
         self._number += 1
         self._trial_s, self._begun = trial.expected_s, time.monotonic()
         again = f" (attempt {attempt})" if attempt > 1 else ""
-        self._description = f"[{self._number}/{self._total}] {trial.id}{again}"
-        self._progress.update(self._task, description=self._description, phase="starts")
+        self._described[trial.id] = description = f"[{self._number}/{self._total}] {trial.id}{again}"
+        self._progress.update(self._task, description=description, phase="starts")
 
     def phase(self, name: str) -> None:
         self._progress.update(self._task, phase=name)
@@ -84,7 +87,7 @@ class RunProgress:
         elif status != OK or not self._console.is_terminal:
             colour = STATUSES[status].colour if status in STATUSES else "default"
             tail = f" {duration_s:.1f} s: {reason}" if reason else f" {duration_s:.1f} s"
-            parts = line(self._description), " ", (line(status), colour), line(tail)
+            parts = line(self._described[trial.id]), " ", (line(status), colour), line(tail)
             self._console.print(Text.assemble(*parts))
 
     def sum_up(self) -> None:

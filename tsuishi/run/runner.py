@@ -1,21 +1,18 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 import hashlib
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Protocol
 
 import psutil
 
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of
-from tsuishi.machine.busy import await_idle
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.trials import PlannedTrial, gpus_for
@@ -24,43 +21,18 @@ from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord, TrialRecord
-from tsuishi.run.trial import Bench, TrialOrder, bury, run_trial
+from tsuishi.run.executor import LOCAL, Audience, DataSetFile, Executor, RunStopped, Work, raise_stop
+from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
 
 # The share of the machine's memory; the rest is for the engine and this process.
-_MEMORY_FOR_TRIALS = 0.9
+MEMORY_FOR_TRIALS = 0.9
 # Further attempts would not help, and each leaves a folder. The limit ends a loop of resumptions.
 MOST_ATTEMPTS = 99
 # A killed runner leaves a trial that is committed and not chained, and a trial that the next runner buries.
 MOST_LEFT = 2
-
-
-class Audience(Protocol):
-    """Watches a run: the display of progress, for instance."""
-
-    def waits(self, why: str) -> None: ...
-    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None: ...
-    def phase(self, name: str) -> None: ...
-    def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
-
-
-class DataSetFile(Protocol):
-    """A data set on this machine (artifacts/datasets.py); its record holds `file` and `sha256`."""
-
-    @property
-    def path(self) -> Path: ...
-    @property
-    def record(self) -> Mapping[str, str]: ...
-
-
-class RunStopped(Exception):
-    """The run cannot go on; its measurements are safe. The message is a line with the reason and the next step."""
-
-    def __init__(self, run: RunDirectory, why: str) -> None:
-        super().__init__(f"{why}, then go on with `invoke run-suite --resume {run.id}`; what was measured is kept")
-        self.run = run
 
 
 class Runner:
@@ -75,6 +47,7 @@ class Runner:
         nvml: Nvml,
         audience: Audience,
         data: DataSetFile | None,
+        executor: Executor = LOCAL,
     ) -> None:
         self._run = run
         self._drawn = run.run().seeds_from
@@ -84,60 +57,67 @@ class Runner:
         self._nvml = nvml
         self._audience = audience
         self._data = data
-        self._machine = run.add(MachineRecord.model_validate(machine_record(nvml)))
+        self._executor = executor
+        # The trials that were ordered, by their planned ids.
+        self._trials: dict[TrialId, PlannedTrial] = {}
+        # A machine that only orders trials is no machine of the run.
+        self._machine = run.add(MachineRecord.model_validate(machine_record(nvml))) if executor.is_local else ""
         self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
         self._chain = HashChain(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
             if settings.memory_gib
-            else psutil.virtual_memory().total * _MEMORY_FOR_TRIALS
+            else psutil.virtual_memory().total * MEMORY_FOR_TRIALS
         )
 
     def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> None:
         """Run trials, then gather the tables, also after an error.
 
         trials: without it, every trial of the plan that has no finding yet. The next trial is taken from it when the
-        trial before is committed. Raises KeyboardInterrupt after the interrupted trial is recorded, RunStopped where
-        the engine or the disk fails.
+        executor asks: on this machine, when the trial before is committed. Raises KeyboardInterrupt after the
+        interrupted trial is recorded, RunStopped where the engine or the disk fails.
         """
-        self._bury_left_behind(planned)
-        self._chain_what_is_there()
-        attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
+        given = self._executor.given(self._run)
+        self._trials = {trial.id: trial for trial in planned}
+        self._bury_left_behind(given)
+        self._chain_what_is_there(given)
+        data = self._data.path if self._data else None
+        watch = (self._begins, self._audience.waits, self._audience.phase)
+        work = Work(self._run, self._ready, self._settings, self._checkout, self._nvml, data, *watch)
+        going_on = {trial_id.planned for trial_id in given if not (self._run.trials / str(trial_id)).exists()}
+        chosen = unfinished(self._run, planned) if trials is None else trials
         try:
-            for trial in unfinished(self._run, planned) if trials is None else trials:
-                trial_id = replace(trial.id, attempt=attempts.get(trial.id, 0)).next_attempt
-                if trial_id.attempt > MOST_ATTEMPTS:
-                    self._audience.waits(
-                        f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs"
-                    )
-                    continue
-                self._attempt(trial, trial_id)
+            orders = self._orders(trial for trial in chosen if trial.id not in going_on)
+            for end in self._executor.ends(work, orders):
+                self._hear(end)
+        except OSError as error:
+            self._gather_after_error()
+            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
         except BaseException:
-            with suppress(RunStopped):  # the first error is reported
-                self._gather()
+            self._gather_after_error()
             raise
         self._gather()
 
-    def _attempt(self, trial: PlannedTrial, trial_id: TrialId) -> None:
-        bench = Bench(
-            self._ready[trial.environment],
-            self._checkout.workloads,
-            self._nvml,
-            self._data.path if self._data else None,
-        )
-        if not trial.unsupported:
-            self._await_gpus(trial)
-        self._audience.trial_begins(trial, trial_id.attempt)
-        try:
-            end = run_trial(self._order(trial, trial_id), self._run.trials, bench, self._audience.phase)
-            self._chain_trial(end.record)
-        except OSError as error:
-            raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
+    def _orders(self, trials: Iterable[PlannedTrial]) -> Iterator[TrialOrder]:
+        """The orders of the next attempts at these trials."""
+        attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
+        for trial in trials:
+            trial_id = replace(trial.id, attempt=attempts.get(trial.id, 0)).next_attempt
+            if trial_id.attempt > MOST_ATTEMPTS:
+                self._audience.waits(f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs")
+                continue
+            self._trials[trial.id] = trial
+            yield self._order(trial, trial_id)
+
+    def _begins(self, trial_id: TrialId) -> None:
+        self._audience.trial_begins(self._trials[trial_id.planned], trial_id.attempt)
+
+    def _hear(self, end: TrialEnd) -> None:
+        """Chain a trial that has ended, and tell the audience. Raises what has to stop the run."""
+        self._chain_trial(end.record)
+        trial = self._trials[end.record.id.planned]
         self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
-        if isinstance(end.stop, EngineLost):
-            raise RunStopped(self._run, f"{end.stop}; start it again")
-        if end.stop is not None:
-            raise end.stop
+        raise_stop(self._run, end)
 
     def _order(self, trial: PlannedTrial, trial_id: TrialId) -> TrialOrder:
         """The order for an attempt at a trial. Writes the records that it names."""
@@ -168,33 +148,29 @@ class Runner:
             forced=trial.forced,
         )
 
-    def _await_gpus(self, trial: PlannedTrial) -> None:
-        given = self._settings
-        try:
-            gpus = gpus_for(trial, self._nvml.gpus)
-            await_idle(self._nvml, gpus, given.busy_gpu, given.gpu_wait_s, self._audience.waits)
-        except UserError as busy:
-            raise RunStopped(self._run, str(busy)) from busy
+    def _bury_left_behind(self, given: Container[TrialId]) -> None:
+        """Record trials whose runner was killed as interrupted attempts, with the files that they had written.
 
-    def _bury_left_behind(self, planned: Sequence[PlannedTrial]) -> None:
-        """Record trials whose runner was killed as interrupted attempts, with the files that they had written."""
-        by_name = {str(trial.id): trial for trial in planned}
+        given: the ids of orders that may be run still.
+        """
         for trial_id, folder in trial_folders.left_behind(self._run.trials):
-            if trial := by_name.get(str(trial_id.planned)):
+            trial = self._trials.get(trial_id.planned)
+            if trial and trial_id not in given:
                 bury(self._order(trial, replace(trial.id, attempt=trial_id.attempt)), folder)
 
-    def _chain_what_is_there(self) -> None:
+    def _chain_what_is_there(self, given: Container[TrialId]) -> None:
         """Chain what a killed runner had committed and not yet chained, or all of a run that has no chain yet.
 
         And what was removed since, as a user may do with a damaged trial. Raises UserError where more trials are there
-        than a killed runner can leave.
+        than a killed runner can leave. given: the ids of orders that others may have run since.
         """
         self._chain.forget_removed()
         new = [folder for folder in self._run.finished_folders() if _file_of(folder.name) not in self._chain]
-        if self._chain and len(new) > MOST_LEFT:
+        unexpected = [folder for folder in new if TrialId.parse(folder.name) not in given]
+        if self._chain and len(unexpected) > MOST_LEFT:
             raise UserError(
-                f"{self._run.path}: {len(new)} trials are not in its chain, so they came from elsewhere: see `invoke "
-                f"verify --run {self._run.id}`; start a new run"
+                f"{self._run.path}: {len(unexpected)} trials are not in its chain, so they came from elsewhere: see "
+                f"`invoke verify --run {self._run.id}`; start a new run"
             )
         for _, trial, _ in trial_folders.read(new):
             self._chain_trial(trial)
@@ -203,6 +179,10 @@ class Runner:
         """Chain a trial with what the run has since: records that it is the first to name, and run.json."""
         records = [file for file in (f"records/{name}.json" for name in trial.cited) if file not in self._chain]
         self._chain.add([*records, _file_of(trial.trial_id), "run.json"])
+
+    def _gather_after_error(self) -> None:
+        with suppress(RunStopped):  # the first error is reported
+            self._gather()
 
     def _gather(self) -> None:
         try:

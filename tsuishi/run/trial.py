@@ -28,7 +28,7 @@ from tsuishi.stream.events import Event, PhaseBegin
 from tsuishi.stream.listener import Timeout, Transcript, listen
 
 _DATA_INSIDE = "/data"
-_KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
+KILLED = Outcome(INTERRUPTED, "the runner was killed during this trial")
 
 
 class TrialOrder(BaseModel):
@@ -86,12 +86,16 @@ class TrialOrder(BaseModel):
 
 @dataclass(frozen=True)
 class Bench:
-    """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file."""
+    """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file.
+
+    writer: as for `trial_folders.begin`.
+    """
 
     ready: Ready
     workloads: Path
     nvml: Nvml
     data: Path | None
+    writer: str = ""
 
 
 class TrialEnd(NamedTuple):
@@ -107,7 +111,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
 
     Raises OSError where the trial's files cannot be written.
     """
-    folder = trial_folders.begin(trials, order.id)
+    folder = trial_folders.begin(trials, order.id, bench.writer)
     if order.unsupported:
         return TrialEnd(_without_start(order, folder, bench.ready), 0.0, None)
     started = started_at(folder)
@@ -128,9 +132,11 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
     return TrialEnd(record, files.sampler.elapsed_s(), stop)
 
 
-def bury(order: TrialOrder, folder: Path) -> None:
-    """Commit a trial whose runner was killed, with the files that it had written, as an interrupted attempt."""
-    trial_folders.commit(folder, _described(order, folder, _KILLED, started_at(folder), Transcript(), Facts()))
+def bury(order: TrialOrder, folder: Path, outcome: Outcome = KILLED) -> TrialRecord:
+    """Commit a trial that cannot say itself how it ended, with the files that it had written. Returns its record."""
+    record = _described(order, folder, outcome, started_at(folder), Transcript(), Facts())
+    trial_folders.commit(folder, record)
+    return record
 
 
 def _without_start(order: TrialOrder, folder: Path, ready: Ready) -> TrialRecord:

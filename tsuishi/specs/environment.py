@@ -1,5 +1,6 @@
 """Environments, in which experiments run. Each has a TOML file and a lock in images/."""
 
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Literal
@@ -108,6 +109,11 @@ class Environment(toml.Spec):
     # More URLs of artefacts, by package; they are tried in order after the indexes.
     urls: dict[str, tuple[str, ...]] = {}
     apt: Apt | None = None
+    # The environments that are releases of one framework have the same family. The day on which this release appeared.
+    family: str = ""
+    released: date | None = None
+    # Its lock has what the package indexes had at the end of that day (UTC); None: what they have when it is made.
+    as_of: date | None = None
     expect: ExpectedCosts = ExpectedCosts()
     pins: tuple[Pin, ...] = ()
     debs: tuple[Deb, ...] = ()
@@ -120,6 +126,8 @@ class Environment(toml.Spec):
             raise ValueError(
                 "'promises' is empty: say which versions the environment must report, e.g. torch = \"1.1.0\""
             )
+        if self.family and not self.released:
+            raise ValueError("'family' needs 'released', the day on which this release of the framework appeared")
         if self.base and self.base.copies and not self.base.digest:
             raise ValueError("'base.copies' need 'base.digest': without it nobody can tell whether they are the same")
         return self

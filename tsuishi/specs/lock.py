@@ -13,15 +13,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from packaging.utils import (
-    InvalidSdistFilename,
-    InvalidWheelFilename,
-    canonicalize_name,
-    parse_sdist_filename,
-    parse_wheel_filename,
-)
-from packaging.version import InvalidVersion, Version
+from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
+from packaging.version import Version
 
+from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 
 # The packages of a lock that are installed before all others (an sdist needs all three).
@@ -73,17 +68,14 @@ def wrong_name(file: str, name: str, version: str) -> str:
     try:
         named = parse_wheel_filename(file)[:2] if file.endswith(".whl") else parse_sdist_filename(file)
         fits = _FILE.fullmatch(file) and named == (canonicalize_name(name), Version(version))
-    except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+    except ValueError:  # of packaging, or of a number of thousands of digits in a version
         fits = False
     return "" if fits else f"{file!r} is no name of a wheel or an sdist of {name} {version}"
 
 
 def read_text(path: Path) -> str:
     """The text of a lock. Raises UserError where the file cannot be read."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: the lock cannot be read: {error}") from error
+    return toml.read_text(path, "the lock ")
 
 
 def logical_lines(text: str) -> list[tuple[int, str]]:

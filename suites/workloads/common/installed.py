@@ -1,5 +1,6 @@
 """The packages that are installed here: Python's, and in a container those of the base image and the system."""
 
+import contextlib
 import glob
 import importlib
 import os
@@ -25,6 +26,15 @@ def versions(*names):
             if error.name != name:  # the package is there, but broken
                 raise
     return installed
+
+
+def importable(*names):
+    """{name: version} of the packages that can be imported; others are left out."""
+    found = {}
+    for name in names:
+        with contextlib.suppress(ImportError):
+            found.update(versions(name))
+    return found
 
 
 def report(emitter, container):

@@ -14,7 +14,8 @@ def run(request, emitter):
     framework = frameworks.load(request)
     emitter.metric("import_s", time.perf_counter() - begin, "s")
     framework.report(emitter, request, cuda_usable=framework.cuda_usable())
-    packages = (*frameworks.names(), *frameworks.packages(), "numpy", "scipy")
-    emitter.environment(versions=installed.versions(*packages))
+    # A framework may bring a part of another that cannot be imported: TensorFlow 2.12 brings JAX without jaxlib.
+    others = installed.importable(*frameworks.names(), *frameworks.packages())
+    emitter.environment(versions=dict(others, **installed.versions(framework.name, "numpy", "scipy")))
     emitter.environment(simulated=False, synthetic=False)
     installed.report(emitter, request.settings.get("container", False))

@@ -1,4 +1,4 @@
-"""TensorFlow, 1.13 to 2.x: Keras, and graph mode through tensorflow.compat.v1."""
+"""TensorFlow, 0.12 to 2.x: Keras, and graph mode (graph_api.py)."""
 
 RANK = 2
 PACKAGES = ()

@@ -1,16 +1,15 @@
-"""conv2d in TensorFlow's graph mode, through tensorflow.compat.v1: the same file runs on 1.13 and on 2.x."""
+"""conv2d in TensorFlow's graph mode: the same file runs on 0.12 and on 2.x."""
 
 import contextlib
 
 import numpy as np
 import tensorflow
-import tensorflow.compat.v1 as tf
-from tensorflow.core.protobuf import rewriter_config_pb2
 
 from common import timing
 from common.events import Unsupported
 from frameworks import parts
-from frameworks.tensorflow import folding, memory, networks_keras, towers
+from frameworks.tensorflow import folding, graph_api, memory, towers
+from frameworks.tensorflow.graph_api import RewriterConfig, tf
 
 
 class Conv2d(parts.Conv2d):
@@ -20,6 +19,11 @@ class Conv2d(parts.Conv2d):
                 "host_memory {!r}: TensorFlow copies from NumPy's memory and to it, as it likes; 'default' would "
                 "run".format(case["host_memory"])
             )
+        if case["protocol"] == "steady" or case.get("feed") == "resident":
+            graph_api.require_resources("a resident input")
+        if case.get("implementation") == "keras" and not hasattr(tensorflow, "keras"):
+            raise Unsupported("implementation 'keras': TensorFlow {} has no Keras".format(tensorflow.__version__))
+        _check_optimizers(case.get("graph_optimizers", "default"))
 
     def literal(self, problem, emitter):
         """A graph of towers, a session, and the wall clock around a run.
@@ -91,7 +95,9 @@ class Conv2d(parts.Conv2d):
         convolution = tensorflow.keras.layers.Conv2D(
             channels, size, padding="same", use_bias=False, input_shape=problem.images.shape[1:]
         )
-        model = networks_keras.without_xla(tensorflow.keras.Sequential([convolution]))
+        from frameworks.tensorflow import networks_keras  # not every release has Keras
+
+        model = networks_keras.without_xla(tensorflow.keras.models.Sequential([convolution]))
         model.set_weights([problem.kernel])
         count = len(problem.images)
 
@@ -141,12 +147,22 @@ def _inputs(problem):
     """(the input tensor of each tower, [(operation, feed)] to run beforehand, feed of every run)."""
     count = len(problem.places)
     if problem.feed == "constant":
-        return tf.split(problem.images, count, axis=0), [], None
+        return graph_api.split(problem.images, count), [], None
     if problem.feed == "fed":
         placeholder = tf.placeholder(tf.float32, problem.images.shape)
-        return tf.split(placeholder, count, axis=0), [], {placeholder: problem.images}
+        return graph_api.split(placeholder, count), [], {placeholder: problem.images}
     variables, load = _resident(problem)
     return [variable.read_value() for variable in variables], load, None
+
+
+def _check_optimizers(chosen):
+    """Raises Unsupported where Grappler is there and cannot be switched off as a whole."""
+    if chosen == "none" and RewriterConfig is not None and not graph_api.grappler_knows("disable_meta_optimizer"):
+        raise Unsupported(
+            "graph_optimizers 'none': TensorFlow {} cannot switch all of them off; 'no_folding' would run".format(
+                tensorflow.__version__
+            )
+        )
 
 
 def _done():
@@ -163,9 +179,9 @@ def session_config(graph_optimizers):
     config = tf.ConfigProto(log_device_placement=True)
     if graph_optimizers != "default":
         config.graph_options.optimizer_options.opt_level = tf.OptimizerOptions.L0
-    if graph_optimizers == "no_folding":
-        config.graph_options.rewrite_options.constant_folding = rewriter_config_pb2.RewriterConfig.OFF
-    if graph_optimizers == "none":
+    if graph_optimizers == "no_folding" and graph_api.grappler_knows("constant_folding"):
+        config.graph_options.rewrite_options.constant_folding = RewriterConfig.OFF
+    if graph_optimizers == "none" and RewriterConfig is not None:
         config.graph_options.rewrite_options.disable_meta_optimizer = True
     return config
 
@@ -178,7 +194,7 @@ def _resident(problem):
         placeholder = tf.placeholder(tf.float32, share.shape)
         with tf.device(towers.device_name(place)):
             variable = _variable("images%d" % tower, share.shape)
-            load.append((variable.assign(placeholder, read_value=False), {placeholder: share}))
+            load.append((graph_api.assign(variable, placeholder), {placeholder: share}))
         variables.append(variable)
     return variables, load
 
@@ -193,7 +209,7 @@ def _assign_convolutions(place, variable, result, problem):
         images = variable.read_value()
         for _ in range(problem.chained):
             images = _convolution(images, problem.kernel)
-        return result.assign(images, read_value=False)
+        return graph_api.assign(result, images)
 
 
 def _convolution(images, kernel):

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from common import timing
 from common.events import Skipped
+from frameworks.tensorflow.graph_api import accepts
 from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, keras_loss
 
 
@@ -23,7 +24,8 @@ class Literal(Trainer):
             self.model = self.build(tf.keras.Input(self.images.shape[1:]))
             self.trained = self.copies()
             # Without jit_compile, Keras 3 would choose XLA on a GPU, which is another case.
-            compilation = {} if IS_GRAPH_MODE else {"jit_compile": job.execution == "compiled"}
+            known = accepts(self.trained.compile, "jit_compile")
+            compilation = {"jit_compile": job.execution == "compiled"} if known else {}
             self.trained.compile(self.optimizer(), loss=keras_loss(), **compilation)
 
     def laid_out(self, images):

@@ -3,9 +3,9 @@
 import tensorflow as tf
 
 from common import jobs
-from frameworks.tensorflow import fed, graphs_that_ran
+from frameworks.tensorflow import fed, graph_api, graphs_that_ran, networks_graph
 from frameworks.tensorflow.keras_literal import as_handed
-from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
+from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, function, loss_function
 from frameworks.tensorflow.towers import HOST
 
 
@@ -15,7 +15,8 @@ class SteadyGraph(Trainer):
     def __init__(self, job):
         super().__init__(job)
         training = job.mode == "training"
-        tf.keras.backend.set_learning_phase(int(training))
+        tf.keras.backend.set_learning_phase(training)
+        tf.no_op()  # Keras of 1.4 runs the graph at once, which must not be empty
         self.session = tf.keras.backend.get_session()
         self.placeholders, self.fed = [], None
         images, labels = self.batch()
@@ -30,7 +31,7 @@ class SteadyGraph(Trainer):
             with tf.control_dependencies(self.updates()):
                 self.fetches = [self.loss, optimizer.apply_gradients(gradients)]
             self.gradients = [gradient for gradient, _ in gradients]
-            self.session.run(tf.variables_initializer(optimizer.variables()))
+            self.session.run(graph_api.initial_slots(optimizer, self.model.trainable_weights))
         self._run = self.session.make_callable(self.fetches, self.placeholders)
 
     def batch(self):
@@ -42,10 +43,19 @@ class SteadyGraph(Trainer):
             self.fed = fed.handed(self.job, as_handed(images, self.layout))
             return self.placeholders
         with tf.device(None if self.job.batches == jobs.RESIDENT else HOST):
-            of_all = [_variable(self.session, array).read_value() for array in (self.laid_out(images), labels)]
+            arrays = {"images": self.laid_out(images), "labels": labels}
+            unique = tf.get_default_graph().unique_name  # Keras has one graph, and a process may have several trainers
+            variables = [
+                networks_graph.loadable(unique(name, mark_as_used=False), array.shape, array.dtype)
+                for name, array in arrays.items()
+            ]
+            networks_graph.load(self.session, variables, arrays.values())
+            of_all = [variable.read_value() for variable in variables]
         if self.job.batches == jobs.RESIDENT:
             return of_all
-        iterator = tf.data.make_initializable_iterator(fed.made_ahead(self.job, *of_all))
+        batches = fed.made_ahead(self.job, *of_all)
+        make = getattr(tf.data, "make_initializable_iterator", type(batches).make_initializable_iterator)
+        iterator = make(batches)
         self.session.run(iterator.initializer)
         return iterator.get_next()
 
@@ -72,9 +82,9 @@ class SteadyGraph(Trainer):
         """Applies the model's layers to a new input, as the model's own input is a variable."""
         arrays = self.laid_out(images)
         inputs = tf.placeholder(tf.float32, arrays.shape)
-        tf.keras.backend.set_learning_phase(0)
+        tf.keras.backend.set_learning_phase(False)
         logits = self.model(inputs)
-        tf.keras.backend.set_learning_phase(int(self.job.mode == "training"))
+        tf.keras.backend.set_learning_phase(self.job.mode == "training")
         return self.session.run(logits, {inputs: arrays})
 
     def transposes(self):
@@ -90,13 +100,14 @@ class SteadyFunction(Trainer):
         with self.scope():
             self.model = self.build(tf.keras.Input(self.laid_out(job.train[0][:1]).shape[1:]))
             self.sgd = self.optimizer()
-            self.sgd.build(self.model.trainable_variables)
+            if hasattr(self.sgd, "build"):  # an older optimizer makes its variables at the first step
+                self.sgd.build(self.model.trainable_variables)
         replica_step = self._train if job.mode == "training" else self._infer
         if job.batches == jobs.RESIDENT:
             self.batch = self.placed_batch()
             self.step = self._function(replica_step)
         else:
-            fed_step, self.fed = tf.function(replica_step, jit_compile=job.execution == "compiled"), self._fed()
+            fed_step, self.fed = function(replica_step, job.execution == "compiled"), self._fed()
             self.step = lambda: fed_step(next(self.fed))
 
     def _fed(self):
@@ -127,11 +138,7 @@ class SteadyFunction(Trainer):
     def _function(self, replica_step):
         """A tf.function that makes a step of all replicas, and returns the mean loss over them."""
 
-        @tf.function(jit_compile=self.job.execution == "compiled")
-        def step():
-            return self.everywhere(replica_step)
-
-        return step
+        return function(lambda: self.everywhere(replica_step), self.job.execution == "compiled")
 
     def everywhere(self, replica_step):
         """The mean of replica_step(share of the batch) over all replicas."""
@@ -148,8 +155,17 @@ class SteadyFunction(Trainer):
         with tf.GradientTape() as tape:
             loss = loss_function(labels, self.model(images, training=True))
             share = loss / len(self.job.places)
-            scaled = self.sgd.scale_loss(share) if self.job.precision == "amp_fp16" else share
-        return loss, tape.gradient(scaled, weights)
+            scaled = self._scaled(share)
+        gradients = tape.gradient(scaled, weights)
+        if hasattr(self.sgd, "get_unscaled_gradients"):  # of Keras 2; that of Keras 3 does it in apply_gradients
+            gradients = self.sgd.get_unscaled_gradients(gradients)
+        return loss, gradients
+
+    def _scaled(self, loss):
+        """The loss by the scale of the optimizer, under FP16."""
+        if self.job.precision != "amp_fp16":
+            return loss
+        return getattr(self.sgd, "scale_loss", getattr(self.sgd, "get_scaled_loss", None))(loss)
 
     def _train(self, batch):
         loss, gradients = self._gradients(batch)
@@ -174,12 +190,12 @@ class SteadyFunction(Trainer):
     def transposes(self):
         """TensorFlow hands a graph out when it prepares it for its first run: so it has to prepare it anew.
 
-        None for XLA, whose program is no graph.
+        None for XLA, whose program is no graph, and where TensorFlow cannot prepare it anew.
         """
-        if self.job.execution == "compiled":
-            return None
         from tensorflow.python.eager import context
 
+        if self.job.execution == "compiled" or not hasattr(context.context(), "clear_kernel_cache"):
+            return None
         context.context().clear_kernel_cache()
         context.enable_run_metadata()
         try:
@@ -196,11 +212,3 @@ class SteadyFunction(Trainer):
 
 
 Steady = SteadyGraph if IS_GRAPH_MODE else SteadyFunction
-
-
-def _variable(session, array):
-    """An untrained variable outside of Keras, filled with `array` without a constant in the graph."""
-    placeholder = tf.placeholder(array.dtype, array.shape)
-    variable = tf.Variable(placeholder, trainable=False, use_resource=True)
-    session.run(variable.initializer, {placeholder: array})
-    return variable

@@ -5,10 +5,15 @@ import tensorflow as tf
 from common import networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import memory, networks_graph, networks_keras, towers
+from frameworks.tensorflow import graph_api, memory, networks_graph, networks_keras, towers
 from frameworks.tensorflow.strategies.towers import layout_tries
 
-IS_GRAPH_MODE = tf.__version__.startswith("1.")
+if not hasattr(tf, "keras"):
+    raise Unsupported(
+        "TensorFlow {} has no Keras; 1.4 and newer have; 'towers' are without Keras".format(tf.__version__)
+    )
+# TensorFlow 1.x: sessions run graphs, which tf.function makes in 2.x.
+IS_GRAPH_MODE = not hasattr(tf, "distribute") or hasattr(tf, "contrib")
 POLICIES = {"amp_fp16": "mixed_float16", "amp_bf16": "mixed_bfloat16"}
 
 
@@ -18,15 +23,10 @@ class Strategy(interface.Strategy):
             raise Unsupported(
                 "execution 'cuda_graph': TensorFlow has none to ask for; 'compiled' (XLA) would run in 2.x"
             )
-        if not IS_GRAPH_MODE:
-            return
-        unknown = [
-            (job.precision in POLICIES, "precision %r" % job.precision),
-            (job.execution == "compiled", "execution 'compiled' (XLA for the whole step)"),
-        ]
-        for asked, what in unknown:
-            if asked:
-                raise Unsupported("{}: TensorFlow {} has none; 2.x has".format(what, tf.__version__))
+        if job.precision in POLICIES and (IS_GRAPH_MODE or not _has_policies()):
+            _has_none("precision %r" % job.precision)
+        if job.execution == "compiled" and (IS_GRAPH_MODE or not graph_api.accepts(tf.function, "jit_compile")):
+            _has_none("execution 'compiled' (XLA for the whole step)")
 
     def prepare(self, job, protocol):
         if job.precision in POLICIES:  # of 2.x
@@ -34,6 +34,22 @@ class Strategy(interface.Strategy):
 
     def tries(self, job):
         return layout_tries(job)
+
+
+def _has_policies():
+    return hasattr(getattr(tf.keras, "mixed_precision", None), "set_global_policy")
+
+
+def _has_none(what):
+    """Raises Unsupported."""
+    raise Unsupported("{}: TensorFlow {} has none; newer releases of 2.x have".format(what, tf.__version__))
+
+
+def function(step, compiled):
+    """`step` as a tf.function, which XLA compiles or not; a release without that choice compiles none."""
+    if graph_api.accepts(tf.function, "jit_compile"):
+        return tf.function(step, jit_compile=compiled)
+    return tf.function(step)
 
 
 class Trainer(interface.Trainer):

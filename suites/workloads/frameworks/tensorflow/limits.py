@@ -5,11 +5,11 @@ Operands and results are in variables, as TensorFlow folds operations on constan
 
 import contextlib
 
-import tensorflow.compat.v1 as tf
 from tensorflow.python.ops import collective_ops, nccl_ops
 
 from common.events import Unsupported
 from frameworks import parts
+from frameworks.tensorflow.graph_api import tf
 from frameworks.tensorflow.towers import HOST, tower_device
 
 KINDS = {"fp16": tf.float16, "bf16": tf.bfloat16}

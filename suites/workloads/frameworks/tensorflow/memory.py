@@ -1,9 +1,9 @@
 """The memory of GPUs, as TensorFlow counts it."""
 
 import tensorflow
-import tensorflow.compat.v1 as tf
 
 from frameworks.tensorflow import folding, towers
+from frameworks.tensorflow.graph_api import tf
 
 
 def peak_mib(places):

@@ -1,12 +1,13 @@
-"""The networks in TensorFlow's graph mode, from raw operations through compat.v1: the same file on 1.13 and on 2.x.
+"""The networks in TensorFlow's graph mode, from raw operations: the same file on 1.4 and on 2.x.
 
 A Model has the variables of a network, on the device of the enclosing tf.device; any number of towers share them.
 """
 
 import numpy as np
-import tensorflow.compat.v1 as tf
 
 from common import networks
+from frameworks.tensorflow import graph_api
+from frameworks.tensorflow.graph_api import tf
 
 DATA_FORMAT = {"channels_last": "NHWC", "channels_first": "NCHW"}
 
@@ -109,7 +110,7 @@ class _Tower:
             share = 1 - networks.NORM_MOMENTUM
             for old, new in zip(moving, (mean, variance)):
                 with tf.device(old.device):
-                    self.updates.append(old.assign_sub(share * (old.read_value() - new), read_value=False))
+                    self.updates.append(graph_api.subtract(old, share * (old.read_value() - new)))
         return values
 
     def _relu(self, layer, values):

@@ -4,11 +4,13 @@ import numpy as np
 import tensorflow as tf
 
 from common import networks
+from common.events import Unsupported
+from frameworks.tensorflow.graph_api import accepts
 
 
 def build(network, inputs, data_format):
     """A Keras Model of the network. inputs: a Keras tensor, NHWC or, with "channels_first", NCHW."""
-    return without_xla(tf.keras.Model(inputs, _sequence(network.layers, inputs, data_format)))
+    return without_xla(tf.keras.models.Model(inputs, _sequence(network.layers, inputs, data_format)))
 
 
 def without_xla(model):
@@ -48,7 +50,7 @@ def _layer(layer, data_format):
         axis = 1 if data_format == "channels_first" else -1
         return layers.BatchNormalization(axis, networks.NORM_MOMENTUM, networks.NORM_EPSILON)
     if isinstance(layer, networks.Relu):
-        return layers.ReLU()
+        return layers.ReLU() if hasattr(layers, "ReLU") else layers.Activation("relu")  # none before 1.13
     if isinstance(layer, networks.AveragePool):
         return layers.AveragePooling2D(layer.size, data_format=data_format)
     if isinstance(layer, networks.MaxPool):
@@ -56,8 +58,17 @@ def _layer(layer, data_format):
     if isinstance(layer, networks.GlobalAveragePool):
         return layers.GlobalAveragePooling2D(data_format=data_format)
     if isinstance(layer, networks.Flatten):
-        return layers.Flatten(data_format=data_format)
+        return _flatten(data_format)
     return layers.Dense(layer.width, dtype="float32")  # logits and loss in FP32, also under mixed precision
+
+
+def _flatten(data_format):
+    """Raises Unsupported where Flatten knows one order of images, and this is another (before 1.13)."""
+    if accepts(tf.keras.layers.Flatten.__init__, "data_format"):
+        return tf.keras.layers.Flatten(data_format=data_format)
+    if data_format == "channels_first":
+        raise Unsupported("layout 'channels_first': Flatten of TensorFlow {} has none".format(tf.__version__))
+    return tf.keras.layers.Flatten()
 
 
 def trained_layers(network, model):

@@ -6,12 +6,12 @@ TensorFlow chooses it.
 """
 
 import numpy as np
-import tensorflow.compat.v1 as tf
 
 from common import networks
 from common.data import BRIGHTNESS, CONTRAST, MARGIN
 from frameworks import parts
 from frameworks.tensorflow import graphs_that_ran, networks_graph, towers
+from frameworks.tensorflow.graph_api import tf
 from frameworks.tensorflow.towers import HOST
 
 THREADS = 6  # that fill a queue, as in the source, or prepare images for tf.data

@@ -1,8 +1,7 @@
 """The self-check's operations in TensorFlow."""
 
-import tensorflow.compat.v1 as tf
-
 from frameworks import parts
+from frameworks.tensorflow.graph_api import tf
 from frameworks.tensorflow.towers import device_name
 
 

@@ -5,9 +5,8 @@ computes the gradients of its share of the batch; an update takes the mean of th
 tower; the moving statistics follow the first tower's batches.
 """
 
-import tensorflow.compat.v1 as tf
-
 from frameworks.tensorflow import networks_graph
+from frameworks.tensorflow.graph_api import tf
 
 HOST = "/cpu:0"
 

@@ -22,7 +22,7 @@ class Steady(Mirrored, keras_steady.SteadyFunction):
         )
 
     def everywhere(self, replica_step):
-        losses = self.strategy.run(replica_step, (self.batch,))
+        losses = _runner(self.strategy)(replica_step, (self.batch,))
         return self.strategy.reduce("MEAN", losses, axis=None)
 
     def replicas(self):
@@ -30,7 +30,7 @@ class Steady(Mirrored, keras_steady.SteadyFunction):
 
         @tf.function
         def count():
-            return self.strategy.reduce("SUM", self.strategy.run(lambda: tf.constant(1)), axis=None)
+            return self.strategy.reduce("SUM", _runner(self.strategy)(lambda: tf.constant(1)), axis=None)
 
         return int(count())
 
@@ -52,6 +52,13 @@ class Strategy(keras_trainer.Strategy):
                 "strategy 'mirrored': MirroredStrategy of TensorFlow {} trains no batch normalisation; "
                 "'multi_gpu_model' and 'towers' are its ways".format(tf.__version__)
             )
+        if protocol == "steady" and not hasattr(
+            tf.distribute.MirroredStrategy, "experimental_distribute_values_from_function"
+        ):
+            raise Unsupported(
+                "strategy 'mirrored': in TensorFlow {} a program cannot give each replica a value of its own; 2.4 and "
+                "newer can".format(tf.__version__)
+            )
         if job.execution == "compiled":
             raise Unsupported(
                 "execution 'compiled' with strategy 'mirrored': a program of XLA is for a single device, and finds no "
@@ -66,5 +73,48 @@ class Strategy(keras_trainer.Strategy):
         """Also makes a logical device for each replica on the CPU."""
         super().prepare(job, protocol)
         if None in job.places:
-            (cpu,) = tf.config.list_physical_devices("CPU")
-            tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * len(job.places))
+            make_logical_cpus(len(job.places))
+
+    def tries(self, job):
+        """Also whether the optimizer adds the replicas' gradients up."""
+        return super().tries(job) + ([(try_sum, (len(job.places),))] if None in job.places else [])
+
+
+def make_logical_cpus(count):
+    """Divides the CPU into devices. Nothing may have been computed before."""
+    config = tf.config if hasattr(tf.config, "set_logical_device_configuration") else tf.config.experimental
+    (cpu,) = config.list_physical_devices("CPU")
+    if config is tf.config:
+        config.set_logical_device_configuration(cpu, [config.LogicalDeviceConfiguration()] * count)
+    else:
+        config.set_virtual_device_configuration(cpu, [config.VirtualDeviceConfiguration()] * count)
+
+
+def try_sum(count):
+    """A step of SGD, whose gradient is 1 in each of `count` replicas: the weight has to change by their sum.
+
+    Keras 3.4 gives each replica its own gradients: replicas then train networks of their own.
+    """
+    make_logical_cpus(count)
+    strategy = tf.distribute.MirroredStrategy(["/cpu:%d" % device for device in range(count)])
+    with strategy.scope():
+        weight, sgd = tf.Variable([0.0]), tf.keras.optimizers.SGD(1.0, 0.9)
+        if hasattr(sgd, "build"):
+            sgd.build([weight])
+
+    @tf.function
+    def step():
+        _runner(strategy)(lambda: sgd.apply_gradients([(tf.constant([1.0]), weight)]))
+
+    step()
+    if abs(float(weight.numpy()[0]) + count) > 1e-6:
+        raise Unsupported(
+            "strategy 'mirrored': the optimizer of Keras {} does not add up the gradients of the replicas".format(
+                tf.keras.__version__
+            )
+        )
+
+
+def _runner(strategy):
+    """The strategy's function that runs a step in each replica: it had another name before 2.2."""
+    return strategy.run if hasattr(strategy, "run") else strategy.experimental_run_v2

@@ -1,12 +1,11 @@
 """Training by towers in graph mode, without Keras; see frameworks/tensorflow/towers.py."""
 
-import tensorflow.compat.v1 as tf
-
 from common import data, jobs, networks
 from common.events import Unsupported
 from frameworks import interface
-from frameworks.tensorflow import graphs_that_ran, memory, networks_graph, towers
+from frameworks.tensorflow import graph_api, graphs_that_ran, memory, networks_graph, towers
 from frameworks.tensorflow.facts import Framework
+from frameworks.tensorflow.graph_api import tf
 
 
 class Steady(interface.Trainer):
@@ -29,7 +28,7 @@ class Steady(interface.Trainer):
             with tf.device(devices[0]):
                 self._logits, _ = self.model.apply(self._images, training=False)
             if optimizer:
-                self.session.run(tf.variables_initializer(optimizer.variables()))
+                self.session.run(graph_api.initial_slots(optimizer, self.model.variables))
         self.model.load(self.session, networks.initial_weights(job.network, job.settings["seed"]))
         self._run = self.session.make_callable(self._fetches)
 
@@ -79,6 +78,7 @@ class Strategy(interface.Strategy):
 
     def check(self, job, protocol):
         """ValueError for a batch that cannot be split evenly."""
+        graph_api.require_resources("strategy 'towers'")
         if job.precision not in ("fp32", "tf32") or job.execution != "native":
             raise Unsupported(
                 "strategy 'towers' with precision {!r} and execution {!r}: towers compute in fp32 or tf32, "

@@ -1,0 +1,206 @@
+"""The environment of another release: which Python, which day, and that its lock has what an index had on that day."""
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.commands.test_tasks import checkout, invoke
+from tests.locking.test_resolve import NO_ENGINE, Images, Index, serve
+from tsuishi.artifacts.cache import Cache
+from tsuishi.artifacts.network import Network
+from tsuishi.artifacts.pip_configuration import Sources
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.locking.resolve import Locker, NewLock
+from tsuishi.specs.environment import read_environment
+
+TODAY = "2026-03-01"
+
+
+@pytest.fixture(autouse=True)
+def no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", NO_ENGINE)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    """An index with a framework of two releases, and what is needed beside it, older and newer."""
+    with serve(tmp_path / "index") as served:
+        for day, version in (("2018-01-01", "1.1"), ("2019-05-01", "1.2"), ("2026-01-01", "3.0")):
+            served.day = day
+            for name in ("numpy", "scipy", "tool"):
+                served.wheel(name, version)
+        served.day = TODAY
+        served.wheel("pip", "9.0")
+        served.day = "2023-10-15"
+        served.wheel("wheel", "9.0")
+        served.wheel("setuptools", "68.0")
+        served.day = "2024-01-01"
+        served.wheel("setuptools", "69.0")
+        release(served, "2019-04-30", "1.4.1", "cp36-cp36m-manylinux1_x86_64")
+        release(served, "2019-05-02", "1.4.1", "cp37-cp37m-manylinux1_x86_64")
+        release(served, TODAY, "2.9.0", "cp311-cp311-manylinux2014_x86_64")
+        yield served
+
+
+def release(index: Index, day: str, version: str, tag: str, requires: Sequence[str] = ("numpy", "tool<3")) -> None:
+    index.day = day
+    index.wheel("torchcpu", version, tag, requires)
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Images:
+    """A folder with an environment of the newest release, `th2-cpu`, for CPython 3.11."""
+    images = Images(tmp_path)
+    like(images)
+    return images
+
+
+def like(images: Images, python: str = "3.11", accelerators: str = '"cpu"', more: str = "") -> Path:
+    path = images.spec.with_name("th2-cpu.toml")
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(
+        f"""
+title = "Torch 2.9.0, CPU"
+framework = "torch"
+accelerators = [{accelerators}]
+python = "{python}"
+family = "torch"
+released = {TODAY}
+requires = ["tool>=1", "torchcpu==2.9.0", "numpy"]
+{more}
+[base]
+reference = "docker.io/library/python:{python}.9-slim-bookworm"
+[promises]
+torch = "2.9.0"
+[expect]
+slowdown = 1.5
+"""
+    )
+    path.with_suffix(".lock").write_text(f"torchcpu==2.9.0 --hash=sha256:{'a' * 64}\n")
+    return path
+
+
+def locker(images: Images, index: Index) -> Locker:
+    cache = images.folder / "cache"
+    engine = DockerEngine(Checkout().dockerfile, {}, cache)
+    return Locker(Sources((index.simple,), ()), Cache(cache), Network(connect_s=2), {}, engine, images.said.append)
+
+
+def locked(images: Images, index: Index, version: str) -> tuple[str, NewLock]:
+    return locker(images, index).resolve_release(images.spec.with_name("th2-cpu.toml"), version)
+
+
+def refused(images: Images, index: Index, version: str) -> str:
+    with pytest.raises(UserError) as caught:
+        locked(images, index, version)
+    return str(caught.value)
+
+
+def versions(new: NewLock) -> dict[str, str]:
+    return {line.split()[1]: line.split()[2] for line in new.difference}
+
+
+def test_a_release_gets_the_newest_python_of_its_wheels_and_the_packages_of_the_day_of_that_wheel(
+    images: Images, index: Index
+) -> None:
+    name, new = locked(images, index, "1.4.1")
+    assert name == "th1.4-cpu"
+    assert versions(new) == {
+        "numpy": "1.2",
+        "pip": "9.0",
+        "scipy": "1.2",
+        "setuptools": "68.0",
+        "tool": "1.2",
+        "torchcpu": "1.4.1",
+        "wheel": "9.0",
+    }
+    new.write()
+    made = read_environment(images.spec.with_name("th1.4-cpu.toml"))
+    assert (made.python, made.family, str(made.released), str(made.as_of)) == (
+        "3.7",
+        "torch",
+        "2019-04-30",
+        "2019-05-02",
+    )
+    assert made.promises == {"python": "3.7", "torch": "1.4.1", "numpy": "1.2", "scipy": "1.2"}
+    assert made.requires == ("torchcpu==1.4.1", "numpy", "scipy", "pip", "setuptools", "wheel")
+    assert (made.title, made.default, made.expect.slowdown) == ("Torch 1.4.1, CPU", (), 1.5)
+    assert made.base
+    assert made.base.reference == "docker.io/library/python:3.7-slim"
+
+
+def test_a_release_keeps_python_and_base_of_the_environment_that_it_is_like_where_it_has_a_wheel_for_it(
+    images: Images, index: Index
+) -> None:
+    like(images, python="3.6")
+    _, new = locked(images, index, "1.4.1")
+    (spec,) = [tomllib.loads(text) for path, text in new.files.items() if path.suffix == ".toml"]
+    assert (spec["python"], str(spec["as_of"])) == ("3.6", "2019-04-30")
+    assert spec["base"]["reference"] == "docker.io/library/python:3.6.9-slim-bookworm"
+    assert versions(new)["numpy"] == "1.1"
+
+
+def test_a_lock_made_anew_has_the_packages_of_the_same_day(images: Images, index: Index) -> None:
+    _, new = locked(images, index, "1.4.1")
+    new.write()
+    assert locker(images, index).resolve(images.spec.with_name("th1.4-cpu.toml")).files == {}
+
+
+def test_without_a_day_a_lock_has_what_the_index_has_now(images: Images, index: Index) -> None:
+    images.require("tool", promise='python = "3.6"')
+    assert [line.partition(" ")[0] for line in images.locked(index.simple)] == ["tool==3.0"]
+
+
+def test_a_release_that_no_index_has_is_told_with_those_of_its_series(images: Images, index: Index) -> None:
+    assert refused(images, index, "1.5.0") == (
+        "torchcpu 1.5.0 has no wheel for Linux x86-64 whose day of upload an index states (PEP 700): "
+        f"{index.simple} has 1.4.1"
+    )
+
+
+def test_an_index_without_the_package_is_named_with_its_answer(images: Images, tmp_path: Path) -> None:
+    with serve(tmp_path / "empty") as empty:
+        page = f"{empty.simple}/torchcpu/"
+        assert refused(images, empty, "1.4.1").endswith(f"{empty.simple} has none ({page}: 404 File not found)")
+
+
+def test_an_index_that_states_no_days_has_no_release(images: Images, tmp_path: Path) -> None:
+    with serve(tmp_path / "undated") as undated:
+        undated.wheel("torchcpu", "1.4.1", "cp37-cp37m-manylinux1_x86_64")
+        assert refused(images, undated, "1.4.1").endswith(f"(PEP 700): {undated.simple} has none")
+
+
+def test_code_for_gpus_is_left_out_and_an_environment_for_gpus_alone_is_refused(images: Images, index: Index) -> None:
+    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.81"\ncompute_capabilities = ["3.5", "7.0"]\n'
+    like(images, accelerators='"cpu", "cuda"', more=cuda)
+    _, new = locked(images, index, "1.4.1")
+    (spec,) = [tomllib.loads(text) for path, text in new.files.items() if path.suffix == ".toml"]
+    assert "cuda" not in spec
+    assert spec["accelerators"] == ["cpu"]
+    like(images, accelerators='"cuda"', more=cuda)
+    assert refused(images, index, "1.4.1") == (
+        "th2-cpu is for GPUs: a release is made like an environment that computes on CPUs"
+    )
+
+
+def test_the_task_writes_both_files_and_refuses_to_write_them_again(tmp_path: Path, index: Index) -> None:
+    root = checkout(tmp_path / "checkout")
+    like(Images(root))
+    environ = {"DOCKER_HOST": NO_ENGINE, "INVOKE_TSUISHI_INDEXES": index.simple}
+    asked = ("lock", "--like", "th2-cpu", "--release", "1.4.1")
+    assert invoke(root, *asked, "--plan", **environ).stdout.endswith(
+        "\nth1.4-cpu: would be written: th1.4-cpu.toml, th1.4-cpu.lock\n"
+    )
+    assert invoke(root, *asked, **environ).stdout.endswith("\nth1.4-cpu: written: th1.4-cpu.toml, th1.4-cpu.lock\n")
+    again = invoke(root, *asked, **environ)
+    assert again.returncode == 1
+    assert again.stderr.endswith(
+        "images/th1.4-cpu.toml is there already: `invoke lock --env th1.4-cpu` makes its lock anew\n"
+    )
+    assert invoke(root, "lock", "--like", "th2-cpu", **environ).stderr == (
+        "error: a release is made by --like and --release, without --env: invoke lock --like tf2-cpu --release 2.16.2\n"
+    )

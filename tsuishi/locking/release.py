@@ -1,0 +1,248 @@
+"""The environment of another release of a framework, made from the environment of one release.
+
+Python is the Python of that environment where the release has a wheel for it, so that comparisons of both have one
+difference less; else the newest for which the release has a wheel. All packages beside the framework are what the
+indexes had on the day on which the wheel was uploaded: what pip would have installed then.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.utils import (
+    InvalidSdistFilename,
+    InvalidWheelFilename,
+    canonicalize_name,
+    parse_sdist_filename,
+    parse_wheel_filename,
+)
+from packaging.version import InvalidVersion, Version
+
+from tsuishi.artifacts.network import public_url
+from tsuishi.base.errors import UserError
+from tsuishi.locking.packages import wheel_tags
+from tsuishi.locking.servers import Servers, local
+from tsuishi.specs.environment import BaseImage, Environment
+
+# What workloads import beside the framework, and what installs.
+BESIDE = ("numpy", "scipy")
+_TOOLS = ("pip", "setuptools", "wheel")
+# A page of an index with the time at which each file was uploaded (PEP 691, PEP 700).
+_PAGE = "application/vnd.pypi.simple.v1+json"
+_CPYTHON = re.compile(r"cp3(?P<minor>[0-9]+)")
+
+
+@dataclass(frozen=True)
+class Uploaded:
+    """A file of a release: its name, the Pythons that it allows, and the day (UTC) on which it was uploaded."""
+
+    name: str
+    pythons: SpecifierSet
+    day: date
+
+
+@dataclass(frozen=True)
+class Release:
+    """A release as the indexes have it, for the Python that was chosen.
+
+    `first`: the day on which its first file was uploaded; `day`: that of the wheel for this Python.
+    """
+
+    requirement: str
+    python: str
+    first: date
+    day: date
+
+
+def find_release(like: Environment, version: str, indexes: Sequence[str], servers: Servers) -> Release:
+    """The release `version` of the framework of an environment.
+
+    Raises UserError where no index has such a release with a wheel for Linux x86-64 and the day of its upload.
+    """
+    package = _package(like)
+    try:
+        asked = Version(version)
+    except InvalidVersion as error:
+        raise UserError(f"--release takes a version, as 2.16.2; given: {version}") from error
+    asked_at = [index for index in (*indexes, *like.indexes) if local(servers.place(index)) is None]
+    answers = [_page(index, package, servers) for index in asked_at]
+    files = [file for page, _ in answers for file in _uploaded(page, asked)]
+    for python in _pythons(like, files):
+        tags = wheel_tags(python)
+        fitting = [file.day for file in files if _fits(file, python, tags)]
+        if fitting:
+            return Release(f"{package}=={version}", python, min(file.day for file in files), max(fitting))
+    known = sorted({one for page, _ in answers for one in _versions(page) if one.release[0] == asked.release[0]})
+    problems = "; ".join(problem for _, problem in answers if problem)
+    raise UserError(
+        f"{package} {version} has no wheel for Linux x86-64 whose day of upload an index states (PEP 700): "
+        f"{', '.join(map(public_url, asked_at))} {'have' if len(asked_at) > 1 else 'has'} "
+        f"{', '.join(map(str, known[-40:])) or 'none'}{f' ({problems})' if problems else ''}"
+    )
+
+
+def described(like: Environment, version: str, release: Release, others: Iterable[Environment]) -> Environment:
+    """The environment of a release: it computes on CPUs, and no lock is made yet.
+
+    Code for GPUs that a wheel may hold is another matter: which GPUs and drivers run it is nowhere stated.
+    `others`: environments whose base is taken where they have its Python. Raises UserError for an environment that
+    does not compute on CPUs.
+    """
+    if "cpu" not in like.accelerators:
+        raise UserError(f"{like.name} is for GPUs: a release is made like an environment that computes on CPUs")
+    stem = re.match("[a-z]+", like.name)
+    series = ".".join(version.split("+")[0].split(".")[:2])
+    name = like.title.split(",")[0].replace(like.release, version)
+    installed = "; its code for GPUs is not used" if like.cuda else ""
+    return Environment(
+        name=f"{stem.group() if stem else like.framework}{series}-cpu",
+        title=f"{name}, CPU",
+        description=(
+            f"{name} as the package index has it{installed}. All packages beside it are of the day {release.day}, the "
+            f"newest that it admits; made like {like.name}."
+        ),
+        framework=like.framework,
+        accelerators=("cpu",),
+        python=release.python,
+        origins=(
+            f"The base is Docker's official image of CPython {release.python}; any Linux image with that CPython "
+            "stands in for it through the mirror map. All packages are on the package index, where releases are not "
+            "removed; a copy of each, by its hash, can be carried in the cache (`invoke fetch`)."
+        ),
+        redistribution=like.redistribution and "NVIDIA's libraries are in the wheel or beside it: their licences hold",
+        family=like.family or like.framework,
+        released=release.first,
+        as_of=release.day,
+        requires=(release.requirement, *BESIDE, *_TOOLS),
+        indexes=like.indexes if "+" in version else (),
+        base=_base(release.python, (like, *others)),
+        promises={"python": release.python, like.framework: version},
+        expect=like.expect,
+    )
+
+
+def spec_text(environment: Environment) -> str:
+    """The text of images/<environment>.toml, with promises for what its lock pins of BESIDE."""
+    import tomlkit
+
+    base = environment.base
+    assert base is not None
+    locked = {pin.name: pin.version for pin in environment.pins}
+    promises = environment.promises | {name: locked[name] for name in BESIDE if name in locked}
+    document = tomlkit.document()
+    document["title"] = environment.title
+    document["description"] = _paragraph(environment.description)
+    for key in ("framework", "accelerators", "default", "python"):
+        value = getattr(environment, key)
+        document[key] = list(value) if isinstance(value, tuple) else value
+    document["origins"] = _paragraph(environment.origins)
+    if environment.redistribution:
+        document["redistribution"] = environment.redistribution
+    for key in ("family", "released", "as_of"):
+        document[key] = getattr(environment, key)
+    document["requires"] = list(environment.requires)
+    if environment.indexes:
+        document["indexes"] = list(environment.indexes)
+    document["base"] = {"reference": base.reference, "digest": base.digest}
+    if not base.digest:
+        document["base"]["digest"].comment("not known yet: unpinned")
+    document["promises"] = promises
+    costs = environment.expect.model_dump(exclude_defaults=True)
+    if costs:
+        document["expect"] = costs
+    # A line break behind the quotes is no part of a text; tomlkit writes none.
+    return tomlkit.dumps(document).replace('= """', '= """\n')
+
+
+def _paragraph(text: str) -> Any:
+    """A text as lines of at most 118 characters between three quotes."""
+    import textwrap
+
+    import tomlkit
+
+    return tomlkit.string("\n".join(textwrap.wrap(text, 118)) + "\n", multiline=True)
+
+
+def _package(like: Environment) -> str:
+    """The name of the package that is the framework: that of the requirement with the release's own version."""
+    for text in like.requires:
+        requirement = Requirement(text)
+        if requirement.name.startswith(like.framework) and requirement.specifier.contains(like.release):
+            return requirement.name
+    raise UserError(f"{like.name} requires no {like.framework} by its version: name an environment that does")
+
+
+def _page(index: str, package: str, servers: Servers) -> tuple[dict[str, Any], str]:
+    """The page of a package, and what kept it from being read.
+
+    The page is empty where the index has none, or one that does not state when files were uploaded.
+    """
+    try:
+        page = json.loads(servers.text(f"{index.rstrip('/')}/{canonicalize_name(package)}/", _PAGE))
+    except UserError as error:
+        return {}, str(error)
+    except ValueError:
+        return {}, ""
+    return (page if isinstance(page, dict) else {}), ""
+
+
+def _files(page: dict[str, Any]) -> Iterable[tuple[Version, dict[str, Any]]]:
+    for file in page.get("files", ()):
+        try:
+            parse = parse_wheel_filename if file["filename"].endswith(".whl") else parse_sdist_filename
+            yield parse(file["filename"])[1], file
+        except (InvalidWheelFilename, InvalidSdistFilename, InvalidVersion):
+            continue  # files of other kinds, as eggs
+
+
+def _versions(page: dict[str, Any]) -> set[Version]:
+    return {version for version, _ in _files(page) if not version.is_prerelease}
+
+
+def _uploaded(page: dict[str, Any], version: Version) -> list[Uploaded]:
+    """The files of a version with the day of their upload."""
+    return [
+        Uploaded(
+            file["filename"],
+            SpecifierSet(file.get("requires-python") or ""),
+            datetime.fromisoformat(file["upload-time"]).date(),
+        )
+        for found, file in _files(page)
+        if found == version and file.get("upload-time")
+    ]
+
+
+def _pythons(like: Environment, files: Sequence[Uploaded]) -> list[str]:
+    """The Python of `like`, then all others that wheels name, the newest first."""
+    minors = set(chain.from_iterable(_CPYTHON.findall(file.name) for file in files))
+    newest = sorted({f"3.{minor}" for minor in minors}, key=Version, reverse=True)
+    return list(dict.fromkeys([*([like.python] if like.python else []), *newest]))
+
+
+def _fits(file: Uploaded, python: str, tags: dict[str, int]) -> bool:
+    """Whether a file is a wheel that a Python can use on Linux x86-64."""
+    if not file.name.endswith(".whl") or f"{python}.99" not in file.pythons:
+        return False
+    return any(str(tag) in tags for tag in parse_wheel_filename(file.name)[3])
+
+
+def _base(python: str, others: Iterable[Environment]) -> BaseImage:
+    """The base of the first environment with this Python; else Docker's official image of it, of the newest patch."""
+    of_python = (other.base for other in others if other.python == python and other.base and not other.apt)
+    official = (base for base in of_python if "/python:" in base.reference)
+    return next(official, BaseImage(reference=f"docker.io/library/python:{python}-slim"))
+
+
+def spec_file(images: Path, environment: Environment) -> Path:
+    """The file of a new environment. Raises UserError where there is one of that name."""
+    path = images / f"{environment.name}.toml"
+    if path.exists():
+        raise UserError(f"{path} is there already: `invoke lock --env {environment.name}` makes its lock anew")
+    return path
