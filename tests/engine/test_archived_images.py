@@ -99,6 +99,13 @@ def restored(work: Session, path: Path, folder: Path) -> Restored:
     return restore(work, path, unpacked_runs(path, WORDS, made_folder(folder)).runs)["tiny"]
 
 
+def another_export(archive: Path, folder: Path) -> Path:
+    """The export of another image than the archive holds."""
+    (name,) = software(archive, "images/")
+    (folder / "tiny.oci.tar").write_bytes(files_of(archive)[name])
+    return another_image(folder / "tiny.oci.tar")
+
+
 def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
     measured: tuple[Session, RunDirectory], archive: Path, tmp_path: Path
 ) -> None:
@@ -115,7 +122,7 @@ def test_an_archive_holds_image_and_packages_and_is_the_same_twice(
     assert (tmp_path / "b.zip").read_bytes() == archive.read_bytes()
 
 
-def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run_goes_in_it(
+def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_replay_goes_in_it(
     measured: tuple[Session, RunDirectory],
     archive: Path,
     elsewhere: "docker.DockerClient",
@@ -124,6 +131,12 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     work = checked_out(tmp_path / "there", bare(tmp_path, settings))
+    (name,) = software(archive, "images/")
+    # Another image of the same specification is here: it stays, unless the archive has the image of its runs.
+    import_archives(work, [another_export(archive, tmp_path)])
+    (other,) = elsewhere.images.list(all=True)
+    found = restored(work, rewritten(archive, {name: None}), tmp_path / "without")
+    assert (found.way, found.is_same, found.ready.built.realised_id) == ("here", False, other.id)
     found = restored(work, archive, tmp_path / "runs")
     assert (found.way, found.is_same) == ("image", True)
     assert found.ready.built.realised_id == environment(measured[1]).realised_id
@@ -135,7 +148,7 @@ def test_from_the_image_in_an_archive_the_environment_is_the_very_same_and_a_run
     assert trials(again)["ok"]["status"] == "ok"
     assert environment(again) == environment(measured[1])
     assert restored(work, archive, tmp_path / "again").way == "here"
-    assert len(elsewhere.images.list(all=True)) == 1
+    assert [image.id for image in elsewhere.images.list(all=True)] == [found.ready.built.realised_id]
 
 
 def test_without_an_image_it_is_built_from_the_packages_in_the_archive_without_network(
@@ -174,8 +187,7 @@ def test_another_image_than_that_of_the_runs_reaches_no_engine(
 ) -> None:
     """The archive is verified, and its maker put the export of another image of the same specification into it."""
     (name,) = software(archive, "images/")
-    (tmp_path / "tiny.oci.tar").write_bytes(files_of(archive)[name])
-    foreign = rewritten(archive, {name: another_image(tmp_path / "tiny.oci.tar").read_bytes()})
+    foreign = rewritten(archive, {name: another_export(archive, tmp_path).read_bytes()})
     assert verify_archive(foreign, WORDS).faults == []
     work = checked_out(tmp_path / "there", bare(tmp_path, settings))
     with pytest.raises(UserError, match=r"and its runs were measured in sha256:[0-9a-f]{64}: do not use the archive"):
@@ -194,21 +206,6 @@ def test_a_checkout_with_another_specification_builds_nothing(
     spec.unlink()
     with pytest.raises(UserError, match="its runs used tiny, which this checkout does not have: "):
         restored(work, archive, tmp_path / "runs again")
-
-
-def test_another_image_that_is_here_gives_way_to_that_of_the_runs_and_stays_where_the_archive_has_none(
-    archive: Path, elsewhere: "docker.DockerClient", tmp_path: Path, settings: Settings
-) -> None:
-    (name,) = software(archive, "images/")
-    (tmp_path / "tiny.oci.tar").write_bytes(files_of(archive)[name])
-    work = checked_out(tmp_path / "there", bare(tmp_path, settings))
-    import_archives(work, [another_image(tmp_path / "tiny.oci.tar")])
-    (other,) = elsewhere.images.list(all=True)
-    found = restored(work, rewritten(archive, {name: None}), tmp_path / "without")
-    assert (found.way, found.is_same, found.ready.built.realised_id) == ("here", False, other.id)
-    found = restored(work, archive, tmp_path / "with")
-    assert (found.way, found.is_same) == ("image", True)
-    assert [image.id for image in elsewhere.images.list(all=True)] == [found.ready.built.realised_id]
 
 
 def signed_with_code(archive: Path, run: RunDirectory, checkout: Checkout, folder: Path) -> tuple[Path, Path]:
