@@ -1,11 +1,10 @@
 """`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tsuishi.base import units
+from tsuishi.base import files, units
 from tsuishi.base.errors import EXIT_VERDICT
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
@@ -29,10 +28,10 @@ def report(chain: Chain) -> None:
     archives = [Path(name) for name in chain.options.names("archive")]
     names = chain.options.names("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
-    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
+    with files.private_folder() as folder:
         for number, path in enumerate(archives):
-            runs += _runs_of(chain.session, path, Path(folder) / str(number))
-        _report(chain, runs, _baseline(chain, Path(folder) / "baseline"))
+            runs += _runs_of(chain.session, path, folder / str(number))
+        _report(chain, runs, _baseline(chain, folder / "baseline"))
 
 
 def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
