@@ -412,13 +412,22 @@ def list_(ctx: "ChainContext", sources: bool = False) -> None:
         listing.show(ctx.chain.session)
 
 
-@task(auto_shortflags=False)
-def doctor(ctx: "ChainContext") -> None:
-    """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy."""
+@task(
+    auto_shortflags=False,
+    help={"remove-strays": "remove what calls that were killed have left: processes, containers, folders"},
+)
+def doctor(ctx: "ChainContext", remove_strays: bool = False) -> None:
+    """Check engine, GPU, driver, Pythons and disk; each thing that is missing comes with its remedy.
+
+    Shows what killed calls have left on this machine. Nothing of a living process counts as left.
+    """
     from tsuishi.environments import doctor
 
     session = ctx.chain.session
-    doctor.examine(session.builder, session.nvml, session.screen)
+    if remove_strays:
+        doctor.remove_strays(session.builder, session.screen)
+    else:
+        doctor.examine(session.builder, session.nvml, session.screen)
 
 
 @task(

@@ -6,7 +6,6 @@ runs are written, into a folder of their own that is removed at the end.
 
 import hashlib
 import re
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,8 +59,8 @@ def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> A
     UserError says that the file cannot be opened.
     """
     if into is None:
-        with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
-            return verify_archive(path, words, Path(folder))
+        with files.private_folder() as folder:
+            return verify_archive(path, words, folder)
     found = ArchiveVerification()
     try:
         with files.reading(path) as file:

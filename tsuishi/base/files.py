@@ -15,8 +15,9 @@ import re
 import secrets
 import shutil
 import stat
+import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,6 +27,8 @@ from tsuishi.base.errors import UserError
 MOST_BYTES = 1 << 30
 # The objects of a JSON file take several times its size in memory.
 MOST_JSON_BYTES = 64 << 20
+# How the name of a private folder begins.
+PRIVATE = "tsuishi-archive-"
 _PIECE, _LARGE_PIECE = 1 << 16, 1 << 20
 _NOT_REGULAR = "no regular file (a link, a pipe, a device): remove it, or its run"
 # Levels of JSON. The functions that read, copy and write JSON are recursive.
@@ -188,10 +191,11 @@ def replacing(path: Path) -> Iterator[TextIO]:
 
 
 @contextmanager
-def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
+def temporary_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[Path]:
     """A fresh folder in `parent` whose name begins with `prefix`; it is removed at the end.
 
-    Folders that killed processes left under the same prefix are removed first: a living process holds its lock.
+    Folders that killed processes left under the same prefix are removed first: a living process holds its lock. mode:
+    of the folder, less the umask.
     """
     parent.mkdir(parents=True, exist_ok=True)
     name = re.compile(rf"{re.escape(prefix)}[0-9a-f]{{8}}")
@@ -201,13 +205,18 @@ def temporary_folder(parent: Path, prefix: str) -> Iterator[Path]:
     descriptor = None
     while descriptor is None:
         folder = parent / f"{prefix}{secrets.token_hex(4)}"
-        folder.mkdir()
+        folder.mkdir(mode)
         descriptor = _held(folder, _FOLDER)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)
+
+
+def private_folder() -> AbstractContextManager[Path]:
+    """A fresh folder for this user alone among the system's temporary files; it is removed at the end."""
+    return temporary_folder(Path(tempfile.gettempdir()), PRIVATE, 0o700)
 
 
 def exchange(first: Path, second: Path) -> None:
@@ -258,14 +267,29 @@ def _held(path: Path, flags: int) -> int | None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    """Remove a temporary folder, unless a process holds its lock or the lock cannot be read."""
+    if is_abandoned(folder):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def is_abandoned(folder: Path) -> bool:
+    """Whether a temporary folder is this user's, and no process holds its lock; False where that cannot be seen."""
+    if is_folder_of_ours(folder):
+        with suppress(OSError):
+            descriptor = os.open(folder, _FOLDER)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            finally:
+                os.close(descriptor)
+    return False
+
+
+def is_folder_of_ours(path: Path) -> bool:
+    """Whether a folder is this user's own, and no link."""
     with suppress(OSError):
-        descriptor = os.open(folder, _FOLDER)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(folder, ignore_errors=True)
-        finally:
-            os.close(descriptor)
+        about = path.lstat()
+        return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid()
+    return False
 
 
 def sha256_of(path: Path) -> str:

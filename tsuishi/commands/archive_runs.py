@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -48,8 +47,8 @@ def archive(chain: Chain) -> None:
         raise UserError("two of these runs have the same id: an archive has a run once")
     if options.has("anonymous") and options.has("with_images"):
         raise UserError("--anonymous and --with-images exclude each other: an image names the mirror of its base")
-    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
-        packing = _Packing(session, Path(folder), options.has("anonymous"))
+    with files.private_folder() as folder:
+        packing = _Packing(session, folder, options.has("anonymous"))
         for name in ("with_images", "with_artifacts"):
             if options.has(name):
                 packing.wanted.append(name)

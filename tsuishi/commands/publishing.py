@@ -1,7 +1,6 @@
 """`invoke publish`: the numbers of an archive as a published source, which the next reports compare with."""
 
 import re
-import tempfile
 from pathlib import Path
 
 from tsuishi.base import files
@@ -26,8 +25,8 @@ def publish(chain: Chain, archive: str) -> None:
     path = session.checkout.published / f"{name}.toml"
     if path.exists():
         raise UserError(f"{path}: there is such a source already: give another --name")
-    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
-        found = unpacked(session, Path(archive).expanduser(), Path(folder) / "0")
+    with files.private_folder() as folder:
+        found = unpacked(session, Path(archive).expanduser(), folder / "0")
         title = options.text("title") or f"archive {Path(archive).name}"
         text = source_text(found.runs, session.words, found.root, title)
     with files.replacing(path) as writing:

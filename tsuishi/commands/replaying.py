@@ -1,6 +1,5 @@
 """`invoke replay`: the cases of an archive or a run, measured on this machine, and a report of both side by side."""
 
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import NamedTuple
 
 from tsuishi.archives import signature
 from tsuishi.archives.archived_code import archived_checkout
+from tsuishi.base import files
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, unpacked
@@ -43,9 +43,9 @@ def replay(chain: Chain, original: str) -> None:
     session, options = chain.session, chain.options
     require_name(options.text("name"))
     archive = path if (path := Path(original).expanduser()).is_file() else None
-    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
+    with files.private_folder() as folder:
         if archive:
-            originals = archived_originals(session, archive, options.text("signer"), Path(folder))
+            originals = archived_originals(session, archive, options.text("signer"), folder)
         elif options.has("signer"):
             raise UserError("--signer goes with an archive: runs by themselves are not signed")
         else:

@@ -1,13 +1,12 @@
 """`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi.archives.member_names import SUFFIX
-from tsuishi.base import units
+from tsuishi.base import files, units
 from tsuishi.base.errors import EXIT_VERDICT, UserError
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
@@ -34,10 +33,10 @@ def report(chain: Chain) -> None:
     archives = [path for name in chain.options.names("archive") for path in _archives(Path(name).expanduser())]
     names = chain.options.names("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
-    with tempfile.TemporaryDirectory(prefix="tsuishi-archive-") as folder:
+    with files.private_folder() as folder:
         for number, path in enumerate(archives):
-            runs += unpacked(chain.session, path, Path(folder) / str(number)).runs
-        report_of(chain, runs, _baseline(chain, Path(folder) / "baseline"))
+            runs += unpacked(chain.session, path, folder / str(number)).runs
+        report_of(chain, runs, _baseline(chain, folder / "baseline"))
 
 
 def _archives(path: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import select
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 
 import psutil
 
-from tsuishi.base import owner
+from tsuishi.base import files, owner
 from tsuishi.base.processes import Ended, Process, Stream
 from tsuishi.engines import environment_variables, sandbox, supervisor
 from tsuishi.engines.interface import Built, Launch
@@ -28,6 +29,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 _LIBC = ctypes.CDLL(None)
 # The variable of every process that a trial starts. Its value names the trial's runner (owner.py) and the trial.
 _MARK = "TSUISHI_TRIAL"
+# How the name of a workload's own folder begins.
+_SCRATCH = "tsuishi-"
 
 
 class ChildProcess:
@@ -126,7 +129,7 @@ class ProcessStarter:
         """See `Starter`. Of the limits only the time is enforced."""
         python = built.python[0]
         walls = sandbox.walls(python, launch.mounts)
-        scratch = "" if walls else f"{tempfile.gettempdir()}/tsuishi-{uuid.uuid4().hex}"
+        scratch = "" if walls else f"{tempfile.gettempdir()}/{_SCRATCH}{uuid.uuid4().hex}"
         variables = environment_variables.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
         return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self._more_variables}, scratch)
 
@@ -142,11 +145,31 @@ class ProcessStarter:
     def inside(self, path: Path, place: str) -> str:
         return str(path)
 
+    def abandoned(self) -> Sequence[str]:
+        return [
+            f"process {process.pid} ({process.name()}): of a trial whose runner was killed"
+            for process, mark in _marked()
+            if not _has_runner(mark)
+        ]
+
     def sweep(self) -> None:
         """End the trials whose runner and supervisor were both killed."""
         for mark in {mark for _, mark in _marked()}:
-            if not owner.is_alive(mark.rpartition(" ")[0]):
+            if not _has_runner(mark):
                 _kill_marked(mark)
+
+
+def abandoned_scratch() -> list[Path]:
+    """The folders of workloads, of this user, that no supervisor will remove any more."""
+    used = {process.environ().get("HOME") for process, mark in _marked() if _has_runner(mark)}
+    named = re.compile(rf"{_SCRATCH}[0-9a-f]{{32}}")
+    folders = [path for path in Path(tempfile.gettempdir()).iterdir() if named.fullmatch(path.name)]
+    return [path for path in sorted(folders) if str(path) not in used and files.is_folder_of_ours(path)]
+
+
+def _has_runner(mark: str) -> bool:
+    """Whether the runner of a trial may be alive."""
+    return owner.is_alive(mark.rpartition(" ")[0])
 
 
 def _adopt_orphans() -> None:

@@ -9,6 +9,7 @@ from tsuishi.base import units
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.engines import sandbox
+from tsuishi.environments import strays
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.busy import shared_with, used_by_others
@@ -30,7 +31,9 @@ class MachineCheck(NamedTuple):
 
 
 def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
-    """Print a line for each thing that a run may need, and for each environment whether it would compute on GPUs."""
+    """Print a line for each thing that a run may need, for each environment whether it would compute on GPUs, and for
+    each thing that a killed call has left.
+    """
     images = builder.checkout.images
     environments = read_environments(images)
     for check in (*_tools(builder, nvml, environments), *_gpus(nvml), _disk(builder.settings.cache)):
@@ -44,6 +47,20 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
         state = "open" if unknown else "refused" if refused else "ok"
         reasons = "; ".join(filter(None, (unknown, refused)))
         screen.say(f"{state:7} environment {environment.name}: {reasons or where}")
+
+    for stray in (found := strays.find(builder.engines, builder.settings)):
+        screen.say(f"stray   {stray.what}")
+    if any(stray.remove for stray in found):
+        screen.say("`invoke doctor --remove-strays` removes what a killed call has left")
+
+
+def remove_strays(builder: Builder, screen: Screen) -> None:
+    """Remove what killed calls have left; a line for each."""
+    removed = 0
+    for what in strays.remove(builder.engines, builder.settings):
+        screen.say(f"removed {what}")
+        removed += 1
+    screen.say(f"strays removed: {removed}")
 
 
 def _tools(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[MachineCheck]:

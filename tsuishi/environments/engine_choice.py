@@ -75,6 +75,10 @@ class Engines:
         docker = self.docker.availability()
         return f"{docker.reason}; {docker.remedy}"
 
+    def abandoned(self) -> list[str]:
+        """What `sweep` would end, in words."""
+        return list(dict.fromkeys(text for engine in self for text in engine.starter.abandoned()))
+
     def sweep(self) -> None:
         """End what killed processes of tsuishi left running in any engine: it would disturb the measurements."""
         for engine in self:

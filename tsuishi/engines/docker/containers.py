@@ -28,6 +28,7 @@ GRACE_S = 30.0
 _OWNER = f"{OURS}owner"
 # In seconds of the monotonic clock, which changes of the time of day do not move.
 _DEADLINE = f"{OURS}deadline-monotonic-s"
+_WHY = "its process was killed, or its time is over"
 _NOBODY = "65534:65534"
 _SIGKILLED = 128 + signal.SIGKILL
 
@@ -69,6 +70,12 @@ class ContainerStarter:
 
     def inside(self, path: Path, place: str) -> str:
         return place
+
+    def abandoned(self) -> Sequence[str]:
+        if address().startswith("unix://"):
+            with suppress(EngineLost), self._connection.speaking() as client:
+                return [f"container {container['Id'][:12]}: {_WHY}" for container in _abandoned(client)]
+        return ()
 
     def sweep(self) -> None:
         if address().startswith("unix://"):
@@ -121,14 +128,17 @@ def remove_abandoned(client: "DockerClient") -> None:
     """Remove the containers whose owner is dead or whose deadline is over."""
     from docker.errors import APIError
 
-    for container in client.api.containers(all=True, filters={"label": _OWNER}):
-        if _is_wanted(container["Labels"]):
-            continue
+    for container in _abandoned(client):
         try:
             client.api.remove_container(container["Id"], force=True)
         except APIError as error:
             if error.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):  # somebody else removes it
                 raise
+
+
+def _abandoned(client: "DockerClient") -> list[dict[str, Any]]:
+    found = client.api.containers(all=True, filters={"label": _OWNER})
+    return [container for container in found if not _is_wanted(container["Labels"])]
 
 
 def _is_wanted(labels: Mapping[str, str]) -> bool:
