@@ -1,6 +1,6 @@
 """The resumption of a run, with its own engine, GPUs and choice, in the same environments and with the same data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from pydantic import ValidationError
@@ -19,7 +19,8 @@ from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
-from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.measuring import Measuring, as_built, prepared, refuse_time
 from tsuishi.run.replan import arguments, planned_again
 from tsuishi.specs.environment import Environment, named_environments, read_environment
 from tsuishi.specs.trial_id import TrialId
@@ -28,17 +29,19 @@ from tsuishi.specs.trial_id import TrialId
 _ON_GPUS = Choice(accelerator="cuda")
 
 
-def resume(session: Session, name: str = "") -> RunDirectory:
+def resume(
+    session: Session, name: str = "", executor_of: Callable[[Settings], Executor] = lambda settings: LOCAL
+) -> RunDirectory:
     """Resume an earlier run (without a name, the latest) in the same environments.
 
     Without a time, the planned trials are finished; within a time, the run is deepened: more trials for open questions,
-    then more questions. Trials that a report excludes are measured again, as failed trials are. Engine and GPUs are the
-    run's own, unless given now. Raises UserError where the run is somebody else's or is being measured, this machine's
-    suites do not make its trials, or an environment has changed.
+    then more questions. Trials that a report excludes are measured again, as failed trials are. Engine, GPUs and
+    executor are the run's own, unless given now; `executor_of` makes the executor. Raises UserError where the run is
+    somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
     run = open_run(session.settings.results, name)
     with run.alone():  # from the first look at what is left to measure
-        _go_on(session, run)
+        _go_on(session, run, executor_of)
     return run
 
 
@@ -52,6 +55,8 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
     own: dict[str, str] = {}
     if session.settings.engine == "auto":
         own["engine"] = then.engine
+    if session.settings.executor == "auto":
+        own["executor"] = then.executor
     if session.settings.gpus == ALL:
         own["gpus"] = then.gpus
     try:
@@ -69,9 +74,11 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
     return replace(session, settings=settings, choice=choice, data_set=session.data_set if recorded.data else None)
 
 
-def _go_on(given: Session, run: RunDirectory) -> None:
+def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], Executor]) -> None:
     recorded = _own_run(run)
     session = resumed_session(given, run, recorded)
+    executor = executor_of(session.settings)
+    refuse_time(executor, session)
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
     _refuse_other_data(session, run, recorded)
@@ -83,10 +90,8 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     ready = session.build(list(environments.values()))
     _refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
-    with machine_alone(session):
-        await_gpus(session, left or planned)
-        check_forced(session, ready, left or planned)
-        measuring = Measuring(session, run, ready, excluded=excluded)
+    with prepared(executor, session, ready, left or planned):
+        measuring = Measuring(session, run, ready, excluded=excluded, executor=executor)
         if session.clock.within_s is None:
             measuring.finish(planned, left)
         else:
