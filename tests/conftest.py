@@ -49,6 +49,7 @@ LONGEST = (
     "job",
     "docker",
     "podman",
+    "slurm",
     "tests/engine/test_building.py",
     "tests/engine/test_daemon_dies.py",
     "tests/engine/test_reproducible.py",
@@ -81,10 +82,15 @@ LONGEST = (
 
 
 def group(nodeid: str) -> str:
-    """The group of a test: its file, or what the file shares with others; Podman's half of a file is another."""
+    """The group of a test: its file, or what the file shares with others; Podman's half of a file is another.
+
+    The tests on a Slurm cluster share it.
+    """
     file = nodeid.partition("::")[0]
     if "[podman" in nodeid:
         return "podman"
+    if file.startswith("tests/executors/"):
+        return "slurm"
     return TOGETHER.get(Path(file).stem, file) if file.startswith("tests/engine/") else file
 
 

@@ -133,6 +133,16 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
             "error: settings: key 'jobs': input should be greater than or equal to 1; given: '0'",
         ),
         (["run-suite", "--accelerator", "tpu"], {}, "error: --accelerator takes auto, cpu, cuda; given: tpu"),
+        (
+            ["run-suite", "--env", "host", "--partition", "main"],
+            {},
+            "error: --partition is an option of Slurm: give --executor slurm too",
+        ),
+        (
+            ["run-suite", "--env", "host", "--executor", "slurm", "--within", "2h"],
+            {},
+            "error: --within chooses each trial when the trial before has ended: leave it out on a cluster",
+        ),
         (["report"], {}, "error: there is no run in results/ yet: make one with `invoke run-suite`"),
         (
             ["build", "--env", "host", "--engine", "docker"],

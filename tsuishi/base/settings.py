@@ -21,7 +21,10 @@ PREFIX = "INVOKE_TSUISHI_"
 _SHOWN = ("results", "reports")
 _PATHS = ("cache", "ca_bundle", "data")
 _FOLDERS = ("pythons", "find_links")
+# Settings that stand together under a key of invoke.yaml.
+_GROUP = "slurm"
 BusyGpu = Literal["wait", "refuse", "use"]
+SlurmOption = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$")]
 
 
 def _cache() -> Path:
@@ -90,6 +93,8 @@ class Settings(toml.Spec):
     model_config = ConfigDict(strict=False)
 
     engine: Literal["auto", "docker", "venv", "host"] = "auto"
+    # Where trials are run: on this machine, or by a cluster's scheduler. auto: here, or where a resumed run was.
+    executor: Literal["auto", "local", "slurm"] = "auto"
     # The folder of downloads, venvs and the lock for builds.
     cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
     results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
@@ -140,6 +145,18 @@ class Settings(toml.Spec):
     pids: Annotated[int, Field(ge=16)] = 4096
     # Seconds for an answer of the Docker engine; a build or a trial may be silent for longer.
     engine_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    # Options of sbatch, for trials as arrays of Slurm; `tsuishi.slurm.partition` in invoke.yaml. Without gres a trial
+    # has its node alone; without a time, its own time and five minutes.
+    slurm_partition: SlurmOption = ""
+    slurm_account: SlurmOption = ""
+    slurm_gres: SlurmOption = ""
+    slurm_constraint: SlurmOption = ""
+    slurm_time: Annotated[str, Field(pattern=r"^(([0-9]+-)?[0-9]+(:[0-9]+){0,2})?$")] = ""
+    # The most trials of an array that run at the same time.
+    slurm_at_once: Annotated[int, Field(ge=1)] = 100
+    # Seconds between questions to Slurm, and those that a shared file system may take to show what a node wrote.
+    slurm_poll_s: Annotated[float, Field(gt=0)] = 10.0
+    slurm_lag_s: Annotated[float, Field(ge=0)] = 60.0
 
     @property
     def base_mirrors(self) -> dict[str, str]:
@@ -165,9 +182,10 @@ def read_settings(
     for name in from_environ:
         if name not in known:
             raise unknown("variable", PREFIX + name.upper(), (PREFIX + key.upper() for key in known))
+    configured = _flat(configured)
     for name in configured:
         if name not in known:
-            raise unknown("key in invoke.yaml", f"tsuishi.{name}", (f"tsuishi.{key}" for key in known))
+            raise unknown("key in invoke.yaml", f"tsuishi.{_key(name)}", (f"tsuishi.{_key(key)}" for key in known))
     checkout = checkout or Checkout()
     defaults = {name: Settings.model_fields[name].default for name in _SHOWN}
     levels = (*(_placed(level, checkout) for level in (defaults, configured, from_environ)), flags)
@@ -176,6 +194,20 @@ def read_settings(
         return Settings.model_validate(given)
     except ValidationError as error:
         raise UserError(f"settings: {toml.explain(error, Settings)}") from error
+
+
+def _flat(configured: Mapping[str, Any]) -> dict[str, Any]:
+    """The keys of invoke.yaml, with those of the group as `slurm_partition`."""
+    flat = dict(configured)
+    group = flat.pop(_GROUP, None) or {}
+    if not isinstance(group, Mapping):
+        raise UserError(f"settings: key '{_GROUP}' in invoke.yaml: expected keys below it, as {_GROUP}.partition")
+    return flat | {f"{_GROUP}_{name}": value for name, value in group.items()}
+
+
+def _key(name: str) -> str:
+    """The key of a setting in invoke.yaml."""
+    return name.replace("_", ".", 1) if name.startswith(f"{_GROUP}_") else name
 
 
 def _placed(level: Mapping[str, Any], checkout: Checkout) -> dict[str, Any]:

@@ -21,8 +21,10 @@ SLOWER = "slower"
 # Options that change settings.
 _SETTINGS = (
     *("engine", "offline", "jobs", "mirrors", "host_python"),
-    *("telemetry_interval", "data", "lang", "gpus", "busy_gpu"),
+    *("telemetry_interval", "data", "lang", "gpus", "busy_gpu", "executor"),
 )
+# Options of sbatch, which are settings of the group `slurm`.
+_OF_SLURM = ("partition", "account", "gres", "constraint", "time")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ def open_session(
     """
     checkout = Checkout()
     flags = {name: options.given.get(name) for name in _SETTINGS}
+    flags |= {f"slurm_{name}": options.given.get(name) for name in _OF_SLURM}
     settings = read_settings(configured, variables, flags, checkout)
+    _check_executor(options, settings)
     choice = Choice(
         environments=options.names("env"),
         suites=options.names("suite"),
@@ -90,6 +94,13 @@ def open_session(
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
     return Session(settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks}))
+
+
+def _check_executor(options: Options, settings: Settings) -> None:
+    """Raise UserError for an option that the executor has no use for."""
+    given = [name for name in _OF_SLURM if options.has(name)]
+    if given and settings.executor != "slurm" and not options.has("resume"):
+        raise UserError(f"--{given[0]} is an option of Slurm: give --executor slurm too")
 
 
 def slower_than(names: Sequence[str]) -> float | None:
@@ -126,9 +137,10 @@ def _check_verdicts(names: Sequence[str], has_baseline: bool) -> None:
 def _within_s(options: Options, tasks: Collection[str], settings: Settings) -> float | None:
     """The most seconds of the main job; None without a limit.
 
-    Without --within there is no limit for a given profile, number of repetitions or resumption: they say how much runs.
+    Without --within there is no limit for a given profile, number of repetitions or resumption, as they say how much
+    runs, and none on a cluster.
     """
     if options.has("within"):
         return budget.seconds(options.text("within"))
-    chosen = any(options.has(name) for name in ("profile", "repetitions", "resume"))
+    chosen = settings.executor == "slurm" or any(options.has(name) for name in ("profile", "repetitions", "resume"))
     return None if chosen or "run-suite" not in tasks else budget.seconds(settings.within)

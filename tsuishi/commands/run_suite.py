@@ -1,12 +1,13 @@
 """`invoke run-suite`: a new run, or an earlier run that is resumed."""
 
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
+from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import new_run
-from tsuishi.run.executor import RunStopped
+from tsuishi.run.executor import LOCAL, Executor, RunStopped
 from tsuishi.run.resume import resume
 
 # The options that decide the plan of a run, which --resume cannot change.
@@ -38,5 +39,15 @@ def run_suite(chain: Chain) -> None:
 
 def _measured(chain: Chain) -> RunDirectory:
     if name := chain.options.text("resume"):
-        return resume(chain.session, "" if name == _LATEST else name)
-    return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan)
+        return resume(chain.session, "" if name == _LATEST else name, executor_of)
+    executor = executor_of(chain.session.settings)
+    return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)
+
+
+def executor_of(settings: Settings) -> Executor:
+    """The executor that the settings name."""
+    if settings.executor != "slurm":
+        return LOCAL
+    from tsuishi.executors.cluster import OnSlurm
+
+    return OnSlurm()

@@ -65,6 +65,8 @@ def plan_run(session: Session) -> Plan:
     print_claims(session, chosen.environments, outlined)
     for line in shared_with(session.nvml):
         session.screen.say(line)
+    if session.settings.executor == "slurm":
+        session.screen.say(lines.on_slurm(outlined.trials, session.nvml.gpus, session.settings.slurm_at_once))
     session.screen.say(_data_line(session))
     expected_s = _print_expected(session, wanted, outlined.measuring_s + session.report_s)
     return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)

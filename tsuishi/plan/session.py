@@ -76,9 +76,12 @@ class Session:
 
     @cached_property
     def machine(self) -> str:
-        """The id of this machine's record."""
+        """The id of this machine's record; for trials on a cluster, an id of the nodes that were asked for."""
         from tsuishi.machine.description import machine_record
 
+        given = self.settings
+        if given.executor == "slurm":
+            return f"slurm-{toml.digest([given.slurm_partition, given.slurm_gres, given.slurm_constraint])}"
         return f"machine-{toml.digest(machine_record(self.nvml))}"
 
     @cached_property

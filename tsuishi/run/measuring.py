@@ -18,6 +18,7 @@ from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
+from tsuishi.run.executor import LOCAL, Executor
 from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
@@ -43,6 +44,7 @@ class Measuring:
     expected_s: float = 0.0
     # The planned ids of trials that are measured again, as a report excludes them.
     excluded: frozenset[TrialId] = frozenset()
+    executor: Executor = LOCAL
 
     def finish(self, planned: Sequence[PlannedTrial], left: Sequence[PlannedTrial]) -> None:
         """Measure the trials of the plan that are `left`: they have no finding yet."""
@@ -102,7 +104,7 @@ class Measuring:
         session = self.session
         able = [trial for trial in trials if not trial.unsupported]
         first = next((trial for trial in able if trial.accelerator == "cuda"), next(iter(able), None))
-        if first is None:
+        if first is None or not self.executor.is_local:
             return
         wanted = 0.0 if first.accelerator == "cpu" or session.choice.profile == "smoke" else _HEAT_GPU_S
         heat_s = wanted if session.settings.heat_s is None else session.settings.heat_s
@@ -136,7 +138,7 @@ class Measuring:
             with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
                 audience = Learning(progress, session.history, session.data_record)
                 given = (session.settings, session.checkout, session.nvml, audience, session.data)
-                runner.Runner(run, self.ready, *given).run(planned, trials(progress))
+                runner.Runner(run, self.ready, *given, self.executor).run(planned, trials(progress))
         finally:
             session.history.keep()
         counts = statuses(run, [entry.id for entry in run.run().plan])
@@ -145,11 +147,27 @@ class Measuring:
 
 
 @contextmanager
-def machine_alone(session: Session) -> Iterator[None]:
-    """While this block measures, no other run of any user does. Leftovers of earlier runs are ended first."""
+def prepared(
+    executor: Executor, session: Session, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]
+) -> Iterator[dict[str, dict[str, float]]]:
+    """While this block measures on this machine, no other run of any user does; its GPUs are free when it begins.
+
+    Leftovers of earlier runs are ended first. Gives the errors of the self-checks, as `check_forced` does. Does nothing
+    where trials run elsewhere.
+    """
+    if not executor.is_local:
+        yield {}
+        return
     with exclusion.machine(session.settings.exclusive_on):
         session.builder.engines.sweep()
-        yield
+        await_gpus(session, planned)
+        yield check_forced(session, ready, planned)
+
+
+def refuse_time(executor: Executor, session: Session) -> None:
+    """Raise UserError where an executor cannot choose trials by the time that is left."""
+    if not executor.is_local and session.clock.within_s is not None:
+        raise UserError("--within chooses each trial when the trial before has ended: leave it out on a cluster")
 
 
 def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:

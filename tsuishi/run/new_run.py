@@ -16,24 +16,26 @@ from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.records import DataRecord, Value
 from tsuishi.results.run_record import CheckoutState, LeftOut, OriginalRun, RunRecord
-from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.measuring import Measuring, as_built, prepared, refuse_time
 from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
 
 
-def run_suite(session: Session, name: str = "", plan: Plan | None = None) -> RunDirectory:
+def run_suite(session: Session, name: str = "", plan: Plan | None = None, executor: Executor = LOCAL) -> RunDirectory:
     """Make a new run with `name` in its id, from this plan or from a plan made now.
 
     Raises UserError for a name that no run can have.
     """
     require_name(name)
+    refuse_time(executor, session)
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
     if tuple(question.id for question in outlined.asked) != plan.questions:
         session.screen.say("now that the environments are there and say what they can run:")
         print_questions(session.screen, outlined)
-    return measured(session, name, plan, ready, outlined)
+    return measured(session, name, plan, ready, outlined, executor)
 
 
 def require_name(name: str) -> None:
@@ -48,14 +50,13 @@ def measured(
     plan: Plan,
     ready: Mapping[str, Ready],
     outlined: Outline,
+    executor: Executor = LOCAL,
     original: OriginalRun | None = None,
 ) -> RunDirectory:
     """Make a new run of an outline. ready: the environments of the plan, by name. original: the run that it replays."""
-    with machine_alone(session):
-        await_gpus(session, outlined.trials)
-        checked = check_forced(session, ready, outlined.trials)
+    with prepared(executor, session, ready, outlined.trials) as checked:
         run = _create(session, name, plan, outlined, checked, original)
-        measuring = Measuring(session, run, ready, plan.expected_s)
+        measuring = Measuring(session, run, ready, plan.expected_s, executor=executor)
         with run.alone():
             if session.clock.within_s is None:
                 measuring.finish(outlined.trials, outlined.trials)
@@ -115,6 +116,7 @@ def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
         "accelerator": choice.accelerator,
         "force": choice.force,
         "engine": settings.engine,
+        "executor": settings.executor,
         "gpus": settings.gpus,
         "busy_gpu": settings.busy_gpu,
         "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),

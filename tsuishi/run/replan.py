@@ -35,6 +35,7 @@ class Arguments(toml.Spec):
     timeout: float | None = None
     force: bool = False
     engine: str = "auto"
+    executor: str = "auto"
     gpus: str = "all"
 
 

@@ -111,7 +111,7 @@ def measure(replay: Replay, ready: Mapping[str, Ready], name: str) -> RunDirecto
     session, recorded = replay.session, replay.recorded
     asked = tuple(question for question in recorded.questions if {*question.environments} <= {*ready})
     plan = Plan(replay.environments, replay.expected_s, tuple(each.id for each in asked), replay.left_out)
-    return measured(session, name, plan, ready, _outline(replay, ready, asked), replay.original)
+    return measured(session, name, plan, ready, _outline(replay, ready, asked), original=replay.original)
 
 
 def _outline(replay: Replay, ready: Mapping[str, Ready], asked: tuple[Asked, ...]) -> Outline:

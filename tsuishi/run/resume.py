@@ -1,8 +1,9 @@
 """The resumption of a run, with its own engine, GPUs and choice, in the same environments and with the same data."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import ALL
 from tsuishi.plan.choice import Choice, why_not_run
@@ -14,7 +15,8 @@ from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
-from tsuishi.run.measuring import Measuring, as_built, await_gpus, check_forced, machine_alone
+from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.measuring import Measuring, as_built, prepared, refuse_time
 from tsuishi.run.replan import arguments, environments_of_plan, planned_again, session_of_plan
 from tsuishi.specs.trial_id import TrialId
 
@@ -22,17 +24,19 @@ from tsuishi.specs.trial_id import TrialId
 _ON_GPUS = Choice(accelerator="cuda")
 
 
-def resume(session: Session, name: str = "") -> RunDirectory:
+def resume(
+    session: Session, name: str = "", executor_of: Callable[[Settings], Executor] = lambda settings: LOCAL
+) -> RunDirectory:
     """Resume an earlier run (without a name, the latest) in the same environments.
 
     Without a time, the planned trials are finished; within a time, the run is deepened: more trials for open questions,
-    then more questions. Trials that a report excludes are measured again, as failed trials are. Engine and GPUs are the
-    run's own, unless given now. Raises UserError where the run is somebody else's or is being measured, this machine's
-    suites do not make its trials, or an environment has changed.
+    then more questions. Trials that a report excludes are measured again, as failed trials are. Engine, GPUs and
+    executor are the run's own, unless given now; `executor_of` makes the executor. Raises UserError where the run is
+    somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
     run = open_run(session.settings.results, name)
     with run.alone():  # from the first look at what is left to measure
-        _go_on(session, run)
+        _go_on(session, run, executor_of)
     return run
 
 
@@ -46,14 +50,18 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
     own: dict[str, str] = {}
     if session.settings.engine == "auto":
         own["engine"] = then.engine
+    if session.settings.executor == "auto":
+        own["executor"] = then.executor
     if session.settings.gpus == ALL:
         own["gpus"] = then.gpus
     return session_of_plan(session, run.path, recorded, own)
 
 
-def _go_on(given: Session, run: RunDirectory) -> None:
+def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], Executor]) -> None:
     recorded = _own_run(run)
     session = resumed_session(given, run, recorded)
+    executor = executor_of(session.settings)
+    refuse_time(executor, session)
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
     refuse_other_data(session, run, recorded)
@@ -65,10 +73,8 @@ def _go_on(given: Session, run: RunDirectory) -> None:
     ready = session.build(list(environments.values()))
     _refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
-    with machine_alone(session):
-        await_gpus(session, left or planned)
-        check_forced(session, ready, left or planned)
-        measuring = Measuring(session, run, ready, excluded=excluded)
+    with prepared(executor, session, ready, left or planned):
+        measuring = Measuring(session, run, ready, excluded=excluded, executor=executor)
         if session.clock.within_s is None:
             measuring.finish(planned, left)
         else:

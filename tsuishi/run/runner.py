@@ -84,10 +84,9 @@ class Runner:
         data = self._data.path if self._data else None
         watch = (self._begins, self._audience.waits, self._audience.phase)
         work = Work(self._run, self._ready, self._settings, self._checkout, self._nvml, data, *watch)
-        going_on = {trial_id.planned for trial_id in given if not (self._run.trials / str(trial_id)).exists()}
         chosen = unfinished(self._run, planned) if trials is None else trials
         try:
-            orders = self._orders(trial for trial in chosen if trial.id not in going_on)
+            orders = self._orders(chosen, given)
             for end in self._executor.ends(work, orders):
                 self._hear(end)
         except OSError as error:
@@ -98,11 +97,20 @@ class Runner:
             raise
         self._gather()
 
-    def _orders(self, trials: Iterable[PlannedTrial]) -> Iterator[TrialOrder]:
-        """The orders of the next attempts at these trials."""
-        attempts = {planned_id: trial.attempt for planned_id, trial in last_attempts(self._run).items()}
+    def _orders(self, trials: Iterable[PlannedTrial], given: Iterable[TrialId]) -> Iterator[TrialOrder]:
+        """The orders of the next attempts at these trials.
+
+        given: the ids of orders that others may be running: where there is no trial yet, or one with a finding since
+        the trials were chosen, there is no other attempt.
+        """
+        last = last_attempts(self._run)
+        attempts = {planned_id: trial.attempt for planned_id, trial in last.items()}
+        others = {trial_id.planned: trial_id.attempt for trial_id in given}
         for trial in trials:
-            trial_id = replace(trial.id, attempt=attempts.get(trial.id, 0)).next_attempt
+            attempt = attempts.get(trial.id, 0)
+            if trial.id in others and (others[trial.id] > attempt or is_finding(last[trial.id].status)):
+                continue
+            trial_id = replace(trial.id, attempt=attempt).next_attempt
             if trial_id.attempt > MOST_ATTEMPTS:
                 self._audience.waits(f"{trial.id}: left alone: no finding in {MOST_ATTEMPTS} attempts; see their logs")
                 continue

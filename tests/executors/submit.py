@@ -1,0 +1,15 @@
+"""`python -m tests.executors.submit ROOT`: one run on Slurm in a process of its own, for tests that kill it."""
+
+import sys
+from pathlib import Path
+
+from tests.executors.test_slurm_run import on_slurm
+from tsuishi.base.errors import EXIT_INTERRUPTED
+from tsuishi.executors.cluster import OnSlurm
+from tsuishi.run.new_run import run_suite
+
+if __name__ == "__main__":
+    try:
+        run_suite(on_slurm(Path(sys.argv[1])), executor=OnSlurm())
+    except KeyboardInterrupt:
+        sys.exit(EXIT_INTERRUPTED)

@@ -1,0 +1,254 @@
+"""Runs through a real Slurm of two nodes: the same trials as on this machine, and a row for whatever goes wrong."""
+
+import re
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bench import BEHAVIOURS, make_checkout
+from tests.commands.test_tasks import checkout, invoke
+from tests.executors.slurm_cluster import NODES, SlurmCluster, wait_for
+from tests.run.test_runner import session
+from tests.words import WORDS
+from tsuishi.base.errors import UserError
+from tsuishi.commands.listing import run_row
+from tsuishi.executors.cluster import OnSlurm
+from tsuishi.executors.submission import detached
+from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.records import TrialRecord
+from tsuishi.results.verification import verify
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.resume import resume
+
+pytestmark = [pytest.mark.system, pytest.mark.timeout(90)]
+
+Rows = list[tuple[str, int, str, str]]
+
+
+def on_slurm(root: Path, **settings: Any) -> Session:
+    return session(root, executor="slurm", slurm_poll_s=0.5, **{"slurm_lag_s": 1.0, **settings})
+
+
+def records(run: RunDirectory) -> dict[str, TrialRecord]:
+    return {trial.trial_id: trial for _, trial in run.finished()}
+
+
+def rows(run: RunDirectory) -> Rows:
+    """Behaviour, attempt, status and reason of every trial."""
+    found = []
+    for _, trial in run.finished():
+        behaviour = BEHAVIOURS[run.case(trial.case_record)["devices"] - 1]
+        found.append((behaviour, trial.attempt, trial.status, trial.reason or ""))
+    return sorted(found)
+
+
+def started(root: Path, count: int = 1) -> bool:
+    """Whether so many trials are being written on nodes."""
+    return len(list(root.glob("results/*/trials/.partial-*/samples.csv"))) >= count
+
+
+def node_of(slurm: SlurmCluster, state: str = "RUNNING") -> str:
+    """A node with a job in that state."""
+    return slurm.command("squeue", "--noheader", f"--states={state}", "--format=%N").splitlines()[0]
+
+
+@contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do something while the block runs, and pass its error on."""
+    errors: list[BaseException] = []
+
+    def act() -> None:
+        try:
+            action()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    yield
+    thread.join()
+    assert not errors, errors
+
+
+def assert_whole(run: RunDirectory) -> None:
+    """Nothing is left with Slurm or half-written, and every file is what its writer wrote."""
+    assert not run.jobs.exists()
+    assert not [path.name for path in run.trials.iterdir() if path.name.startswith(".")]
+    assert verify(run, WORDS).faults == ()
+
+
+def test_a_sweep_over_two_nodes_gives_the_rows_of_this_machine(slurm: SlurmCluster, tmp_path: Path) -> None:
+    names = ("ok", "unsupported", "raises", "dies", "garbage", "skipped", "out_of_memory", "tells_its_variables")
+    make_checkout(tmp_path, *names)
+    here = run_suite(session(tmp_path), "here")
+    there = run_suite(on_slurm(tmp_path), "there", executor=OnSlurm())
+    assert rows(there) == rows(here)
+    assert_whole(there)
+    own, theirs = records(there), records(here)
+    for name, record in own.items():
+        assert record.environment_record == theirs[name].environment_record
+        assert record.machine_record == theirs[name].machine_record, "both nodes are this machine"
+        assert (record.settings or {}).keys() == (theirs[name].settings or {}).keys()
+        if record.status == "ok":
+            telemetry = (there.trials / name / "telemetry.csv").read_text().splitlines()
+            assert len(telemetry) > 1
+            assert "host" in telemetry[1]
+    jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j %K %N").splitlines()
+    ours = [line.split() for line in jobs if there.id in line]
+    assert {node for _, _, node in ours} == {*NODES}
+    assert len(ours) == len(names)
+    assert len({array for array, _, _ in ours}) == 2, "no array is larger than the site allows"
+
+
+def test_the_whole_chain_runs_on_a_cluster_by_its_options(slurm: SlurmCluster, tmp_path: Path) -> None:
+    root = checkout(tmp_path, "ok", "out_of_memory")
+    options = ("--env", "host", "--executor", "slurm", "--partition", "main", "--time", "5")
+    planned = invoke(root, "run-suite", *options, "--plan")
+    assert planned.returncode == 0, planned.stderr
+    assert re.search(
+        r"^Slurm: 2 trials, at most 100 at once: [0-9.]+ node-hours and 0.00 GPU-hours expected, at most [0-9.]+ node-",
+        planned.stdout,
+        re.MULTILINE,
+    )
+    assert not (root / "results").exists()
+    done = invoke(root, "build", "run-suite", "report", *options, INVOKE_TSUISHI_SLURM_POLL_S="0.5")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 ok, 1 out_of_memory" in done.stdout
+    assert done.stdout.splitlines()[-1].endswith("index.html")
+    limits = slurm.command("squeue", "--noheader", "--states=all", "--sort=-i", "--format=%P %l").splitlines()
+    assert limits[0] == "main 5:00"
+
+
+def submitting(root: Path) -> "subprocess.Popen[str]":
+    """A process of its own that submits the run of a checkout, and waits for it."""
+    command = [sys.executable, "-m", "tests.executors.submit", str(root)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+
+
+def test_a_submitting_process_that_is_killed_loses_nothing_and_its_run_goes_on(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    make_checkout(tmp_path, "ok", "short_sleep", "silent_for_long", "garbage")
+    process = submitting(tmp_path)
+    wait_for(lambda: started(tmp_path, 2), 60)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    run = open_run(tmp_path / "results")
+    assert detached(run) > 0
+    with pytest.raises(UserError, match=r"trials of run .* are with Slurm: go on with --executor slurm"):
+        resume(session(tmp_path, executor="local"))
+    time.sleep(4)  # some end while nobody looks
+    resumed = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    assert [row[:3] for row in rows(resumed)] == [
+        ("garbage", 1, "ok"),
+        ("ok", 1, "ok"),
+        ("short_sleep", 1, "ok"),
+        ("silent_for_long", 1, "ok"),
+    ]
+    assert_whole(resumed)
+
+
+def test_ctrl_c_without_a_terminal_detaches_and_a_resumption_gathers(slurm: SlurmCluster, tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "short_sleep", "garbage")
+    process = submitting(tmp_path)
+    wait_for(lambda: started(tmp_path), 60)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=30)
+    run = open_run(tmp_path / "results")
+    assert f"trials stay with Slurm; `invoke run-suite --resume {run.id}` gathers them" in said
+    assert process.returncode == 130
+    assert re.search(rf"with Slurm: \d trials?; --resume {run.id} gathers them", run_row(run.path)[-1])
+    resumed = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    assert [row[:3] for row in rows(resumed)] == [("garbage", 1, "ok"), ("ok", 1, "ok"), ("short_sleep", 1, "ok")]
+    assert_whole(resumed)
+
+
+def test_a_controller_that_is_restarted_costs_nothing(slurm: SlurmCluster, tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "short_sleep", "silent_for_long", "garbage")
+
+    def restart() -> None:
+        wait_for(lambda: started(tmp_path, 2), 60)
+        slurm.stop_controller()
+        time.sleep(5)  # jobs end, and nobody hears of it
+        slurm.start_controller()
+
+    with meanwhile(restart):
+        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    assert {row[1:3] for row in rows(run)} == {(1, "ok")}
+    assert_whole(run)
+
+
+def test_a_node_that_loses_its_power_is_a_failed_row_and_its_trial_runs_once_more(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    make_checkout(tmp_path, "silent_for_long", "ok")
+    lost: list[str] = []
+
+    def cut() -> None:
+        wait_for(lambda: started(tmp_path) and slurm.command("squeue", "--noheader", "--states=RUNNING"), 60)
+        wait_for(lambda: list(tmp_path.glob("results/*/trials/*.a1")), 60)  # only the long trial is left
+        lost.append(node_of(slurm))
+        assert slurm.kill_node(lost[0], power_cut=True)
+
+    with meanwhile(cut):
+        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    assert rows(run) == [
+        ("ok", 1, "ok", ""),
+        ("silent_for_long", 1, "failed", f"node {lost[0]} failed (NODE_FAIL)"),
+        ("silent_for_long", 2, "ok", ""),
+    ]
+    assert_whole(run)
+
+
+def test_a_node_that_slurm_takes_for_dead_and_is_alive_commits_nothing_any_more(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    make_checkout(tmp_path, "silent_for_long")
+    lost: list[str] = []
+
+    def part() -> None:
+        wait_for(lambda: started(tmp_path), 60)
+        lost.append(node_of(slurm))
+        assert slurm.kill_node(lost[0], power_cut=False)
+        slurm.command("scontrol", "update", f"NodeName={lost[0]}", "State=DOWN", "Reason=parted")
+
+    with meanwhile(part):
+        run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    assert [row[:3] for row in rows(run)] == [("silent_for_long", 1, "failed"), ("silent_for_long", 2, "ok")]
+    assert_whole(run)
+
+
+def test_cancelled_and_preempted_jobs_are_interrupted_rows(slurm: SlurmCluster, tmp_path: Path) -> None:
+    make_checkout(tmp_path, "silent_for_long")
+    work = on_slurm(tmp_path)
+    work = replace(work, choice=replace(work.choice, repetitions=3))
+
+    def cancel() -> None:
+        wait_for(lambda: started(tmp_path, 2), 60)
+        waiting = slurm.command("squeue", "--noheader", "--array", "--states=PENDING", "--format=%i").split()
+        running = slurm.command("squeue", "--noheader", "--array", "--states=RUNNING", "--format=%i").split()
+        slurm.command("scancel", *waiting, running[0])
+        options = ("--partition=urgent", "--exclusive", "--nodes=2", "--output=/dev/null")
+        slurm.command("sbatch", *options, "--wrap", "sleep 1")
+
+    with meanwhile(cancel):
+        run = run_suite(work, executor=OnSlurm())
+    found = Counter((attempt, status, reason.rstrip("12")) for _, attempt, status, reason in rows(run))
+    assert found == {
+        (1, "interrupted", "its job was cancelled on n"): 1,
+        (1, "interrupted", "its job was cancelled before it started"): 1,
+        (1, "interrupted", "its job was preempted on n"): 1,
+        (2, "ok", ""): 1,
+    }
+    assert_whole(run)

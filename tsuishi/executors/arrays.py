@@ -1,0 +1,90 @@
+"""Orders, submitted as arrays of Slurm: each a task of its own, in arrays as large as the site allows."""
+
+import math
+import shlex
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from tsuishi.base.settings import Settings
+from tsuishi.executors import submission
+from tsuishi.executors.slurm import NoAnswer, Slurm
+from tsuishi.executors.submission import Submission
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.executor import Work
+from tsuishi.run.trial import TrialOrder
+
+# Where nodes find this library.
+_ROOT = Path(__file__).parents[2]
+# A job may take so many seconds longer than its trial: to enter the environment, and to commit.
+_AROUND_S = 300.0
+# Tries to submit an array while the controller does not answer, and the seconds between them.
+_TRIES, _BETWEEN_S = 12, 5.0
+
+
+def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterator[Submission]:
+    """Submit orders as arrays, each to start after the array before it. Gives every submission that Slurm took.
+
+    Raises UserError where Slurm refuses an array, NoAnswer where it does not answer for a minute: then it may have it.
+    """
+    if not orders:
+        return
+    most, before = slurm.most_tasks(), ""
+    for begin in range(0, len(orders), most):
+        made = submission.write(work.run, work.checkout, work.settings, work.data, orders[begin : begin + most])
+        after = [f"--dependency=afterany:{before}"] if before else []
+        try:
+            before = _submit(work.run, slurm, made, [*_options(work.run, work.settings, made), *after])
+        except NoAnswer:
+            raise  # the submission stays, for whoever resumes the run
+        except BaseException:
+            submission.close(work.run, made.name)
+            raise
+        yield made
+    arrays = f"{-(-len(orders) // most)} arrays" if len(orders) > most else "an array"
+    work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {work.settings.slurm_at_once} at once")
+
+
+def _submit(run: RunDirectory, slurm: Slurm, made: Submission, options: Sequence[str]) -> str:
+    """Submit an array. Returns its job id; empty where Slurm has it and only the answer was lost."""
+    node = [sys.executable, "-m", "tsuishi.executors.node", str(submission.folder(run, made.name))]
+    for left in reversed(range(_TRIES)):
+        try:
+            return slurm.submit(made.name, options, f"#!/bin/sh\nexec {shlex.join(node)}\n")
+        except NoAnswer:
+            if not left:
+                raise
+            time.sleep(_BETWEEN_S)
+            if _is_known(slurm, made.name):
+                break
+    return ""
+
+
+def _is_known(slurm: Slurm, name: str) -> bool:
+    try:
+        return bool(slurm.states([name]))
+    except NoAnswer:
+        return False
+
+
+def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
+    """The options of sbatch for an array."""
+    longest_s = max(order.timeout_s for order in made.orders) + _AROUND_S
+    alone = [f"--gres={given.slurm_gres}"] if given.slurm_gres else ["--exclusive", "--mem=0"]
+    named = {
+        "partition": given.slurm_partition,
+        "account": given.slurm_account,
+        "constraint": given.slurm_constraint,
+    }
+    return [
+        f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
+        f"--time={given.slurm_time or math.ceil(longest_s / 60)}",
+        "--nodes=1",
+        "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
+        *alone,
+        *(f"--{name}={value}" for name, value in named.items() if value),
+        f"--chdir={_ROOT}",
+        f"--output={submission.output(run, made.name)}",
+        "--open-mode=append",
+    ]
