@@ -42,7 +42,7 @@ def measured(session: Session, name: str, plan: Plan, ready: Mapping[str, Ready]
     with machine_alone(session):
         await_gpus(session, outlined.trials)
         checked = check_forced(session, ready, outlined.trials)
-        run = _create(session, name, plan, outlined, checked)
+        run = create(session, name, plan, outlined, checked)
         measuring = Measuring(session, run, ready, plan.expected_s)
         with run.alone():
             if session.clock.within_s is None:
@@ -52,9 +52,10 @@ def measured(session: Session, name: str, plan: Plan, ready: Mapping[str, Ready]
     return run
 
 
-def _create(
+def create(
     session: Session, name: str, plan: Plan, outlined: Outline, checked: Mapping[str, Mapping[str, float]]
 ) -> RunDirectory:
+    """The directory of a new run, with its record. checked: the errors of self-checks, by environment."""
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
     everything = session.clock.within_s is None
