@@ -228,6 +228,49 @@ def run_suite(
 @task(
     auto_shortflags=False,
     help={
+        "suite": "the suite of the case",
+        "case": "the case, as protocol=literal,devices=3; an axis that is not named has its usual value",
+        "quantity": "what is compared, as later_run_s",
+        "from": "the environment of the oldest release",
+        "to": "the environment of the newest release",
+        "all": "visit every release, and find all changes; without it a bisection finds one",
+        "within": "how long it may take: 90s, 10m, 2h; no limit without it",
+        **{name: COMMON[name] for name in ("engine", "mirrors", "plan")},
+        "profile": PROFILE,
+        "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
+        "seed": "decides the order of the trials of a round",
+        "name": "goes into the run's id in place of `find`",
+    },
+)
+def find(
+    ctx: "ChainContext",
+    suite: str = "",
+    case: str = "",
+    quantity: str = "",
+    from_: str = "",
+    to: str = "",
+    all_: bool = False,
+    within: str = "",
+    engine: str = "",
+    mirrors: str = "",
+    profile: str = "",
+    accelerator: str = "",
+    seed: str = "",
+    name: str = "",
+    plan: bool = False,
+) -> None:
+    """Find the release of a framework that changed a value: measure both ends in turns, then releases between them.
+
+    It names a wrong pair of releases in at most 5 % of searches. Environments are built when they are needed.
+    """
+    from tsuishi.commands import find
+
+    find.find(ctx.chain)
+
+
+@task(
+    auto_shortflags=False,
+    help={
         "run": "ids of runs, separated by commas; without it the one just made, else the latest",
         "archive": "archives, or folders of archives, separated by commas; their runs are reported too",
         "out": OUT,
@@ -489,6 +532,7 @@ namespace = Collection(
         import_,
         fetch_data,
         run_suite,
+        find,
         report,
         verify,
         replay,

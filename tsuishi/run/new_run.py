@@ -55,7 +55,7 @@ def measured(
 ) -> RunDirectory:
     """Make a new run of an outline. ready: the environments of the plan, by name. original: the run that it replays."""
     with prepared(executor, session, ready, outlined.trials) as checked:
-        run = _create(session, name, plan, outlined, checked, original)
+        run = create(session, name, plan, outlined, checked, original)
         measuring = Measuring(session, run, ready, plan.expected_s, executor=executor)
         with run.alone():
             if session.clock.within_s is None:
@@ -65,14 +65,15 @@ def measured(
     return run
 
 
-def _create(
+def create(
     session: Session,
     name: str,
     plan: Plan,
     outlined: Outline,
     checked: Mapping[str, Mapping[str, float]],
-    original: OriginalRun | None,
+    original: OriginalRun | None = None,
 ) -> RunDirectory:
+    """The directory of a new run, with its record. checked: the errors of self-checks, by environment."""
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
     everything = session.clock.within_s is None

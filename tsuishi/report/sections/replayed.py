@@ -23,7 +23,7 @@ _ABOUT_AS_FAST = 1.05
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _Replayed:
     """A run and its replay, by their ids. `columns`: the replay's label of each environment, by the original's."""
 
     original: str
@@ -75,7 +75,7 @@ def views(evidence: Evidence, compared: Sequence[Matchup], judgements: Sequence[
         yield _view(evidence, pair, compared, judgements)
 
 
-def _pairs(evidence: Evidence) -> Iterator[_Pair]:
+def _pairs(evidence: Evidence) -> Iterator[_Replayed]:
     columns: dict[str, dict[str, str]] = {}
     trials = evidence.results.trials[["run_id", "environment", "column"]].drop_duplicates()
     for run_id, environment, column in trials.itertuples(index=False):
@@ -84,10 +84,10 @@ def _pairs(evidence: Evidence) -> Iterator[_Pair]:
         if run.replays and run.replays.run_id in evidence.results.runs:
             there, here = columns.get(run.replays.run_id, {}), columns.get(run_id, {})
             both = {there[name]: here[name] for name in there if name in here and there[name] != here[name]}
-            yield _Pair(run.replays.run_id, run_id, both)
+            yield _Replayed(run.replays.run_id, run_id, both)
 
 
-def _view(evidence: Evidence, pair: _Pair, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> View:
+def _view(evidence: Evidence, pair: _Replayed, compared: Sequence[Matchup], judgements: Sequence[Judgement]) -> View:
     about = t(
         "Run {replay} measured the cases of run {original} again, by the same protocols.",
         replay=pair.replay, original=pair.original,
@@ -156,7 +156,7 @@ def _certainty(speed: Contrast, pairs: Sequence[tuple[Term, Term]]) -> str:
     return ""
 
 
-def _claims(pair: _Pair, judgements: Sequence[Judgement]) -> _Claims:
+def _claims(pair: _Replayed, judgements: Sequence[Judgement]) -> _Claims:
     claims = _Claims()
     back = {here: there for there, here in pair.columns.items()}
     for judgement in judgements:

@@ -1,0 +1,52 @@
+"""`invoke find`: which release of a framework changed a value."""
+
+from tsuishi.base.errors import UserError
+from tsuishi.base.units import duration
+from tsuishi.commands.chain import Chain
+from tsuishi.environments.build_plan import plan_builds, print_builds
+from tsuishi.plan.releases import ReleaseQuestion, release_question
+from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
+from tsuishi.run.release_run import SearchedReleases, measure_search
+
+# Python has words of its own for some options: their names in tasks.py end with an underscore.
+_NEEDED = ("case", "quantity", "from_", "to")
+
+
+def find(chain: Chain) -> None:
+    """Measure the search, print its answer, and write the page. With --plan only the releases are printed."""
+    session, options = chain.session, chain.options
+    if not all(options.has(name) for name in _NEEDED):
+        raise UserError(
+            "say what is searched by --suite, --case axis=value,axis=value, --quantity, --from and --to (two "
+            "environments of a family): docs/releases.md has an example"
+        )
+    asked = release_question(session, *(options.text(name) for name in _NEEDED))
+    rows = [(each.name, each.release, str(each.released)) for each in asked.releases]
+    session.screen.table("Releases", ("environment", "release", "date"), rows)
+    print_builds(session.screen, plan_builds(session.builder, asked.releases, session.history), {})
+    session.screen.say("environments are built when the search first wants them")
+    if chain.only_plans:
+        return
+    searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"))
+    answer = answered(chain, asked, searched)
+    for sentence in answer.sentences():
+        session.screen.say(sentence)
+    heads = ("environment", "release", "date", "trials", "geometric mean")
+    session.screen.table("Measured", heads, answer.rows())
+    page = write_answer(session.settings.reports / searched.run.id, answer)
+    session.screen.say(f"{searched.trials} trials in {duration(session.clock.spent_s)}; answer: {page}")
+
+
+def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:
+    """The answer to a question."""
+    quantity = chain.session.words.quantity(asked.quantity)
+    said = ", ".join(f"{name} {value}" for name, value in asked.case.items if name != "suite")
+    return ReleaseAnswer(
+        f"{quantity.label['en']} of {asked.suite.name} ({said})",
+        quantity.unit,
+        asked.releases,
+        searched.values,
+        searched.reasons,
+        searched.search.result,
+        searched.trials,
+    )

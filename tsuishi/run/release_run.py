@@ -1,0 +1,158 @@
+"""Measures a search for the release that changed a value: rounds of trials, each wanted release once, in turns.
+
+Environments are built when the search first wants them. A round ends whole or does not count.
+"""
+
+import math
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from tsuishi.base.errors import UserError
+from tsuishi.environments.entry import Ready
+from tsuishi.plan import trials
+from tsuishi.plan.outline import Outline
+from tsuishi.plan.planning import Plan
+from tsuishi.plan.releases import ReleaseQuestion
+from tsuishi.plan.session import Session
+from tsuishi.plan.trials import Matrix, PlannedTrial
+from tsuishi.plan.worth import BETWEEN_S, Costs
+from tsuishi.results.directory import RunDirectory
+from tsuishi.run.executor import LOCAL
+from tsuishi.run.ledger import Learning, Ledger
+from tsuishi.run.measuring import prepared
+from tsuishi.run.new_run import create
+from tsuishi.run.progress import running
+from tsuishi.run.runner import Runner
+from tsuishi.run.tally import Tally
+from tsuishi.specs.questions import MatrixCell
+from tsuishi.specs.statuses import OK
+from tsuishi.verdicts.bisection import Bisection
+from tsuishi.verdicts.release_changes import SearchResult
+from tsuishi.verdicts.survey import Survey
+
+
+class ReleaseSearch(Protocol):
+    """A search that asks for rounds: verdicts/bisection.py, verdicts/survey.py."""
+
+    def wanted(self) -> tuple[str, ...]: ...
+    def add(self, values: Mapping[str, float | None]) -> None: ...
+    @property
+    def result(self) -> SearchResult: ...
+
+
+@dataclass
+class SearchedReleases:
+    """What a search measured and found.
+
+    values: of each release, by trial. reasons: why releases cannot run the case.
+    """
+
+    run: RunDirectory
+    search: ReleaseSearch
+    values: dict[str, list[float]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    trials: int = 0
+
+
+def measure_search(session: Session, question: ReleaseQuestion, *, every: bool, name: str = "") -> SearchedReleases:
+    """Make a run, and measure rounds until the search ends or time does.
+
+    every: all releases are visited, and not only those that a bisection needs.
+
+    Raises UserError where an end of the search cannot run the case.
+    """
+    names = tuple(each.name for each in question.releases)
+    search: ReleaseSearch = Survey(names) if every else Bisection(names)
+    choice = replace(session.choice, environments=names)
+    given = (session.nvml, session.history, session.data_record)
+    matrix = trials.matrix(choice, session.checkout, question.releases, *given)
+    outlined = Outline(matrix, (), (), (), Costs({}, {}))
+    with prepared(LOCAL, session, {}, ()):
+        run = create(session, name or "find", Plan(question.releases, 0.0), outlined, {})
+        ledger = Ledger(run)
+        ledger.begin(session.clock, 0.0)
+        measured = SearchedReleases(run, search)
+        with run.alone():
+            _SearchRounds(session, question, matrix, ledger, measured).go()
+    return measured
+
+
+class _SearchRounds:
+    """The rounds of a search in a run."""
+
+    def __init__(
+        self, session: Session, question: ReleaseQuestion, matrix: Matrix, ledger: Ledger, measured: SearchedReleases
+    ) -> None:
+        self._session = session
+        self._question = question
+        self._matrix = matrix
+        self._ledger = ledger
+        self._measured = measured
+        self._tally = Tally(measured.run, session.words)
+        self._ready: dict[str, Ready] = {}
+        self._number = 0
+
+    def go(self) -> None:
+        search = self._measured.search
+        while wanted := search.wanted():
+            self._build(wanted)
+            batch = self._round(wanted)
+            if sum(trial.expected_s + BETWEEN_S for trial in batch) > self._session.left_for_trials_s():
+                self._session.screen.say("the time is over: the search ends here")
+                return
+            self._run(batch)
+            values = {trial.environment: self._value(trial) for trial in batch}
+            try:
+                search.add(values)
+            except ValueError as end:
+                why = self._measured.reasons[str(end)]
+                raise UserError(f"{end}, an end of the search, cannot run the case: {why}") from end
+
+    def _build(self, names: Sequence[str]) -> None:
+        """Make those of the named environments ready that are not."""
+        new = [each for each in self._question.releases if each.name in names and each.name not in self._ready]
+        if new:
+            self._ready |= self._session.build(new)
+
+    def _round(self, names: Sequence[str]) -> list[PlannedTrial]:
+        """A trial of each environment, in an order that the seed and the number of the round decide."""
+        self._number += 1
+        batch = []
+        for name in names:
+            cell = MatrixCell(self._question.case.id, name)
+            done = self._tally.of[cell].trials if cell in self._tally.of else 0
+            batch.append(trials.repeated(self._matrix.first[cell], done + 1))
+        random.Random(f"{self._session.choice.seed} {self._number}").shuffle(batch)  # noqa: S311
+        return batch
+
+    def _run(self, batch: Sequence[PlannedTrial]) -> None:
+        session = self._session
+        self._ledger.add((), batch)
+        with running(session.screen, batch, len(batch)) as progress:
+            audience = Learning(progress, session.history, session.data_record)
+            given = (session.settings, session.checkout, session.nvml, audience, session.data)
+            Runner(self._measured.run, self._ready, *given).run(batch, self._counted(batch))
+        session.history.keep()
+
+    def _counted(self, batch: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:
+        for trial in batch:
+            yield trial
+            self._measured.trials += 1
+
+    def _value(self, trial: PlannedTrial) -> float | None:
+        """The logarithm of what a trial measured; None where it did not, and then the reason is kept."""
+        record = self._tally.read(trial.id)
+        if record is None or record.status != OK:
+            status = record.status if record else "no trial"
+            self._measured.reasons[trial.environment] = f"{status}: {(record and record.reason) or 'see its log'}"
+            return None
+        quantity = self._question.quantity
+        of_cell = self._tally.of[MatrixCell(trial.case.id, trial.environment)].values
+        value = of_cell.get(quantity, {}).get(trial.repetition)
+        if value is None or value <= 0:
+            known = ", ".join(sorted(name for name, values in of_cell.items() if trial.repetition in values))
+            raise UserError(f"a trial of this case gives no {quantity}; it gives {known or 'no quantity'}")
+        self._measured.values.setdefault(trial.environment, []).append(value)
+        return math.log(value)

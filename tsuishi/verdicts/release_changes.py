@@ -1,0 +1,78 @@
+"""What searches for the release that changed a value say, and how they compare releases by rounds.
+
+In a round each wanted release has a trial, in turns, so that what a round has in common cancels. Rounds are judged
+after 3, 6, 12 and 24 of them; look k of a decision spends 2^-k of its error.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region
+from tsuishi.estimates.variances import pool
+from tsuishi.specs.questions import ALIKE
+from tsuishi.verdicts.family import Hypothesis, PValues
+
+# The logarithms of ratios within which two values are alike.
+_ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
+
+# The logarithm of a release's value in a round; None where the release cannot run the case.
+Round = Mapping[str, float | None]
+SearchVerdict = Literal["changed", "alike", "undecided", "open"]
+
+
+class ReleaseChange(NamedTuple):
+    """The releases between which a value changed, and the logarithm of the ratio of the newer to the older.
+
+    `level`: the interval of confidence 1 - level is that of the search. `between`: releases between both that narrow
+    nothing.
+    """
+
+    older: str
+    newer: str
+    size: Contrast
+    level: float
+    between: tuple[str, ...] = ()
+
+    @property
+    def interval(self) -> Region | None:
+        """The interval of the logarithm; None where it is not known."""
+        return self.size.interval(1 - self.level)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the interval excludes that nothing changed."""
+        return self.size.p_outside(NO_DIFFERENCE) <= self.level
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found so far; it goes on while its verdict is "open".
+
+    unable: the releases that cannot run the case. undecided: the releases, or pairs of releases ("a, b"), of which all
+    rounds do not show enough.
+    """
+
+    verdict: SearchVerdict
+    changes: tuple[ReleaseChange, ...] = ()
+    unable: tuple[str, ...] = ()
+    undecided: tuple[str, ...] = ()
+
+
+def weighted(rounds: Sequence[Round], weights: Mapping[str, float]) -> Contrast:
+    """The mean over rounds of the sum of weight times logarithm, with the scatter between rounds (Student's t).
+
+    The error is None for a single round.
+    """
+    sums = [
+        math.fsum(weight * (of_round[release] or 0.0) for release, weight in weights.items()) for of_round in rounds
+    ]
+    mean, scatter = math.fsum(sums) / len(sums), pool([sums])
+    return Contrast(mean, scatter and math.sqrt(scatter.variance / len(sums)), scatter.freedom if scatter else math.inf)
+
+
+def difference(size: Contrast, rounds: int) -> Hypothesis:
+    """The hypothesis on two releases: they differ, or they are alike."""
+    alike = size.p_inside(_ALIKE)
+    return Hypothesis(PValues(alike, alike, size.p_outside(NO_DIFFERENCE)), rounds)
