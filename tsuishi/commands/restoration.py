@@ -18,7 +18,7 @@ from tsuishi.commands.archived_software import DOCKER
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.exchange import SUFFIX
-from tsuishi.environments.incoming import IncomingRecord, incoming_image, require_room
+from tsuishi.environments.incoming import IncomingRecord, incoming_image, require_room, temporary_room
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
@@ -124,7 +124,7 @@ def _loaded(
         for environment in docker
     }
     packages = {digest for environment in environments for digest in _digests(environment)}
-    with files.temporary_folder(session.settings.cache / "restoring", ".images-") as folder:
+    with temporary_room(session.settings.cache) as folder:
         images: dict[str, Path] = {}
         try:
             with files.reading(archive) as file:
