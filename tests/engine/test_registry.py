@@ -19,11 +19,11 @@ from tests.engine.test_exchange import another_image, without_images
 from tsuishi.artifacts import intake
 from tsuishi.artifacts.network import Network
 from tsuishi.artifacts.oci_registry import Registry
-from tsuishi.artifacts.registry_images import put_image
+from tsuishi.artifacts.registry_images import fetch_image, put_image
 from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.environments import exchange, sharing
+from tsuishi.environments import sharing
 from tsuishi.environments.sharing import SharedPlace
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import Environment, read_environment
@@ -48,10 +48,13 @@ def maker(tmp_path_factory: pytest.TempPathFactory, settings: Settings, place: s
 
 
 @pytest.fixture(scope="module")
-def exported(maker: Session, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same environment as a file."""
-    (path,) = exchange.export(maker.builder, maker.screen, ("tiny",), tmp_path_factory.mktemp("exports"))
-    return path
+def exported(maker: Session, place: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same environment as a file, by the name that an export has."""
+    folder = tmp_path_factory.mktemp("exports")
+    spec_id = maker.builder.engines.docker.store.spec_id(tiny(maker))
+    path = fetch_image(Registry(place, Network()), "tiny", spec_id, folder, silent, silent)
+    assert path is not None
+    return path.rename(folder / f"tiny-{spec_id}.oci.tar")
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tsuishi.commands.archived_software import DOCKER
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.exchange import SUFFIX
-from tsuishi.environments.incoming import incoming_image, require_room
+from tsuishi.environments.incoming import IncomingRecord, incoming_image, require_room, temporary_room
 from tsuishi.plan.session import Session
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord
@@ -124,7 +124,7 @@ def _loaded(
         for environment in docker
     }
     packages = {digest for environment in environments for digest in _digests(environment)}
-    with files.temporary_folder(session.settings.cache / "restoring", ".images-") as folder:
+    with temporary_room(session.settings.cache) as folder:
         images: dict[str, Path] = {}
         try:
             with files.reading(archive) as file:
@@ -177,14 +177,33 @@ def _keep(session: Session, archive: Path, entry: Entry) -> None:
 def _load(session: Session, archive: Path, path: Path, records: Sequence[EnvironmentRecord]) -> None:
     """Give an image of the archive to the engine. Raises UserError where the runs were not measured in that image."""
     incoming = incoming_image(session.checkout, path)
-    measured = {record.realised_id for record in records}
-    if incoming.record.realised_id not in measured or incoming.record.spec_id != records[0].spec_id:
+    if not is_measured(incoming.record, records):
+        measured = ", ".join(sorted({str(record.realised_id) for record in records}))
         raise UserError(
             f"{archive}: {IMAGES}/{path.name} is {incoming.record.realised_id}, and its runs were measured in "
-            f"{', '.join(sorted(map(str, measured)))}: do not use the archive"
+            f"{measured}: do not use the archive"
         )
     with session.screen.moving(f"loading {incoming.record.name}", path.stat().st_size) as progress:
         incoming.load(session.builder.engines.docker, progress)
+
+
+def is_measured(image: IncomingRecord, records: Iterable[EnvironmentRecord]) -> bool:
+    """Whether one of the records of runs is of this image: by its id, else by its layers and labels.
+
+    Engines that keep images in containerd's store give them other ids than an export has.
+    """
+    return any(
+        record.spec_id == image.spec_id
+        and (
+            record.realised_id == image.realised_id
+            or (record.image is not None and (record.image.layers, record.image.labels) == _content(image))
+        )
+        for record in records
+    )
+
+
+def _content(image: IncomingRecord) -> tuple[list[str], dict[str, str]]:
+    return image.image.layers, image.image.labels
 
 
 def _other_way(session: Session, archive: Path, environment: Environment) -> Way:

@@ -4,6 +4,7 @@ A check says nothing about the author of an image: see docs/security.md.
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,7 @@ from pydantic import Field
 
 from tsuishi.artifacts import intake
 from tsuishi.artifacts.repacking import Digest, Received, Text
-from tsuishi.base import threads, toml
+from tsuishi.base import files, threads, toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Progress
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # The name of the record in an archive.
 RECORD = "environment.json"
+# The folder of a cache in which images are on their way.
+ON_THE_WAY = "on-the-way"
 
 
 class _RecordedImage(Received):
@@ -92,6 +95,11 @@ def record_of(checkout: Checkout, path: Path, image: intake.ArchivedImage) -> In
     return record
 
 
+def temporary_room(cache: Path) -> AbstractContextManager[Path]:
+    """A folder for images on their way; it is removed at the end, or by a later call where a process was killed."""
+    return files.temporary_folder(cache / ON_THE_WAY, ".images-")
+
+
 def require_room(*needs: tuple[Path | None, int]) -> None:
     """Raise UserError where a disk has not the bytes that go to it. needs: (place, bytes); None is an unknown place."""
     disk.require(needs, "or choose another disk")
@@ -100,8 +108,8 @@ def require_room(*needs: tuple[Path | None, int]) -> None:
 def asked_files(checkout: Checkout, name: str) -> dict[str, Path]:
     """Spec, locks and template of an environment, by their place in a checkout. They may not exist."""
     spec = checkout.images / f"{name}.toml"
-    files = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
-    return {file.relative_to(checkout.root).as_posix(): file for file in files}
+    parts = (spec, spec.with_suffix(".lock"), apt_lock(spec), checkout.dockerfile)
+    return {part.relative_to(checkout.root).as_posix(): part for part in parts}
 
 
 def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:

@@ -10,14 +10,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tsuishi.base import files
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.screen import Progress, Say, Screen
 from tsuishi.environments import exchange
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.exchange import LICENCES, SUFFIX
-from tsuishi.environments.incoming import incoming_image
+from tsuishi.environments.incoming import incoming_image, temporary_room
 from tsuishi.specs.environment import Environment, select_environments
 
 if TYPE_CHECKING:
@@ -52,9 +51,8 @@ class SharedPlace:
         None, with the reason, where the place does not have it or cannot be asked, and where it has something else, of
         which nothing stays.
         """
-        folder = self._builder.settings.cache / "receiving"
         try:
-            with files.temporary_folder(folder, ".image-") as room:
+            with temporary_room(self._builder.settings.cache) as room:
                 path = self._fetched(environment, room, say, progress)
                 if path is None:
                     return None, f"not in {self.address}: built here"
@@ -77,7 +75,7 @@ class SharedPlace:
         from tsuishi.artifacts import intake
         from tsuishi.artifacts.registry_images import put_image
 
-        with files.temporary_folder(self._builder.settings.cache / "sending", ".images-") as folder:
+        with temporary_room(self._builder.settings.cache) as folder:
             for one in exchange.write_exports(self._builder, screen, names, folder):
                 image = intake.read_archive(one.path)
                 with screen.moving(f"sending {one.name}", one.path.stat().st_size) as progress:
