@@ -25,13 +25,17 @@ _TICK_S = 0.3
 
 @dataclass
 class _Waiting:
-    """A trial that is with Slurm. `gone_since`: when its task was first seen to have ended, on the monotonic clock."""
+    """A trial that is with Slurm. `gone_since`: when its task was first seen to have ended, on the monotonic clock.
+
+    `was_gone`: it had ended when this session first looked, so nobody who watches has stopped it.
+    """
 
     order: TrialOrder
     task: Task
     state: TaskState | None = None
     has_begun: bool = False
     gone_since: float | None = None
+    was_gone: bool = False
 
 
 class Gathering:
@@ -47,6 +51,7 @@ class Gathering:
         # The planned ids of trials that got another attempt in this session.
         self._tried_again: set[TrialId] = set()
         self._is_cancelled = False
+        self._has_looked = False
         # Lines that the user has seen, as the same reason holds for many trials and looks.
         self._said: set[str] = set()
 
@@ -119,8 +124,10 @@ class Gathering:
                 waiting.gone_since = None
             elif waiting.gone_since is None:
                 waiting.gone_since = time.monotonic()
+                waiting.was_gone = not self._has_looked
             if state and state.name in ("RUNNING", "COMPLETING"):
                 self._begins(waiting)
+        self._has_looked = True
         self._show()
         return True
 
@@ -151,7 +158,7 @@ class Gathering:
                 self._again.append(order)
                 continue
             yield self._end(order.id, self._buried(order, waiting.state))
-            if deserves_another(waiting.state) and self._may_try_again(order.id.planned):
+            if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
                 self._again.append(order.model_copy(update={"id": order.id.next_attempt}))
 
