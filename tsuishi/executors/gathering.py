@@ -19,8 +19,8 @@ from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.run.trial_files import leave_empty
 from tsuishi.specs.trial_id import TrialId
 
-# Seconds between two looks at the folder of trials.
-_TICK_S = 0.3
+# Seconds between two looks at the folder of trials, and how many times as long as a look they are at least.
+_TICK_S, _LOOKS = 0.3, 10
 
 
 @dataclass
@@ -75,7 +75,9 @@ class Gathering:
         """Every trial that ended, until none is with Slurm."""
         looked_at = -math.inf
         while self._trials:
+            begun = time.monotonic()
             yield from self._arrived()
+            pause_s = max(_TICK_S, _LOOKS * (time.monotonic() - begun))
             if time.monotonic() - looked_at >= self._given.slurm_poll_s:
                 if self._look():
                     yield from self._lost()
@@ -84,7 +86,7 @@ class Gathering:
                 self.submit(again)
             self._close()
             if self._trials:
-                time.sleep(_TICK_S)
+                time.sleep(min(pause_s, self._given.slurm_poll_s))
 
     def cancel(self) -> None:
         """Cancel every task. Their trials still end, as interrupted ones."""
