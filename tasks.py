@@ -424,7 +424,7 @@ def publish(ctx: "ChainContext", archive: str, name: str = "", title: str = "") 
     name="try-script",
     auto_shortflags=False,
     help={
-        "script": "the script; it is copied to suites/",
+        "script": "the script, which is copied to suites/; of a notebook, its code cells are",
         "env": "one environment",
         "engine": ENGINE,
         "arguments": "arguments for the script, in quotes",

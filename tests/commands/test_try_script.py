@@ -1,11 +1,13 @@
 """`invoke try-script` as a user calls it: what it proposes, what it writes, and that the suite then runs."""
 
 import csv
+import hashlib
 import re
 import shutil
 import tomllib
 from pathlib import Path
 
+import nbformat
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
@@ -64,6 +66,51 @@ def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> 
     ]
     suite = tomllib.loads((root / "suites" / "theirs.toml").read_text(encoding="utf-8"))
     assert list(suite["patterns"]) == list(suite["new_quantities"]) == ["time_s"]
+
+
+def notebook(path: Path, *cells: str) -> Path:
+    """A notebook of these code cells, with a text between them."""
+    made = nbformat.v4.new_notebook()
+    made.cells = [nbformat.v4.new_markdown_cell("Time: 9 s"), *map(nbformat.v4.new_code_cell, cells)]
+    nbformat.write(made, path)
+    return path
+
+
+def test_the_code_cells_of_a_notebook_are_a_script(tmp_path: Path) -> None:
+    root, _ = given(tmp_path, "summary.py")
+    (tmp_path / "theirs" / "rate.txt").write_text("41.5\n")
+    cells = ("%matplotlib inline\nrate = float(open('rate.txt').read())", "print(f'Rate: {rate + 1} images/s')")
+    theirs = notebook(tmp_path / "theirs" / "notes.ipynb", *cells)
+    tried = invoke(root, "try-script", str(theirs), "--env", "host", "--files", "rate.txt")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "Rate: 42.5 images/s" in tried.stdout
+    script = (root / "suites" / "notes.py").read_text(encoding="utf-8")
+    digest = hashlib.sha256(theirs.read_bytes()).hexdigest()
+    assert script.startswith(f"# The code cells of notes.ipynb, SHA-256 {digest}, in their order.\n")
+    assert "# %matplotlib inline\n" in script
+    asked = ("--suite", "notes", "--env", "host", "--within", "none", "--out", "notes")
+    done = invoke(root, "run-suite", "report", *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("!pip install x", "code cell 2: '!pip install x' is for notebooks only: remove it, or write Python\n"),
+        ("%timeit f()", "code cell 2: '%timeit f()' is for notebooks only: remove it, or write Python\n"),
+        (None, "no notebook: "),
+    ],
+)
+def test_what_no_script_can_run_is_refused_by_name(tmp_path: Path, text: str | None, said: str) -> None:
+    root, _ = given(tmp_path, "summary.py")
+    theirs = notebook(tmp_path / "notes.ipynb", "x = 1", text or "")
+    if text is None:
+        theirs.write_text("{}")
+    tried = invoke(root, "try-script", str(theirs), "--env", "host")
+    assert tried.returncode == 1
+    assert said in tried.stderr
+    assert tried.stderr.count("\n") == 1
+    assert not (root / "suites" / "notes.toml").exists()
 
 
 def test_a_script_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:

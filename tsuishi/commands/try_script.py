@@ -11,6 +11,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.script_output import output_of
 from tsuishi.plan.session import Session
+from tsuishi.specs import notebooks
 from tsuishi.specs.experiment import WORKLOAD, Experiment, ExperimentFile, inside
 from tsuishi.specs.proposals import Proposal, lines_of, proposals, suite_text
 from tsuishi.specs.suite import read_suite
@@ -20,22 +21,35 @@ _FIRST_LINES = 5
 
 
 def try_script(chain: Chain, given: str) -> None:
-    """Run the script at that path in the only environment of --env, and write suites/<its name>.toml.
+    """Run the script or notebook at that path in the only environment of --env, and write suites/<its name>.toml.
 
     Raises UserError where there is such a suite already, and where the script fails: then nothing is written.
     """
-    session, options = chain.session, chain.options
+    session, script = chain.session, Path(given)
     if len(session.choice.environments) != 1:
         raise UserError("say in which environment, one, as in --env host")
-    script = Path(given)
     suite = session.checkout.suites / f"{_name(script)}.toml"
     if suite.exists():
         raise UserError(f"{suite}: there is such a suite already: remove it, or give the script another name")
+    beside = chain.options.names("files")
+    if script.suffix != notebooks.SUFFIX:
+        _try(chain, script, suite, tuple(_beside(script.parent, name) for name in beside))
+        return
+    with files.private_folder() as folder:
+        (folder / f"{script.stem}.py").write_text(notebooks.script_of(script), encoding="utf-8")
+        given_files = tuple(_beside(script.parent, name) for name in beside)
+        for file in given_files:
+            _copy(script.parent / file.path, folder / file.path)
+        _try(chain, folder / f"{script.stem}.py", suite, given_files)
+
+
+def _try(chain: Chain, script: Path, suite: Path, beside: tuple[ExperimentFile, ...]) -> None:
+    session, options = chain.session, chain.options
     experiment = Experiment(
         script=script.name,
         sha256=_digest(script),
         command=("python", "{script}", *_words(options.text("arguments"))),
-        files=tuple(_beside(script.parent, name) for name in options.names("files")),
+        files=beside,
     )
     _refuse_others(experiment, script.parent, suite.parent)
     timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
