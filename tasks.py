@@ -500,12 +500,18 @@ def clean(ctx: "ChainContext", images: bool = False, cache: bool = False, result
     clean.clean(ctx.chain.session, images=images, cache=cache, results=results)
 
 
-@task(auto_shortflags=False)
-def lint(ctx: "ChainContext") -> None:
-    """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint)."""
+@task(
+    auto_shortflags=False,
+    help={"advisories": "fail, too, where no service could be asked for advisories on packages"},
+)
+def lint(ctx: "ChainContext", advisories: bool = False) -> None:
+    """Check specs, code (ruff, mypy; vermin: Python 3.6 for suites/workloads) and rendered Dockerfiles (hadolint).
+
+    Asks for advisories on tsuishi's own packages (uv audit, OSV); advisories.toml holds those that were read.
+    """
     from tsuishi.commands import development
 
-    development.lint(ctx.chain.variables)
+    development.lint(ctx.chain.variables, advisories)
 
 
 @task(

@@ -27,16 +27,13 @@ from tsuishi.archives.archive_check import ArchiveVerification, verify_archive
 from tsuishi.archives.member_names import RUNS
 from tsuishi.base import seals
 from tsuishi.base.checkout import Checkout
-from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.quick_verification import OF_ITS_USER
 from tsuishi.results.verification import Verification, verify
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 Verified = Verification | ArchiveVerification
 
-# What a run has for its owner alone.
-OF_ITS_USER = UNCHAINED - {hash_chain.FILE}
 # Of an entry in a ZIP file, without its name.
 _HEADER_BYTES = 30
 

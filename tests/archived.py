@@ -17,7 +17,7 @@ from tsuishi.archives.member_names import CRATE, MANIFEST, RECORD, RUNS
 from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
-from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.quick_verification import OF_ITS_USER
 
 
 def chained(run: RunDirectory) -> RunDirectory:
@@ -36,7 +36,7 @@ def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {})
     """Write an archive of runs with the least beside them, and with further files; returns its root."""
     bundle = Bundle()
     for run in runs:
-        bundle.add_folder(f"{RUNS}/{run.id}", run.path, UNCHAINED - {hash_chain.FILE})
+        bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
     named = [
         ArchivedRun(run_id=run.id, root=hash_chain.read(run.path).root, trials=len(run.finished_folders()))
         for run in runs

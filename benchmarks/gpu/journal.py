@@ -23,9 +23,8 @@ from typing import IO, Any
 
 from benchmarks.gpu.findings import OUTCOMES, Finding
 from tsuishi.base.printable import line
+from tsuishi.results.quick_verification import OF_ITS_USER
 
-# Of a run, what can be made again from the rest is not packed: see tsuishi/results/directory.py.
-_NOT_PACKED = ("gathered.npz", ".lock")
 _HEAD = "| step | what | figures | outcome |\n|---|---|---|---|\n"
 
 
@@ -86,7 +85,7 @@ class Journal:
 
 def _packed(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
     """The member without its owner; None for what is not packed."""
-    if member.name.rpartition("/")[2] in _NOT_PACKED:
+    if member.name.rpartition("/")[2] in OF_ITS_USER:
         return None
     member.uid = member.gid = 0
     member.uname = member.gname = ""

@@ -2,11 +2,13 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from tests.conftest import missing
-from tests.executors.slurm_cluster import SlurmCluster, cluster, why_not
+from tests.executors import slurm_accounting, slurm_cluster
+from tests.executors.slurm_cluster import SlurmCluster, cluster
 
 
 @pytest.fixture
@@ -19,9 +21,25 @@ def slurm(started_cluster: SlurmCluster) -> Iterator[SlurmCluster]:
 @pytest.fixture(scope="session")
 def started_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
     """The cluster of a test session."""
-    if lacking := why_not():
+    if lacking := slurm_cluster.why_not():
         missing(lacking)
-    with cluster(tmp_path_factory.mktemp("slurm")) as made, pytest.MonkeyPatch.context() as patch:
+    with cluster(tmp_path_factory.mktemp("slurm")) as made, _found(made):
+        yield made
+
+
+@pytest.fixture
+def accounting_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    """A cluster that keeps accounts."""
+    if lacking := slurm_cluster.why_not() or slurm_accounting.why_not():
+        missing(lacking)
+    with cluster(tmp_path_factory.mktemp("accounts"), keeps_accounts=True) as made, _found(made):
+        yield made
+
+
+@contextmanager
+def _found(made: SlurmCluster) -> Iterator[None]:
+    """While the block runs, Slurm's commands of this process talk to that cluster."""
+    with pytest.MonkeyPatch.context() as patch:
         for name, value in made.environ.items():
             patch.setitem(os.environ, name, value)
-        yield made
+        yield

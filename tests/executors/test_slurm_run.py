@@ -1,5 +1,6 @@
 """Runs through a real Slurm of two nodes: the same trials as on this machine, and a row for whatever goes wrong."""
 
+import os
 import re
 import signal
 import subprocess
@@ -17,7 +18,8 @@ import pytest
 
 from tests.bench import BEHAVIOURS, make_checkout
 from tests.commands.test_tasks import checkout, invoke
-from tests.executors.slurm_cluster import NODES, SlurmCluster, wait_for
+from tests.executors.programs import wait_for
+from tests.executors.slurm_cluster import NODES, SlurmCluster
 from tests.run.test_runner import session
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
@@ -136,15 +138,20 @@ def submitting(root: Path) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
+def killed_while_it_submits(root: Path, *behaviours: str) -> RunDirectory:
+    """A run whose submitting process was killed, while two of its trials run and others wait."""
+    make_checkout(root, *behaviours)
+    process = submitting(root)
+    wait_for(lambda: started(root, 2), 60)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return open_run(root / "results")
+
+
 def test_a_submitting_process_that_is_killed_loses_nothing_and_its_run_goes_on(
     slurm: SlurmCluster, tmp_path: Path
 ) -> None:
-    make_checkout(tmp_path, "ok", "short_sleep", "silent_for_long", "garbage")
-    process = submitting(tmp_path)
-    wait_for(lambda: started(tmp_path, 2), 60)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    run = open_run(tmp_path / "results")
+    run = killed_while_it_submits(tmp_path, "ok", "short_sleep", "silent_for_long", "garbage")
     assert detached(run) > 0
     with pytest.raises(UserError, match=r"trials of run .* are with Slurm: go on with --executor slurm"):
         resume(session(tmp_path, executor="local"))
@@ -156,6 +163,36 @@ def test_a_submitting_process_that_is_killed_loses_nothing_and_its_run_goes_on(
         ("short_sleep", 1, "ok"),
         ("silent_for_long", 1, "ok"),
     ]
+    assert_whole(resumed)
+
+
+def test_jobs_that_slurm_forgot_are_rows_where_they_had_begun_and_all_their_trials_are_run(
+    slurm: SlurmCluster, tmp_path: Path
+) -> None:
+    killed_while_it_submits(tmp_path, "short_sleep", "silent_for_long", "ok")
+    slurm.forget_jobs()
+    run = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
+    after = rows(run)
+    lost = [row for row in after if row[2] == "interrupted"]
+    assert {row[3] for row in lost} == {"its job is gone, and Slurm does not know any more how it ended"}
+    assert lost
+    assert sorted(row[0] for row in after if row[2] == "ok") == ["ok", "short_sleep", "silent_for_long"]
+    assert len(after) == 3 + len(lost)
+    assert_whole(run)
+
+
+def test_what_squeue_forgot_the_accounts_know(tmp_path: Path, accounting_cluster: SlurmCluster) -> None:
+    slurm = accounting_cluster
+    run = killed_while_it_submits(tmp_path, "short_sleep", "silent_for_long", "ok", "garbage")
+    slurm.command("scancel", f"--user={os.geteuid()}")
+    wait_for(lambda: not slurm.command("squeue", "--noheader", "--states=all"), 60)
+    resumed = resume(on_slurm(tmp_path), run.id, lambda settings: OnSlurm())
+    after = rows(resumed)
+    assert sorted(row[0] for row in after if row[2] == "ok") == ["garbage", "ok", "short_sleep", "silent_for_long"]
+    reasons = {row[3] for row in after if row[2] == "interrupted"}
+    on_nodes = {f"its job was cancelled on {name}" for name in NODES}
+    assert reasons & on_nodes
+    assert reasons <= {*on_nodes, "its job was cancelled before it started"}
     assert_whole(resumed)
 
 

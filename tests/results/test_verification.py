@@ -50,6 +50,19 @@ def test_a_run_is_what_its_runner_wrote(made: RunDirectory, run: RunDirectory) -
     assert found.root == hash_chain.read(made.path).root
 
 
+def test_a_file_that_is_written_anew_gets_a_line_each_time_also_with_the_same_size(run: RunDirectory) -> None:
+    chain, table = HashChain(run.path), run.path / "trials.csv"
+    chain.add(["trials.csv"])
+    roots = [hash_chain.read(run.path).root]
+    for content in ("a", "b", "b", "a"):
+        table.write_text(content)
+        chain.add(["trials.csv"])
+        assert hash_chain.read(run.path).last["trials.csv"] == hash_chain.about(table)
+        roots.append(hash_chain.read(run.path).root)
+    assert roots[2] == roots[3]
+    assert len({*roots}) == 4
+
+
 def test_a_run_may_lie_in_a_folder_of_another_name(run: RunDirectory, tmp_path: Path) -> None:
     found = verified(RunDirectory(run.path.rename(tmp_path / "from a colleague")))
     assert (found.faults, found.trials) == ((), 3)

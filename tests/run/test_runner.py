@@ -232,8 +232,9 @@ def test_a_workload_over_its_time_is_stopped_with_its_samples_kept(tmp_path: Pat
 
 
 @pytest.mark.long
-def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Path) -> None:
-    make_checkout(tmp_path, "flood")
+@pytest.mark.parametrize("behaviour", ["flood", "pours"], ids=["1 GiB", "5 GiB"])
+def test_gigabytes_of_output_grow_neither_the_runner_nor_the_disk(tmp_path: Path, behaviour: str) -> None:
+    make_checkout(tmp_path, behaviour)
     child = runner_process(tmp_path)
     peak = 0
     process = psutil.Process(child.pid)
@@ -246,7 +247,7 @@ def test_a_gigabyte_of_output_grows_neither_the_runner_nor_the_disk(tmp_path: Pa
     assert child.wait() == 0, child.stdout and child.stdout.read()
     assert peak < 200 << 20
     run = directory.open_run(tmp_path / "results")
-    trial = trials(run)["flood"]
+    trial = trials(run)[behaviour]
     assert trial["status"] == "ok"
     size = 0
     with gzip.open(run.trials / trial["trial_id"] / "log.txt.gz") as log:

@@ -4,6 +4,7 @@ import ctypes
 import itertools
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -118,6 +119,30 @@ def flood(emitter):
     for _ in range(1024):
         os.write(1, line * 1024)
     ok(emitter)
+
+
+def pours(emitter):
+    """Five gigabytes, faster than a disk would take them."""
+    for _ in range(4):
+        line = b"y" * 1023 + b"\n"
+        for _ in range(1024):
+            os.write(1, line * 1024)
+    flood(emitter)
+
+
+def ignores_signals(emitter):
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
+    os.kill(os.getpid(), signal.SIGTERM)
+    sleeps(emitter)
+
+
+def fills_its_folder(emitter):
+    """Writes into its home until there is no room."""
+    with open(os.path.join(os.environ["HOME"], "filled"), "wb") as file:
+        while True:
+            file.write(b"x" * (1 << 20))
+            file.flush()
 
 
 def sleeps(emitter):
@@ -268,6 +293,9 @@ BEHAVIOURS = (
     leaks,
     leaves_a_daemon,
     waits_with_a_daemon,
+    pours,
+    ignores_signals,
+    fills_its_folder,
 )
 
 

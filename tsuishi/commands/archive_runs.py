@@ -24,14 +24,12 @@ from tsuishi.environments import provenance
 from tsuishi.environments.sbom import bill_of_record
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
-from tsuishi.results import directory, hash_chain
+from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
-from tsuishi.results.quick_verification import UNCHAINED
+from tsuishi.results.quick_verification import OF_ITS_USER
 from tsuishi.results.verification import Verification, verify
 
 _FOLDER = "archives"
-# What a run has for its user alone.
-_NOT_ARCHIVED = UNCHAINED - {hash_chain.FILE}
 # A page draws its charts by script, and an archive holds nothing that runs where somebody opens it.
 _PAGE = "index.html"
 _REMEDY = "--anonymous puts [redacted] in its place"
@@ -95,7 +93,7 @@ class _Packing:
         runs = [run for run, _ in verified]
         bundle = Bundle()
         for run in runs:
-            bundle.add_folder(f"{RUNS}/{run.id}", run.path, _NOT_ARCHIVED)
+            bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
         bundle.files |= {name: text for run in runs for name, text in self._inputs(run)}
         bundle.files |= dict(_boms(runs))
         self._add_report(bundle, runs)

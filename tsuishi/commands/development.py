@@ -7,12 +7,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 
 from tsuishi.base import budget
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.commands import advisories
 from tsuishi.specs.environment import read_environments
 from tsuishi.specs.suite import known_suites, read_suite
 from tsuishi.specs.vocabulary import vocabulary
@@ -24,8 +26,11 @@ _TEST_LOCK = "requirements-test.lock"
 _ON_ANY_MACHINE = "not engine and not browser and not pythons and not system and not long and not gpus"
 
 
-def lint(variables: Mapping[str, str]) -> None:
-    """Check specs, then run ruff (rules and format), mypy, vermin and hadolint. Raises UserError for any complaint."""
+def lint(variables: Mapping[str, str], ask_advisories: bool) -> None:
+    """Check specs, then run ruff (rules and format), mypy, vermin and hadolint, and ask for advisories.
+
+    ask_advisories: that nobody could be asked is a complaint. Raises UserError for any complaint.
+    """
     checkout = Checkout()
     check_specs(checkout)
     _install_test_tools(checkout.root, variables)
@@ -39,6 +44,9 @@ def lint(variables: Mapping[str, str]) -> None:
         )
         tools = Path(sys.executable).parent
         failed = [name for name, *rest in commands if _run(checkout.root, [str(tools / name), *rest], variables)]
+    lines, has_new, not_asked = advisories.check(checkout.root, date.today())
+    print(*lines, sep="\n", flush=True)
+    failed += ["advisories"] if has_new or (not_asked and ask_advisories) else []
     if failed:
         raise UserError(f"lint: {', '.join(dict.fromkeys(failed))} complained, see above")
 

@@ -17,8 +17,8 @@ def find(chain: Chain) -> None:
     session, options = chain.session, chain.options
     if not all(options.has(name) for name in _NEEDED):
         raise UserError(
-            "say what is searched by --suite, --case axis=value,axis=value, --quantity, --from and --to (two "
-            "environments of a family): docs/releases.md has an example"
+            "say what is searched by --suite, --case axis=value,axis=value, --quantity, --from and --to: "
+            "docs/releases.md has an example"
         )
     asked = release_question(session, *(options.text(name) for name in _NEEDED))
     rows = [(each.name, each.release, str(each.released)) for each in asked.releases]

@@ -19,19 +19,23 @@ from tsuishi.run.trial import TrialEnd, TrialOrder, bury
 from tsuishi.run.trial_files import leave_empty
 from tsuishi.specs.trial_id import TrialId
 
-# Seconds between two looks at the folder of trials.
-_TICK_S = 0.3
+# Seconds between two looks at the folder of trials, and how many times as long as a look they are at least.
+_TICK_S, _LOOKS = 0.3, 10
 
 
 @dataclass
 class _Waiting:
-    """A trial that is with Slurm. `gone_since`: when its task was first seen to have ended, on the monotonic clock."""
+    """A trial that is with Slurm. `gone_since`: when its task was first seen to have ended, on the monotonic clock.
+
+    `was_gone`: it had ended when this session first looked, so nobody who watches has stopped it.
+    """
 
     order: TrialOrder
     task: Task
     state: TaskState | None = None
     has_begun: bool = False
     gone_since: float | None = None
+    was_gone: bool = False
 
 
 class Gathering:
@@ -47,6 +51,7 @@ class Gathering:
         # The planned ids of trials that got another attempt in this session.
         self._tried_again: set[TrialId] = set()
         self._is_cancelled = False
+        self._has_looked = False
         # Lines that the user has seen, as the same reason holds for many trials and looks.
         self._said: set[str] = set()
 
@@ -70,7 +75,9 @@ class Gathering:
         """Every trial that ended, until none is with Slurm."""
         looked_at = -math.inf
         while self._trials:
+            begun = time.monotonic()
             yield from self._arrived()
+            pause_s = max(_TICK_S, _LOOKS * (time.monotonic() - begun))
             if time.monotonic() - looked_at >= self._given.slurm_poll_s:
                 if self._look():
                     yield from self._lost()
@@ -79,7 +86,7 @@ class Gathering:
                 self.submit(again)
             self._close()
             if self._trials:
-                time.sleep(_TICK_S)
+                time.sleep(min(pause_s, self._given.slurm_poll_s))
 
     def cancel(self) -> None:
         """Cancel every task. Their trials still end, as interrupted ones."""
@@ -119,8 +126,10 @@ class Gathering:
                 waiting.gone_since = None
             elif waiting.gone_since is None:
                 waiting.gone_since = time.monotonic()
+                waiting.was_gone = not self._has_looked
             if state and state.name in ("RUNNING", "COMPLETING"):
                 self._begins(waiting)
+        self._has_looked = True
         self._show()
         return True
 
@@ -151,7 +160,7 @@ class Gathering:
                 self._again.append(order)
                 continue
             yield self._end(order.id, self._buried(order, waiting.state))
-            if deserves_another(waiting.state) and self._may_try_again(order.id.planned):
+            if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
                 self._again.append(order.model_copy(update={"id": order.id.next_attempt}))
 

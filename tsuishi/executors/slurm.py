@@ -85,7 +85,7 @@ class Slurm:
 
     def past_states(self, arrays: Iterable[str]) -> dict[Task, TaskState]:
         """The tasks of these arrays in the accounts of the last month; none where the site keeps no accounts."""
-        options = ("--allocations", "--noheader", "--parsable2", "--array", "--starttime=now-30days")
+        options = ("--allocations", "--noheader", "--parsable2", "--starttime=now-30days")
         found = {}
         try:
             said = self._ask("sacct", *options, f"--name={','.join(arrays)}", f"--format={_SACCT_FIELDS}")

@@ -101,6 +101,15 @@ def about(path: Path) -> FileRecord:
     return FileRecord(bytes=size, sha256=digest)
 
 
+def _state(path: Path) -> tuple[int, ...]:
+    """What changes with the content of a file: nobody can set the time of its last change. Empty: there is none."""
+    try:
+        now = path.lstat()
+    except OSError:
+        return ()
+    return now.st_dev, now.st_ino, now.st_size, now.st_mtime_ns, now.st_ctime_ns
+
+
 class HashChain:
     """The chain of a run that this process measures, for writing."""
 
@@ -113,6 +122,8 @@ class HashChain:
         if whole != text:
             os.truncate(path, len(whole))
         self._last, self._root, _ = _parsed(path, whole)
+        # What is written anew, as this process read it last: its state and its content.
+        self._read: dict[str, tuple[tuple[int, ...], FileRecord]] = {}
 
     def __contains__(self, file: str) -> bool:
         return file in self._last
@@ -128,12 +139,21 @@ class HashChain:
         """
         new: dict[str, FileRecord | None] = {}
         for name in names:
-            now, known = about(self._run / name), self._last.get(name)
+            known = self._last.get(name)
+            now = about(self._run / name) if _is_written_once(name) else self._about(name)
             if known and known != now and _is_written_once(name):
                 raise UserError(f"{self._run / name}: altered since it was written; {_REMEDY}")
             if known != now:
                 new[name] = now
         self._append(new)
+
+    def _about(self, name: str) -> FileRecord:
+        """As `about`. A file that is as it was when it was last read is not read again: run.json is asked for often."""
+        path = self._run / name
+        state = _state(path)
+        if name not in self._read or self._read[name][0] != state:
+            self._read[name] = state, about(path)
+        return self._read[name][1]
 
     def forget_removed(self) -> None:
         """Add a line for each trial that is not there any more."""

@@ -27,6 +27,8 @@ _PURPOSE = "verification of a run"
 # Files of a run's folder that are made anew at any time, or held while somebody measures.
 _GATHERED = "gathered.npz"
 UNCHAINED = frozenset({_GATHERED, ".lock", ".jobs", hash_chain.FILE, MARK})
+# What a run has for its user alone: whoever receives the run makes it anew.
+OF_ITS_USER = UNCHAINED - {hash_chain.FILE}
 FOLDERS = frozenset({"records", "trials"})
 
 Level = Literal["verified", "tables verified", "altered", "older than verification"]

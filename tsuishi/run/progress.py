@@ -45,7 +45,8 @@ class RunProgress:
         self._trial_s = 0.0
         self._trials_s = sum(trial.expected_s for trial in left)
         self._begun = time.monotonic()
-        # What was said of each trial that has begun, by its planned id.
+        # The number of each trial that has begun, and what was said of it, by its planned id.
+        self._numbers: dict[TrialId, int] = {}
         self._described: dict[TrialId, str] = {}
         # Reasons of unsupported cases, by environment and case.
         self._unsupported: dict[str, dict[str, str]] = {}
@@ -70,10 +71,12 @@ class RunProgress:
         self._console.print(Text(line(why)))
 
     def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
-        self._number += 1
+        if trial.id not in self._numbers:
+            self._number += 1
+        number = self._numbers.setdefault(trial.id, self._number)
         self._trial_s, self._begun = trial.expected_s, time.monotonic()
         again = f" (attempt {attempt})" if attempt > 1 else ""
-        self._described[trial.id] = description = f"[{self._number}/{self._total}] {trial.id}{again}"
+        self._described[trial.id] = description = f"[{number}/{self._total}] {trial.id}{again}"
         self._progress.update(self._task, description=description, phase="starts")
 
     def phase(self, name: str) -> None:

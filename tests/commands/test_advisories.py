@@ -1,0 +1,131 @@
+"""Advisories on our own packages: by the real uv, of a service on this machine that answers as OSV does."""
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from datetime import date
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tsuishi.base import toml
+from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
+from tsuishi.commands import advisories
+
+TODAY = date(2026, 11, 24)
+ADVISORY = {
+    "id": "GHSA-0000-0000-0001",
+    "summary": "a template escapes",
+    "details": "",
+    "aliases": ["CVE-2026-0001"],
+    "modified": "2026-01-01T00:00:00Z",
+    "published": "2026-01-01T00:00:00Z",
+    "affected": [],
+}
+NAMED = "jinja2"
+
+
+class Osv(BaseHTTPRequestHandler):
+    """Knows of an advisory on jinja2."""
+
+    asked: list[str] = []
+
+    def do_POST(self) -> None:
+        queries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["queries"]
+        self.asked += [query["package"]["name"] for query in queries]
+        known = {"vulns": [{"id": ADVISORY["id"], "modified": ADVISORY["modified"]}]}
+        self._answer({"results": [known if query["package"]["name"] == NAMED else {} for query in queries]})
+
+    def do_GET(self) -> None:
+        self._answer(ADVISORY)
+
+    def _answer(self, body: Any) -> None:
+        text = json.dumps(body).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        """Nothing is printed."""
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[str]:
+    server = HTTPServer(("127.0.0.1", 0), Osv)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The locks of this checkout, without anything acknowledged."""
+    shutil.copy(Checkout().root / "requirements-test.lock", tmp_path)
+    (tmp_path / advisories.FILE).write_text("")
+    return tmp_path
+
+
+def acknowledge(root: Path, **changed: str) -> None:
+    entry = {
+        "id": '"CVE-2026-0001"',
+        "package": f'"{NAMED}"',
+        "reason": '"we escape"',
+        "until": "2027-01-01",
+        **changed,
+    }
+    lines = "".join(f"{key} = {value}\n" for key, value in entry.items())
+    (root / advisories.FILE).write_text(f"[[acknowledged]]\n{lines}")
+
+
+def test_every_package_of_the_lock_is_asked_about_and_an_advisory_fails(root: Path, service: str) -> None:
+    Osv.asked.clear()
+    lines, fails, not_asked = advisories.check(root, TODAY, service)
+    assert (fails, not_asked) == (True, False)
+    assert lines[0].startswith(f"advisory: {NAMED} ")
+    assert lines[0].endswith(": GHSA-0000-0000-0001 = CVE-2026-0001: a template escapes")
+    pins = [line for line in (root / "requirements-test.lock").read_text().splitlines() if line[:1].isalnum()]
+    assert len({*Osv.asked}) > 0.9 * len(pins), "a few are for other systems"
+    assert {"invoke", "pydantic", "pytest"} <= {*Osv.asked}
+
+
+def test_what_is_acknowledged_is_said_and_does_not_fail_until_its_day(root: Path, service: str) -> None:
+    acknowledge(root)
+    lines, fails, _ = advisories.check(root, TODAY, service)
+    assert not fails
+    assert lines[0].startswith(f"acknowledged until 2027-01-01: {NAMED} ")
+    assert lines[0].endswith("(we escape)")
+    lines, fails, _ = advisories.check(root, date(2027, 1, 1), service)
+    assert fails
+    assert lines[0].endswith("(acknowledged until 2027-01-01, which is over)")
+
+
+def test_an_entry_for_another_package_acknowledges_nothing_and_is_to_be_removed(root: Path, service: str) -> None:
+    acknowledge(root, package='"pydantic"')
+    lines, fails, _ = advisories.check(root, TODAY, service)
+    assert fails
+    assert "advisories.toml: CVE-2026-0001 on pydantic is not said any more: remove it" in lines
+
+
+def test_where_nobody_answers_that_is_said_and_passes_for_nothing(root: Path) -> None:
+    lines, fails, not_asked = advisories.check(root, TODAY, "http://127.0.0.1:9")
+    assert (fails, not_asked) == (False, True)
+    (line,) = lines
+    assert line.startswith("advisories: NOT asked: Request failed")
+    assert "Connection refused" in line
+
+
+@pytest.mark.parametrize("changed", [{"until": '"soon"'}, {"why": '"x"'}])
+def test_a_wrong_entry_is_refused(root: Path, changed: dict[str, str]) -> None:
+    acknowledge(root, **changed)
+    with pytest.raises(UserError, match=r"advisories\.toml: .*key 'acknowledged"):
+        advisories.check(root, TODAY, "http://127.0.0.1:9")
+
+
+def test_the_file_of_this_checkout_is_read() -> None:
+    toml.load(Checkout().root / advisories.FILE, advisories.AcknowledgedFile)

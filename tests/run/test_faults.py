@@ -1,0 +1,146 @@
+"""Faults of the machine and of workloads, each really made: what becomes of the trial, and of the run."""
+
+import csv
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pynvml
+import pytest
+
+from tests.bench import make_checkout
+from tests.machine.test_gpus import V100, fake
+from tests.run.test_runner import session, trials
+from tsuishi.base.errors import UserError
+from tsuishi.engines import sandbox
+from tsuishi.machine.gpus import Nvml
+from tsuishi.run.new_run import run_suite
+from tsuishi.run.sampler import Sampler, energy_j
+
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to mount a file system")
+
+
+@pytest.fixture(autouse=True)
+def tried_anew() -> Iterator[None]:
+    """Whether a sandbox works is not known from another test."""
+    sandbox.why_none.cache_clear()
+    yield
+    sandbox.why_none.cache_clear()
+
+
+@contextmanager
+def mounted(folder: Path, options: str) -> Iterator[Path]:
+    """A file system in memory at a folder. PATH may have changed by its end."""
+    folder.mkdir(exist_ok=True)
+    mount, umount = (str(shutil.which(name)) for name in ("mount", "umount"))
+    subprocess.run([mount, "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run([umount, "--lazy", str(folder)], check=True)
+
+
+def test_a_workload_that_ignores_signals_ends_at_its_time_and_the_next_trial_is_measured(tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ignores_signals", "ok", profile="timeout_s = 2.0")
+    others = {*psutil.Process().children(recursive=True)}
+    found = trials(run_suite(session(tmp_path)))
+    assert (found["ignores_signals"]["status"], found["ok"]["status"]) == ("timeout", "ok")
+    assert {*psutil.Process().children(recursive=True)} <= others
+
+
+@pytest.mark.system
+@ROOT
+def test_a_workload_that_fills_its_folder_fails_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_checkout(tmp_path, "fills_its_folder", "ok")
+    work = session(tmp_path)
+    with mounted(tmp_path / "temporary", "size=8m") as place:
+        monkeypatch.setenv("TMPDIR", str(place))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        monkeypatch.setenv("PATH", "/nowhere")  # in a sandbox, its folder is in memory
+        found = trials(run_suite(work))
+        assert list(place.iterdir()) == []
+    assert found["fills_its_folder"]["status"] == "failed"
+    assert found["fills_its_folder"]["reason"] == "OSError: [Errno 28] No space left on device"
+    assert found["ok"]["status"] == "ok"
+
+
+@pytest.mark.system
+@ROOT
+def test_results_that_cannot_be_written_are_an_error_before_anything_is_measured(tmp_path: Path) -> None:
+    """The chain prints an OSError as a line, with the path."""
+    make_checkout(tmp_path, "ok")
+    with mounted(tmp_path / "results", "ro"), pytest.raises(OSError, match="Read-only file system") as caught:
+        run_suite(session(tmp_path))
+    assert str(caught.value.filename).startswith(str(tmp_path / "results"))
+
+
+def test_a_gpu_that_falls_off_leaves_empty_cells_and_no_energy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The driver answers `GPU is lost` from then on; the trial goes on, as its workload says what became of it."""
+    asked = 0
+
+    def power() -> int:
+        nonlocal asked
+        asked += 1
+        if asked > 3:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+        return 250_000
+
+    def lost(value: Any) -> Any:
+        def answer() -> Any:
+            if asked > 3:
+                raise pynvml.NVMLError(pynvml.NVML_ERROR_GPU_IS_LOST)
+            return value
+
+        return answer
+
+    falls = ("energy", "temperature", "utilisation")
+    gpu = {name: lost(value) if name in falls else value for name, value in V100.items()}
+    monkeypatch.setitem(sys.modules, "pynvml", fake([{**gpu, "power": power}]))
+    nvml = Nvml()
+    rows = [{**row, "elapsed_s": float(tick)} for tick in range(6) for row in nvml.sample()]
+    assert [row["power_w"] for row in rows] == [250.0, 250.0, 250.0, None, None, None]
+    assert rows[-1]["temperature_c"] is None
+    assert energy_j(rows, [(0.0, 5.0)]) == (None, ""), "no part of it passes for the whole"
+
+
+def test_a_driver_that_vanishes_ends_no_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = fake([V100])
+    monkeypatch.setitem(sys.modules, "pynvml", module)
+    nvml = Nvml()
+
+    def gone(*arguments: Any) -> Any:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
+
+    path = tmp_path / "telemetry.csv"
+    with Sampler(path, 0.02, lambda: [os.getpid()], nvml) as sampler:
+        while not path.exists() or path.read_text().count("gpu0") < 2:
+            pass
+        for name in dir(module):
+            if name.startswith("nvmlDeviceGet"):
+                setattr(module, name, gone)
+        before = path.read_text().count("gpu0")
+        while path.read_text().count("gpu0") < before + 3:
+            pass
+        sampler.phase = "measure"
+    with path.open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["device"] == "gpu0"]
+    assert (rows[0]["power_w"], rows[-1]["power_w"]) == ("251.234", "")
+    monkeypatch.setattr(module, "nvmlInit", gone)
+    with pytest.raises(UserError, match="1 GPUs are asked for"):
+        Nvml("1")
+
+
+def test_throttling_is_in_every_row_of_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    bits = iter([0x0, 0x4 | 0x40, 0x0])
+    monkeypatch.setitem(sys.modules, "pynvml", fake([{**V100, "throttle": lambda: next(bits)}]))
+    nvml = Nvml()
+    reasons = [row["throttle_reasons"] for _ in range(3) for row in nvml.sample()]
+    assert (reasons[0], reasons[2]) == ("", "")
+    assert reasons[1] == "sw_power_cap+hw_thermal_slowdown"
