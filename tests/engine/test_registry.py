@@ -100,6 +100,7 @@ def test_an_environment_that_one_machine_put_there_is_used_by_another_without_a_
     ready = replace(user, clock=Clock(600.0)).build([tiny(user)])["tiny"]
     said = capsys.readouterr().out
     assert said.count(f"tiny: taken from {place}, image {ready.built.realised_id}\n") == 1
+    assert "\nfetched " not in said
     assert ready.record.packages
     assert "typing-extensions" in ready.record.packages
     assert not (user.settings.cache / "artifacts").exists()
@@ -156,7 +157,7 @@ def test_without_it_there_and_out_of_reach_it_is_said_and_built(
     for address, said in (
         (elsewhere, f"not in {elsewhere}: built here"),
         (str(tmp_path), f"not in {tmp_path}: built here"),
-        (gone, f"not taken from {gone}: {gone}: [Errno 111] Connection refused; built here"),
+        (gone, f"not taken from {gone}: [Errno 111] Connection refused; built here"),
     ):
         work = empty_session(tmp_path / Path(address).name, maker, registry=address)
         assert SharedPlace(work.builder).receive(tiny(work), silent, silent) == (None, said)

@@ -78,9 +78,11 @@ class Building:
         wanted = [environment for environment in pinned if not self._builder.is_built(environment)]
         results = do_each(self._screen, "fetching", wanted, self._image_or_packages, self._at_once)
         raise_failures(self._screen, results, "fetched")
-        size = sum(result.downloaded for result in results)
+        # An image of the place is also entered meanwhile: its time is none of a download.
+        fetched = [result for result in results if result.name not in self._received]
+        size = sum(result.downloaded for result in fetched)
         if size > _LEAST_DOWNLOAD_BYTES:
-            took_s = sum(result.took_s for result in results) / min(len(results), self._at_once)
+            took_s = sum(result.took_s for result in fetched) / min(len(fetched), self._at_once)
             self._screen.say(f"fetched {units.megabytes(size)} in {units.duration(took_s)}")
             self._history.learn(DOWNLOAD, took_s / size * DOWNLOAD_BYTES)
             self._history.keep()

@@ -60,7 +60,8 @@ class SharedPlace:
                 image_id = self._loaded(environment, path)
             return self._held(environment, say), f"taken from {self.address}, image {image_id}"
         except UserError as error:
-            return None, f"not taken from {self.address}: {error}; built here"
+            why = str(error).removeprefix(f"{self.address}: ")
+            return None, f"not taken from {self.address}: {why}; built here"
 
     def put(self, screen: Screen, names: tuple[str, ...]) -> None:
         """Put built environments into the place. Raises UserError for those that may not be passed on, by name."""
