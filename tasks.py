@@ -276,6 +276,7 @@ def find(
         "out": OUT,
         "lang": LANG,
         "baseline": "earlier runs, or files that `invoke archive` wrote, separated by commas: what is slower now",
+        "history": "draw the sessions of all your runs on this machine, in the same environments, over time",
         "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted; or where a case is "
         "certainly slower than its --baseline: slower, or slower:1.05 for more than 1.05 times as long",
         "all-charts": "write every chart as SVG, also those that the page draws when a section is opened",
@@ -289,6 +290,7 @@ def report(
     out: str = "",
     lang: str = "",
     baseline: str = "",
+    history: bool = False,
     fail_on: str = "",
     all_charts: bool = False,
     plan: bool = False,

@@ -1,7 +1,7 @@
 """`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,7 +87,8 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
 
         checkout = session.checkout
         against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
-        made = make_report(runs, checkout.published, session.words, checkout.templates, out, drawings, against)
+        given = (session.words, checkout.templates, out, drawings, against, _history(chain, runs))
+        made = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
     for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
         session.screen.say(line)
@@ -102,6 +103,20 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
         session.screen.say(line)
     if matched:
         chain.end_with(EXIT_VERDICT)
+
+
+def _history(chain: Chain, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
+    """These runs, and all runs of the user that have a machine of theirs; none without `--history`."""
+    if not chain.options.has("history"):
+        return []
+    known = [RunDirectory(path) for path in directory.known_runs(chain.session.settings.results).values()]
+    given = {run.path.resolve() for run in runs}
+    machines = {path.name for run in runs for path in run.record_files() if path.name.startswith("machine-")}
+    return [*runs, *(run for run in known if run.path.resolve() not in given and _is_of(run, machines))]
+
+
+def _is_of(run: RunDirectory, machines: Collection[str]) -> bool:
+    return any((run.records / name).exists() for name in machines)
 
 
 def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:

@@ -125,6 +125,16 @@ class Evidence:
         return f"{run_id} {sum(1 for each in began if each and each <= started_at)}"
 
     @cached_property
+    def session_begins(self) -> dict[str, str]:
+        """When the first trial of each session began, by the session's name: ISO 8601, UTC."""
+        begins: dict[str, str] = {}
+        names = ("run_id", "started_at")
+        for run_id, started_at in zip(*(self.results.trials[name].tolist() for name in names), strict=True):
+            session, began = self._session(run_id, str(started_at)), str(started_at)
+            begins[session] = min(began, begins.get(session, began))
+        return begins
+
+    @cached_property
     def trial_values(self) -> Values:
         """The values behind `terms`, trial by trial, in the order in which the trials began."""
         return trial_values(self._in_order[0])

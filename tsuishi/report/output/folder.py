@@ -78,13 +78,14 @@ def make_report(
     out: Path,
     drawings: Drawings | None = None,
     against: Against | None = None,
+    history: Sequence[RunDirectory] = (),
 ) -> Report:
     """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
     Whatever was in `out` is replaced once the new report is complete, and stays if the report cannot be made.
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
     UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where the
-    runs `against` which these are held have the same trials.
+    runs `against` which these are held have the same trials. history: of the user's runs; these are among them.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
@@ -96,7 +97,8 @@ def make_report(
         evidence = Evidence(runs, sources, words)
         earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
         with worded(evidence.words):
-            page = _written(fresh, evidence, templates, drawn, earlier)
+            past = Evidence(history, sources, words) if history else None
+            page = _written(fresh, evidence, templates, drawn, (earlier, past))
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
     slower = tuple(case.text for case in page.baseline.cases if case.standing == "slower")
@@ -112,11 +114,17 @@ def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier
     return Earlier(earlier, against.threshold)
 
 
-def _written(out: Path, evidence: Evidence, templates: Path, drawings: Drawings, earlier: Earlier | None) -> Page:
-    """The page, with all files of its report in an empty folder."""
+def _written(
+    out: Path,
+    evidence: Evidence,
+    templates: Path,
+    drawings: Drawings,
+    other: tuple[Earlier | None, Evidence | None],
+) -> Page:
+    """The page, with all files of its report in an empty folder. other: the baseline and the history of the runs."""
     for name in ("charts", "tables"):
         (out / name).mkdir()
-    page = make_page(evidence, drawings.begin, earlier)
+    page = make_page(evidence, drawings.begin, *other)
     for name, values in page.tables.items():
         with (out / "tables" / f"{name}.csv").open("w", encoding="utf-8", newline="\n") as file:
             file.writelines(csv_files.parts(values))

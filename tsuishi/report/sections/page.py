@@ -16,6 +16,7 @@ from tsuishi.report.sections.against_baseline import AgainstBaseline
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
+from tsuishi.report.sections.past_sessions import history_section
 from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import Number
@@ -23,8 +24,13 @@ from tsuishi.verdicts.baseline import Baseline, Earlier
 from tsuishi.verdicts.evidence import Evidence
 
 
-def make_page(evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None) -> Page:
-    """The page of a report. begin: gets each section before the next section is made. earlier: the runs' baseline."""
+def make_page(
+    evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None, past: Evidence | None = None
+) -> Page:
+    """The page of a report. begin: gets each section before the next section is made.
+
+    earlier: the runs' baseline. past: the user's runs, for a history.
+    """
     baseline = Baseline(evidence, earlier) if earlier else None
     sections = []
     explanations, every, verdicts = Explanations(evidence), comparisons(evidence), Verdicts(evidence)
@@ -46,6 +52,8 @@ def make_page(evidence: Evidence, begin: Callable[[Section], None], earlier: Ear
             of_suite = [comparison for comparison in every if comparison.suite == suite]
             yield suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
         yield fits.published_section(evidence)
+        if past:
+            yield history_section(evidence, past, every, explanations)
         yield load.telemetry_section(evidence)
         yield what_ran.machine_section(evidence)
         yield replication.section(evidence)

@@ -1,0 +1,140 @@
+"""The history of cases on this machine in these environments: a point for each session, over the user's runs."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tsuishi.base.language import prose, t
+from tsuishi.estimates.contrasts import contrast
+from tsuishi.estimates.intervals import Term
+from tsuishi.estimates.ratios import as_ratio
+from tsuishi.estimates.terms import Key
+from tsuishi.estimates.variances import pool
+from tsuishi.report.charts import figures
+from tsuishi.report.parts.blocks import Block, Section, Text, View
+from tsuishi.report.parts.comparison import Comparison
+from tsuishi.report.parts.explanation import Explanations
+from tsuishi.report.parts.wording import label, unit_of
+from tsuishi.report.sections.pairs import cases_by_quantity, known_quantities
+from tsuishi.verdicts.baseline import Baseline, Earlier
+from tsuishi.verdicts.evidence import Evidence
+
+
+class SessionPoint(NamedTuple):
+    """A case in a session: its geometric mean over the session's trials, and the ends of its 95 % interval."""
+
+    case_id: str
+    column: str
+    quantity: str
+    session: str
+    began_at: str
+    value: float
+    low: float | None
+    high: float | None
+    trials: int
+
+
+def history_section(
+    evidence: Evidence, past: Evidence, every: Iterable[Comparison], explanations: Explanations
+) -> Section:
+    """A chart for each suite, protocol and quantity. past: the runs of the history, also those of the report."""
+    environments = Baseline(evidence, Earlier(past, 1.0)).columns
+    known = known_quantities(past.terms)
+    blocks: list[Block] = [Text(_about())]
+    rows: list[dict[str, Any]] = []
+    for comparison in every:
+        for quantity, case_ids in cases_by_quantity(comparison, known, explanations).items():
+            points = [
+                point
+                for case_id in case_ids
+                for column, its in environments.items()
+                for point in _points(past, (comparison.suite, comparison.protocol, its, quantity), case_id, column)
+            ]
+            rows += [_row(evidence, point) for point in points]
+            if len({point.session for point in points}) > 1:
+                title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=label(quantity))
+                chart = _chart(points, comparison, list(environments))
+                name = f"history-{comparison.suite}-{comparison.protocol}-{quantity}"
+                blocks.append(figures.block(chart, title, name, _caption()))
+    sessions = {row["session"] for row in rows}
+    if len(sessions) < 2:
+        blocks.append(Text(t("There is no other session in these environments on this machine yet."), "note"))
+    about = t("sessions: {count}", count=len(sessions))
+    return Section("history", t("History on this machine"), (View(tuple(blocks), {"history": rows}),), about)
+
+
+def _about() -> str:
+    return t(
+        "Every session of your runs that measured these cases on this machine, in the same environments. Sessions are "
+        "told apart by their date: each is a point, and nothing is decided from them here (`--baseline` does that)."
+    )
+
+
+def _caption() -> str:
+    return prose(
+        [
+            t("Each case over its own mean of all sessions: 1.05 is 5 % more."),
+            t("Bars: 95 % intervals from the scatter of trials within sessions; they say nothing of another day."),
+        ]
+    )
+
+
+def _points(past: Evidence, key: Key, case_id: str, named: str) -> Iterator[SessionPoint]:
+    """The sessions of a case, with the scatter of trials within all of them: a session may differ from the others."""
+    values, rounds = past.trial_values.get(key, {}).get(case_id, []), past.trial_rounds.get(key, {}).get(case_id, [])
+    by_session: dict[str, list[float]] = {}
+    for value, each in zip(values, rounds, strict=True):
+        if value > 0:
+            by_session.setdefault(each.session, []).append(math.log(value))
+    scatter = pool(by_session.values())
+    for session, logs in by_session.items():
+        ratio = as_ratio(contrast([(1.0, Term(math.fsum(logs) / len(logs), len(logs), scatter))]))
+        yield SessionPoint(case_id, named, key[3], session, past.session_begins[session], *ratio, len(logs))
+
+
+def _row(evidence: Evidence, point: SessionPoint) -> dict[str, Any]:
+    axes = evidence.axes[point.case_id]
+    where = {axis: axes.get(axis) for axis in evidence.words.axes}
+    return {
+        "case_id": point.case_id, **where, "environment": point.column, "quantity": point.quantity,
+        "unit": unit_of(point.quantity), "session": point.session, "began_at": point.began_at,
+        "value": point.value, "low": point.low, "high": point.high, "trials": point.trials,
+    }  # fmt: skip
+
+
+def _means(points: Sequence[SessionPoint]) -> Mapping[tuple[str, str], float]:
+    """The geometric mean over sessions, by case and environment."""
+    logs: dict[tuple[str, str], list[float]] = {}
+    for point in points:
+        logs.setdefault((point.case_id, point.column), []).append(math.log(point.value))
+    return {key: math.exp(math.fsum(of_case) / len(of_case)) for key, of_case in logs.items()}
+
+
+def _chart(points: Sequence[SessionPoint], comparison: Comparison, environments: list[str]) -> dict[str, Any]:
+    """Values over dates; a line for each case, in the colour of its environment."""
+    means = _means(points)
+    rows = []
+    for point in points:
+        mean = means[point.case_id, point.column]
+        ends = {
+            end: None if value is None else value / mean for end, value in (("low", point.low), ("high", point.high))
+        }
+        names = {"environment": point.column, "case": comparison.name(point.case_id), "session": point.session}
+        rows.append({**names, "date": point.began_at, "value": point.value / mean, **ends})
+    drawn = [name for name in environments if name in {row["environment"] for row in rows}]
+    colours = {"domain": drawn, "range": [figures.series_colour(name, environments) for name in drawn]}
+    legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
+    x = {"field": "date", "type": "temporal", "title": t("date (UTC)"), "scale": {"type": "utc", "padding": 12}}
+    x["axis"] = {"format": "%Y-%m-%d", "tickCount": 6, "labelOverlap": True}
+    scale = {"type": "log", "nice": False, "padding": 10}
+    y = {"type": "quantitative", "title": t("over its mean (log scale)"), "scale": scale, "axis": {"format": ".3~f"}}
+    shared = {"x": x, "color": {"field": "environment", "type": "nominal", "scale": colours, "legend": legend}}
+    value = {**shared, "detail": {"field": "case", "type": "nominal"}, "y": {**y, "field": "value"}}
+    spread = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    layers = [
+        figures.once(figures.REFERENCE, {"y": {"datum": 1}}),
+        figures.layer({"type": "line", "strokeWidth": 1, "opacity": 0.5}, value),
+        figures.layer({"type": "rule", "opacity": 0.5}, spread, "isValid(datum.low)"),
+        figures.layer(figures.POINT, value),
+    ]
+    return {**figures.data_of(rows), "layer": layers, "width": 2 * figures.PANEL_WIDTH, "height": 180}
