@@ -1,8 +1,11 @@
 """The environment of another release: which Python, which day, and that its lock has what an index had on that day."""
 
+import subprocess
+import sys
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,10 +87,11 @@ slowdown = 1.5
     return path
 
 
-def locker(images: Images, index: Index) -> Locker:
+def locker(images: Images, index: Index, python_of: Callable[[str], Path | None] = lambda version: None) -> Locker:
     cache = images.folder / "cache"
     engine = DockerEngine(Checkout().dockerfile, {}, cache)
-    return Locker(Sources((index.simple,), ()), Cache(cache), Network(connect_s=2), {}, engine, images.said.append)
+    sources, network = Sources((index.simple,), ()), Network(connect_s=2)
+    return Locker(sources, Cache(cache), network, {}, engine, images.said.append, python_of)
 
 
 def locked(images: Images, index: Index, version: str) -> tuple[str, NewLock]:
@@ -148,6 +152,31 @@ def test_a_lock_made_anew_has_the_packages_of_the_same_day(images: Images, index
     _, new = locked(images, index, "1.4.1")
     new.write()
     assert locker(images, index).resolve(images.spec.with_name("th1.4-cpu.toml")).files == {}
+
+
+def test_sdists_are_asked_for_their_requirements_by_the_python_of_the_release_where_it_is_here(
+    images: Images, index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    run = subprocess.run
+
+    def noted(command: list[str], **given: Any) -> Any:
+        commands.append(command)
+        return run(command, **given)
+
+    monkeypatch.setattr(subprocess, "run", noted)
+    for python, wanted in ((Path(sys.executable), [f"--python={sys.executable}"]), (None, [])):
+        asked: list[str] = []
+
+        def of_machine(version: str, python: Path | None = python, asked: list[str] = asked) -> Path | None:
+            asked.append(version)
+            return python
+
+        commands.clear()
+        locker(images, index, of_machine).resolve_release(images.spec.with_name("th2-cpu.toml"), "1.4.1")
+        assert asked == ["3.7"]
+        compiled = [command for command in commands if "compile" in command]
+        assert [[word for word in command if word.startswith("--python=")] for command in compiled] == [wanted]
 
 
 def test_without_a_day_a_lock_has_what_the_index_has_now(images: Images, index: Index) -> None:

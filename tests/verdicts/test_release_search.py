@@ -80,6 +80,14 @@ def test_an_end_that_cannot_run_ends_the_search() -> None:
         run(Bisection(NAMES), STEP, unable=("9",))
 
 
+def test_an_end_that_fails_together_with_the_release_that_is_tried_is_named() -> None:
+    search, machine = Bisection(NAMES), simulated.Machine(STEP, 0.01, random.Random(1))  # noqa: S311
+    while len(search.wanted()) == 2:
+        search.add(machine.round(search.wanted()))
+    with pytest.raises(ValueError, match=r"^9$"):
+        search.add({"0": 0.0, "4": None, "9": None})
+
+
 def test_a_search_that_is_cut_short_is_open_and_says_between_which_releases_it_stood() -> None:
     search, machine = Bisection(NAMES), simulated.Machine(STEP, 0.01, random.Random(1))  # noqa: S311
     for _ in range(8):

@@ -40,9 +40,9 @@ def find(chain: Chain) -> None:
 def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:
     """The answer to a question."""
     quantity = chain.session.words.quantity(asked.quantity)
-    said = ", ".join(f"{name} {value}" for name, value in asked.case.items if name != "suite")
     return ReleaseAnswer(
-        f"{quantity.label['en']} of {asked.suite.name} ({said})",
+        quantity.label["en"],
+        f"{asked.suite.name} ({chain.options.text('case')})",
         quantity.unit,
         asked.releases,
         searched.values,

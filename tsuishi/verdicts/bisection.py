@@ -60,8 +60,9 @@ class Bisection:
         """
         missing = [release for release in self.wanted() if values[release] is None]
         if missing:
-            if self._stage != "between" or missing != [self._candidate]:
-                raise ValueError(missing[0])
+            ends = [release for release in missing if self._stage != "between" or release != self._candidate]
+            if ends:
+                raise ValueError(ends[0])
             self.unable.append(self._candidate)
             self._go_on()
             return

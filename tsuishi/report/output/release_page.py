@@ -20,16 +20,22 @@ _WIDTH, _HEIGHT = 640, 280
 class ReleaseAnswer:
     """A finished search. values: of each release, by trial. reasons: why releases cannot run the case.
 
-    what: the case and the quantity in words. unit: of the values.
+    quantity: its label. of: the case in words. unit: of the values.
     """
 
-    what: str
+    quantity: str
+    of: str
     unit: str
     releases: tuple[Environment, ...]
     values: Mapping[str, Sequence[float]]
     reasons: Mapping[str, str]
     result: SearchResult
     trials: int
+
+    @property
+    def what(self) -> str:
+        """The value that was searched, in words."""
+        return f"{self.quantity} of {self.of}"
 
     def sentences(self) -> list[str]:
         """What was found, the most important first."""
@@ -86,14 +92,32 @@ class ReleaseAnswer:
             for value in values
         ]
         bands = [{"from": dates[change.older], "to": dates[change.newer]} for change in self.result.changes]
+        labels = [
+            {"date": dates[release.name], "value": max(self.values[release.name]), "release": release.release}
+            for release in self.releases
+            if release.name in self.values
+        ]
         x = {"type": "temporal", "title": "release"}
-        y = {"type": "quantitative", "title": f"{self.what}, {self.unit}", "scale": {"type": "log"}}
-        y["axis"] = {"titleLimit": _HEIGHT}
-        band = {"mark": {"type": "rect", "opacity": 0.2, "color": figures.PALETTE[2]}, "data": {"values": bands}}
-        band["encoding"] = {"x": {**x, "field": "from"}, "x2": {"field": "to"}}
-        dots = {"mark": {"type": "point", "filled": True}, "data": {"values": points}}
-        dots["encoding"] = {"x": {**x, "field": "date"}, "y": {**y, "field": "value"}}
-        return figures.specification({"layer": [band, dots], "width": _WIDTH, "height": _HEIGHT})
+        y = {"type": "quantitative", "title": f"{self.quantity}, {self.unit}", "scale": {"type": "log"}}
+        date, height = {**x, "field": "date"}, {**y, "field": "value"}
+        layers: list[dict[str, Any]] = [
+            {
+                "mark": {"type": "rect", "opacity": 0.2, "color": figures.PALETTE[2]},
+                "data": {"values": bands},
+                "encoding": {"x": {**x, "field": "from"}, "x2": {"field": "to"}},
+            },
+            {
+                "mark": {"type": "point", "filled": True},
+                "data": {"values": points},
+                "encoding": {"x": date, "y": height},
+            },
+            {
+                "mark": {"type": "text", "dy": -12, "angle": 315, "align": "left"},
+                "data": {"values": labels},
+                "encoding": {"x": date, "y": height, "text": {"field": "release"}},
+            },
+        ]
+        return figures.specification({"layer": layers, "width": _WIDTH, "height": _HEIGHT})
 
 
 def write_answer(folder: Path, answer: ReleaseAnswer) -> Path:
