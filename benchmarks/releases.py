@@ -21,7 +21,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import read_rows, write_json
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import read_settings
-from tsuishi.environments.build_plan import build_s
+from tsuishi.environments.build_plan import build_name, build_s
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import Plan, outline_run
 from tsuishi.plan.session import Session
@@ -106,7 +106,9 @@ def examined(session: Session, environment: Environment) -> dict[str, Any]:
     store = session.builder.engines.chosen_for(environment).store
     sizes = [kept.size_bytes for kept in (store.kept() if store else ()) if kept.environment == environment.name]
     versions = ready[environment.name].record.versions or {}
-    built_s = build_s(session.history, environment, "venv")  # what this machine learnt at its builds
+    # What this machine learnt at its builds: the environment may have been there before.
+    was_timed = session.history.measured(build_name(environment.name, "venv"))
+    built_s = build_s(session.history, environment, "venv") if was_timed else None
     return {"built_s": built_s, "size_bytes": max(sizes, default=0), "numpy": versions.get("numpy"), **found_in(run)}
 
 
@@ -138,7 +140,7 @@ def row(environment: Environment, found: Mapping[str, Any]) -> tuple[str, ...]:
         *named,
         found["numpy"] or "",
         f"{found['size_bytes'] / 1e9:.1f} GB",
-        f"{found['built_s']:.0f} s",
+        f"{found['built_s']:.0f} s" if found["built_s"] else "",
         error,
         f"{ran} of {len(statuses)}",
         "; ".join([*(f"failed: {each}" for each in failed), *unable]),

@@ -45,7 +45,8 @@ class ReleaseAnswer:
             f"{name} cannot run it ({self.reasons.get(name, 'unknown')}): it narrows nothing" for name in result.unable
         ]
         if result.undecided:
-            said.append(f"undecided after all rounds: {'; '.join(result.undecided)}")
+            how_long = "not decided yet" if result.verdict == "open" else "undecided after all rounds"
+            said.append(f"{how_long}: {'; '.join(result.undecided)}")
         return said
 
     def _verdict(self) -> str:
