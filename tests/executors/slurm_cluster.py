@@ -17,8 +17,6 @@ from tests.executors.programs import PATH, Programs, free_port, wait_for
 from tests.executors.slurm_accounting import Accounting
 
 NODES = ("n1", "n2")
-# A third node, in a partition of its own, for what takes longer than other tests.
-PATIENT = "n3"
 # Of Debian's packages slurm-wlm and munge.
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
 # So small that a run of a few trials needs several arrays.
@@ -46,7 +44,7 @@ class SlurmCluster:
         self._programs = Programs(folder, self.environ)
         self.command = self._programs.command
         self._accounting = Accounting(folder) if keeps_accounts else None
-        for name in ("state", *(f"spool-{node}" for node in (*NODES, PATIENT))):
+        for name in ("state", *(f"spool-{node}" for node in NODES)):
             (folder / name).mkdir()
         key = folder / "munge.key"
         key.write_bytes(os.urandom(128))
@@ -64,7 +62,7 @@ class SlurmCluster:
         if self._accounting:
             self._accounting.start(self._programs)
         self.start_controller()
-        for node in (*NODES, PATIENT):
+        for node in NODES:
             self.start_node(node)
         self.await_idle()
 
@@ -103,7 +101,7 @@ class SlurmCluster:
         self.await_idle()
 
     def restore(self) -> None:
-        """Cancel the jobs of both nodes, start again what was killed, and wait until both nodes are idle."""
+        """Cancel all jobs, start again what was killed, and wait until both nodes are idle."""
         if "slurmctld" not in self._programs:
             self.start_controller()
         self.command("scancel", "--partition=main")
@@ -115,11 +113,11 @@ class SlurmCluster:
 
     def await_idle(self) -> None:
         """Wait until nothing runs and both nodes answer."""
-        wait_for(lambda: self.command("sinfo", "--noheader", "--partition=main", "--format=%T %D") == "idle 2")
+        wait_for(lambda: self.command("sinfo", "--noheader", "--format=%T %D", "--partition=main") == "idle 2")
 
     def stop(self) -> None:
         """End everything, jobs too."""
-        for node in (*NODES, PATIENT):
+        for node in NODES:
             self.kill_node(node, power_cut=True)
         self._programs.end_all()
 
@@ -147,7 +145,7 @@ def _configuration(folder: Path, more: str) -> str:
     host = socket.gethostname()
     nodes = "\n".join(
         f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 RealMemory=2000"
-        for node in (*NODES, PATIENT)
+        for node in NODES
     )
     return f"""
         ClusterName=tsuishi
@@ -182,6 +180,5 @@ def _configuration(folder: Path, more: str) -> str:
         {more}
         {nodes}
         PartitionName=main Nodes={",".join(NODES)} Default=YES MaxTime=60 PriorityTier=1
-        PartitionName=patient Nodes={PATIENT} MaxTime=60
         PartitionName=urgent Nodes={",".join(NODES)} MaxTime=60 PriorityTier=2
     """

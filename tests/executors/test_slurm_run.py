@@ -38,7 +38,6 @@ from tsuishi.run.resume import resume
 pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 
 Rows = list[tuple[str, int, str, str]]
-RunProcess = tuple[Path, "subprocess.Popen[str]"]
 
 
 def on_slurm(root: Path, **settings: Any) -> Session:
@@ -73,17 +72,6 @@ def submitting(root: Path, *settings: str, **options: Any) -> "subprocess.Popen[
     command = [sys.executable, "-m", "tests.executors.submit", str(root), *settings]
     given = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
     return subprocess.Popen(command, text=True, **given)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def limited(started_cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunProcess]:
-    """A run whose trial outlives its job's time limit: that is a minute, and passes beside all other tests."""
-    root = tmp_path_factory.mktemp("limited")
-    make_checkout(root, "sleeps")
-    process = submitting(root, "slurm_partition=patient", "slurm_time=1")
-    yield root, process
-    process.kill()
-    process.wait()
 
 
 @contextmanager
@@ -331,13 +319,13 @@ def test_ctrl_c_at_a_terminal_asks_and_cancels(slurm: SlurmCluster, tmp_path: Pa
     assert_whole(run)
 
 
-def test_a_job_that_reaches_its_time_limit_is_a_timeout_with_the_remedy(limited: RunProcess) -> None:
-    root, process = limited
-    said, _ = process.communicate(timeout=100)
-    assert process.returncode == 0, said
-    run = open_run(root / "results")
-    reason = "Slurm ended its job on n3 at the job's time limit; allow more with --time"
-    assert rows(run) == [("sleeps", 1, "timeout", reason)]
+def test_a_job_that_reaches_its_time_limit_is_a_timeout_with_the_remedy(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """A minute is the shortest limit."""
+    make_checkout(tmp_path, "sleeps")
+    run = run_suite(on_slurm(tmp_path, slurm_time="1"), executor=OnSlurm())
+    ((behaviour, attempt, status, reason),) = rows(run)
+    assert (behaviour, attempt, status) == ("sleeps", 1, "timeout")
+    assert re.fullmatch(r"Slurm ended its job on n\d at the job's time limit; allow more with --time", reason)
     ((folder, _),) = run.finished()
     assert len((folder / "samples.csv").read_text().splitlines()) == 2, "what it had measured is kept"
     assert_whole(run)
