@@ -36,6 +36,15 @@ def accounting_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slu
         yield made
 
 
+@pytest.fixture
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
+    """A cluster for one test."""
+    if lacking := slurm_cluster.why_not():
+        missing(lacking)
+    with cluster(tmp_path_factory.mktemp("own")) as made, _found(made):
+        yield made
+
+
 @contextmanager
 def _found(made: SlurmCluster) -> Iterator[None]:
     """While the block runs, Slurm's commands of this process talk to that cluster."""

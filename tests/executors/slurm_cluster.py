@@ -104,7 +104,7 @@ class SlurmCluster:
         """Cancel all jobs, start again what was killed, and wait until both nodes are idle."""
         if "slurmctld" not in self._programs:
             self.start_controller()
-        self.command("scancel", f"--user={os.geteuid()}")
+        self.command("scancel", "--partition=main")
         for node in NODES:
             if node not in self._programs:
                 self.start_node(node)
@@ -113,7 +113,7 @@ class SlurmCluster:
 
     def await_idle(self) -> None:
         """Wait until nothing runs and both nodes answer."""
-        wait_for(lambda: self.command("sinfo", "--noheader", "-o", "%T %D") == "idle 2")
+        wait_for(lambda: self.command("sinfo", "--noheader", "--format=%T %D", "--partition=main") == "idle 2")
 
     def stop(self) -> None:
         """End everything, jobs too."""

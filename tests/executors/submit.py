@@ -1,4 +1,4 @@
-"""`python -m tests.executors.submit ROOT`: one run on Slurm in a process of its own, for tests that kill it."""
+"""`python -m tests.executors.submit ROOT [SETTING=VALUE ...]`: a run on Slurm in a process of its own, for tests."""
 
 import sys
 from pathlib import Path
@@ -10,6 +10,8 @@ from tsuishi.run.new_run import run_suite
 
 if __name__ == "__main__":
     try:
-        run_suite(on_slurm(Path(sys.argv[1])), executor=OnSlurm())
+        run_suite(
+            on_slurm(Path(sys.argv[1]), **dict(given.split("=", 1) for given in sys.argv[2:])), executor=OnSlurm()
+        )
     except KeyboardInterrupt:
         sys.exit(EXIT_INTERRUPTED)

@@ -1,7 +1,9 @@
 """Runs through a real Slurm of two nodes: the same trials as on this machine, and a row for whatever goes wrong."""
 
 import os
+import pty
 import re
+import select
 import signal
 import subprocess
 import sys
@@ -9,7 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,13 +35,13 @@ from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
-pytestmark = [pytest.mark.system, pytest.mark.timeout(90)]
+pytestmark = [pytest.mark.system, pytest.mark.timeout(150)]
 
 Rows = list[tuple[str, int, str, str]]
 
 
 def on_slurm(root: Path, **settings: Any) -> Session:
-    return session(root, executor="slurm", slurm_poll_s=0.5, **{"slurm_lag_s": 1.0, **settings})
+    return session(root, **{"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0, **settings})
 
 
 def records(run: RunDirectory) -> dict[str, TrialRecord]:
@@ -63,6 +65,13 @@ def started(root: Path, count: int = 1) -> bool:
 def node_of(slurm: SlurmCluster, state: str = "RUNNING") -> str:
     """A node with a job in that state."""
     return slurm.command("squeue", "--noheader", f"--states={state}", "--format=%N").splitlines()[0]
+
+
+def submitting(root: Path, *settings: str, **options: Any) -> "subprocess.Popen[str]":
+    """A process of its own that submits the run of a checkout with settings as name=value, and waits for it."""
+    command = [sys.executable, "-m", "tests.executors.submit", str(root), *settings]
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, **options}
+    return subprocess.Popen(command, text=True, **given)
 
 
 @contextmanager
@@ -132,12 +141,6 @@ def test_the_whole_chain_runs_on_a_cluster_by_its_options(slurm: SlurmCluster, t
     assert limits[0] == "main 5:00"
 
 
-def submitting(root: Path) -> "subprocess.Popen[str]":
-    """A process of its own that submits the run of a checkout, and waits for it."""
-    command = [sys.executable, "-m", "tests.executors.submit", str(root)]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
 def killed_while_it_submits(root: Path, *behaviours: str) -> RunDirectory:
     """A run whose submitting process was killed, while two of its trials run and others wait."""
     make_checkout(root, *behaviours)
@@ -167,10 +170,10 @@ def test_a_submitting_process_that_is_killed_loses_nothing_and_its_run_goes_on(
 
 
 def test_jobs_that_slurm_forgot_are_rows_where_they_had_begun_and_all_their_trials_are_run(
-    slurm: SlurmCluster, tmp_path: Path
+    own_cluster: SlurmCluster, tmp_path: Path
 ) -> None:
     killed_while_it_submits(tmp_path, "short_sleep", "silent_for_long", "ok")
-    slurm.forget_jobs()
+    own_cluster.forget_jobs()
     run = resume(on_slurm(tmp_path), executor_of=lambda settings: OnSlurm())
     after = rows(run)
     lost = [row for row in after if row[2] == "interrupted"]
@@ -288,4 +291,41 @@ def test_cancelled_and_preempted_jobs_are_interrupted_rows(slurm: SlurmCluster, 
         (1, "interrupted", "its job was preempted on n"): 1,
         (2, "ok", ""): 1,
     }
+    assert_whole(run)
+
+
+def test_ctrl_c_at_a_terminal_asks_and_cancels(slurm: SlurmCluster, tmp_path: Path) -> None:
+    make_checkout(tmp_path, "ok", "silent_for_long", "garbage", "sleeps")
+    screen, terminal = pty.openpty()
+    process = submitting(tmp_path, stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    wait_for(lambda: started(tmp_path), 60)
+    process.send_signal(signal.SIGINT)
+    seen = b""
+    while b"`cancel`" not in seen:
+        assert select.select([screen], [], [], 30)[0], seen
+        seen += os.read(screen, 1 << 16)
+    os.write(screen, b"cancel\n")
+    with suppress(OSError):  # the terminal is closed
+        while select.select([screen], [], [], 60)[0] and os.read(screen, 1 << 16):
+            pass
+    assert process.wait(60) == 130
+    os.close(screen)
+    run = open_run(tmp_path / "results")
+    assert len(rows(run)) == 4
+    assert {row[2] for row in rows(run)} <= {"ok", "interrupted"}, rows(run)
+    assert ("sleeps", 1, "interrupted") in [row[:3] for row in rows(run)]
+    assert not slurm.command("squeue", "--noheader", "--partition=main", f"--name={run.id}")
+    assert_whole(run)
+
+
+def test_a_job_that_reaches_its_time_limit_is_a_timeout_with_the_remedy(slurm: SlurmCluster, tmp_path: Path) -> None:
+    """A minute is the shortest limit."""
+    make_checkout(tmp_path, "sleeps")
+    run = run_suite(on_slurm(tmp_path, slurm_time="1"), executor=OnSlurm())
+    ((behaviour, attempt, status, reason),) = rows(run)
+    assert (behaviour, attempt, status) == ("sleeps", 1, "timeout")
+    assert re.fullmatch(r"Slurm ended its job on n\d at the job's time limit; allow more with --time", reason)
+    ((folder, _),) = run.finished()
+    assert len((folder / "samples.csv").read_text().splitlines()) == 2, "what it had measured is kept"
     assert_whole(run)

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.executors import submission
 from tsuishi.executors.slurm import NoAnswer, Slurm
@@ -36,11 +37,9 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
         after = [f"--dependency=afterany:{before}"] if before else []
         try:
             before = _submit(work.run, slurm, made, [*_options(work.run, work.settings, made), *after])
-        except NoAnswer:
-            raise  # the submission stays, for whoever resumes the run
-        except BaseException:
+        except (UserError, OSError):
             submission.close(work.run, made.name)
-            raise
+            raise  # after anything else, Slurm may have it: it stays, for whoever resumes the run
         yield made
     arrays = f"{-(-len(orders) // most)} arrays" if len(orders) > most else "an array"
     work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {work.settings.slurm_at_once} at once")

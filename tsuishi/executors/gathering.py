@@ -155,7 +155,7 @@ class Gathering:
             order = waiting.order
             if order.id not in self._trials:
                 continue
-            if waiting.state is None and not self._partial(order.id):
+            if waiting.state is None and not self._is_cancelled and not self._partial(order.id):
                 del self._trials[order.id]  # Slurm never had it, or it never started: the same attempt again
                 self._again.append(order)
                 continue

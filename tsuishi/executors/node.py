@@ -5,6 +5,7 @@ It builds nothing and fetches nothing. What it writes is the folder of its trial
 
 import os
 import sys
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -28,6 +29,9 @@ from tsuishi.run.trial_files import leave_empty
 from tsuishi.specs.environment import read_environment
 from tsuishi.specs.statuses import FAILED
 
+# Seconds for processes of an earlier job to end, and between two looks.
+_OTHERS_END_IN_S, _TICK_S = 30.0, 0.5
+
 
 def run_task(folder: Path, index: int) -> None:
     """Run the trial of a task. Raises UserError where the folder holds no submission of this user."""
@@ -41,13 +45,29 @@ def run_task(folder: Path, index: int) -> None:
         try:
             order, bench = _prepared(run, submission, order, nvml)
             for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
-                alone.enter_context(exclusion.machine(part))
+                _enter(alone, part)
         except UserError as refused:
             place = trial_folders.begin(run.trials, order.id, _writer())
             leave_empty(place)
             bury(order, place, Outcome(FAILED, f"on {_node()}: {refused}"))
         else:
             run_trial(order, run.trials, bench, lambda phase: None)
+
+
+def _enter(alone: ExitStack, part: str) -> None:
+    """Lock a part of this node. The job before this may have ended with a process that has not ended yet.
+
+    Raises UserError where somebody else measures on it all the time.
+    """
+    until = time.monotonic() + _OTHERS_END_IN_S
+    while True:
+        try:
+            alone.enter_context(exclusion.machine(part))
+            return
+        except UserError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_TICK_S)
 
 
 def _prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml: Nvml) -> tuple[TrialOrder, Bench]:
