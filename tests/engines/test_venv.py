@@ -18,7 +18,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results.facts import Facts, other_versions
 from tsuishi.results.records import EnvironmentRecord
-from tsuishi.run import new_run
+from tsuishi.run import measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.specs.environment import Environment, read_environment
 
@@ -121,7 +121,7 @@ def test_a_trial_that_reports_other_versions_than_its_environment_fails(
 ) -> None:
     """The environment is altered when it has been looked at already."""
     evil = made.folder / EVIL
-    monkeypatch.setattr(new_run, "await_gpus", lambda *given: evil.write_text(SETS_A_VERSION))
+    monkeypatch.setattr(measuring, "await_gpus", lambda *given: evil.write_text(SETS_A_VERSION))
     run = run_suite(made.session())
     evil.unlink()
     ((_, trial),) = run.finished()

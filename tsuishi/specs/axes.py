@@ -11,7 +11,7 @@ from tsuishi.specs.case import Value
 # Columns of tables of runs and reports that are not axes.
 TAKEN = frozenset(
     """
-    answer attempt axes b_half_images b_half_images_high b_half_images_low baseline_batch_size begin_s best
+    answer attempt axes began_at b_half_images b_half_images_high b_half_images_low baseline_batch_size begin_s best
     blocks bound case_id cases change_percent check claim column command decided_by derived device
     direction_above direction_below duration_s efficiency elapsed_s energy_j energy_source environment
     environment_record environments estimate events_garbled events_missing exit_code family_high family_low
