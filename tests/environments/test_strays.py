@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -44,7 +45,8 @@ def runner(tmp_path: Path, temporary: Path) -> Iterator["subprocess.Popen[bytes]
         yield child
         child.kill()
     for process in daemons(tmp_path):
-        process.kill()
+        with suppress(psutil.NoSuchProcess):  # it may end by itself meanwhile
+            process.kill()
 
 
 def found(work: Session) -> list[str]:
