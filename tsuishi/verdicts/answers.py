@@ -9,20 +9,18 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from tsuishi.estimates.contrasts import contrast
-from tsuishi.estimates.intervals import FEWEST_TRIALS, NO_DIFFERENCE, Contrast, Region, Term
+from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
-from tsuishi.specs.questions import ALIKE, Asked, look_at
+from tsuishi.specs.questions import Asked, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import Decision, Hypothesis, PValues
+from tsuishi.verdicts.family import Decision, Hypothesis, p_values
 from tsuishi.verdicts.judge import Judgement
 
-# The logarithms of ratios of sides that are alike.
-_ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
 # verdict; another question when it has FEWEST_TRIALS.
 State = Literal["answered", "open", "cannot be answered"]
@@ -69,7 +67,7 @@ def hypothesis(answer: Answer) -> Hypothesis | None:
 
     A ratio without an interval decides nothing.
     """
-    return Hypothesis(_p_values(answer.ratio), answer.trials) if answer.asked.compares else None
+    return Hypothesis(p_values(answer.ratio), answer.trials) if answer.asked.compares else None
 
 
 def decided(answer: Answer, decision: Decision | None, judgements: Sequence[Judgement]) -> Answer:
@@ -136,16 +134,8 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
 
 def is_decided(ratio: Contrast | None, level: float) -> bool:
     """Whether the interval of confidence 1 - level excludes 1, or shows that both sides are alike."""
-    ps = _p_values(ratio)
+    ps = p_values(ratio)
     return bool(level) and min(ps.p_hold, ps.p_against) <= level
-
-
-def _p_values(ratio: Contrast | None) -> PValues:
-    """That two sides are alike, and that they differ; 1 where there is no ratio, or its scatter is unknown."""
-    if ratio is None or ratio.error is None:
-        return PValues(1.0, 1.0, 1.0)
-    alike = ratio.p_inside(_ALIKE)
-    return PValues(alike, alike, ratio.p_outside(NO_DIFFERENCE))
 
 
 def _undecided(

@@ -14,7 +14,7 @@ from tsuishi.estimates.intervals import Contrast, Region, Term
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.questions import look_at
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.family import BASELINE, Decision, Hypothesis, PValues, decide
+from tsuishi.verdicts.family import BASELINE, Decision, Hypothesis, decide, p_values
 
 # A case is slower where its whole interval lies above the threshold, and not slower where it lies below.
 Standing = Literal["slower", "not slower", "open"]
@@ -111,10 +111,7 @@ def _undecided(place: CaseQuantity, then: Term, now: Term, is_rate: bool) -> Pac
 def _hypothesis(pace: Pace, threshold: float) -> Hypothesis:
     """That the ratio is below the threshold; refuted, the case is slower. Without an interval neither is shown."""
     bound = Region(-math.inf, math.log(threshold))
-    inside, outside = (
-        (1.0, 1.0) if pace.ratio.error is None else (pace.ratio.p_inside(bound), pace.ratio.p_outside(bound))
-    )
-    return Hypothesis(PValues(inside, inside, outside), min(pace.sessions))
+    return Hypothesis(p_values(pace.ratio, bound, bound), min(pace.sessions))
 
 
 class _Environment(NamedTuple):

@@ -5,14 +5,18 @@ questions, which the first plan names before anything is measured; 1.25 % for al
 marks of rows, which are no verdicts (see estimates/ratios.py).
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tsuishi.specs.questions import share_of_look
+from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region
+from tsuishi.specs.questions import ALIKE, share_of_look
 
 OTHER = 0.0125
 # A comparison with a baseline is a family of its own: whoever asks for it asks another question than the report's.
 BASELINE = 0.05
+# The logarithms of ratios of sides that are alike.
+_ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
 
 
 class PValues(NamedTuple):
@@ -24,6 +28,18 @@ class PValues(NamedTuple):
     p_hold: float
     p_direction: float
     p_against: float
+
+
+def p_values(logarithm: Contrast | None, holds: Region = _ALIKE, against: Region = NO_DIFFERENCE) -> PValues:
+    """That the logarithm of a ratio lies in the region `holds`, and that it lies outside of `against`.
+
+    Without regions: that two sides are alike, and that they differ. 1 where there is no ratio, or its scatter is
+    unknown.
+    """
+    if logarithm is None or logarithm.error is None:
+        return PValues(1.0, 1.0, 1.0)
+    inside = logarithm.p_inside(holds)
+    return PValues(inside, inside, logarithm.p_outside(against))
 
 
 class Hypothesis(NamedTuple):

@@ -11,11 +11,7 @@ from typing import Literal, NamedTuple
 
 from tsuishi.estimates.intervals import NO_DIFFERENCE, Contrast, Region
 from tsuishi.estimates.variances import pool
-from tsuishi.specs.questions import ALIKE
-from tsuishi.verdicts.family import Hypothesis, PValues
-
-# The logarithms of ratios within which two values are alike.
-_ALIKE = Region(-math.log(ALIKE), math.log(ALIKE))
+from tsuishi.verdicts.family import Hypothesis, p_values
 
 # The logarithm of a release's value in a round; None where the release cannot run the case.
 Round = Mapping[str, float | None]
@@ -74,5 +70,4 @@ def weighted(rounds: Sequence[Round], weights: Mapping[str, float]) -> Contrast:
 
 def difference(size: Contrast, rounds: int) -> Hypothesis:
     """The hypothesis on two releases: they differ, or they are alike."""
-    alike = size.p_inside(_ALIKE)
-    return Hypothesis(PValues(alike, alike, size.p_outside(NO_DIFFERENCE)), rounds)
+    return Hypothesis(p_values(size), rounds)
