@@ -73,13 +73,7 @@ def _columns(evidence: Evidence) -> dict[str, dict[str, str]]:
 def _pairs(compared: Sequence[Matchup], first: Mapping[str, str], other: Mapping[str, str]) -> list[tuple[Term, Term]]:
     """Terms of the same case and environment on two machines, so that first over second is the other's speed."""
     shared = [(first[name], other[name]) for name in first if name in other]
-    return [
-        (terms[there], terms[here]) if matchup.rate else (terms[here], terms[there])
-        for matchup in compared
-        for terms in matchup.terms.values()
-        for here, there in shared
-        if {here, there} <= terms.keys()
-    ]
+    return [pair for matchup in compared for here, there in shared for pair in matchup.speeds(there, here)]
 
 
 def _speed(found: tuple[Contrast, int] | None, *, is_first: bool) -> float:

@@ -55,6 +55,11 @@ class Matchup:
         pairs = [(terms[environment], terms[self.reference]) for terms in self.terms.values() if both <= set(terms)]
         return (mean_ratio(pairs), len(pairs)) if pairs else None
 
+    def speeds(self, of: str, over: str) -> list[tuple[Term, Term]]:
+        """The terms of each case that has the quantity in both environments; first over second is the speed `of`."""
+        both = [(terms[of], terms[over]) for terms in self.terms.values() if {of, over} <= terms.keys()]
+        return both if self.rate else [(theirs, ours) for ours, theirs in both]
+
     @property
     def others(self) -> list[str]:
         return [name for name in self.comparison.environments if name != self.reference]

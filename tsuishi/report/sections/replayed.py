@@ -99,7 +99,7 @@ def _view(evidence: Evidence, pair: _Replayed, compared: Sequence[Matchup], judg
     for there, here in pair.columns.items():
         every: list[tuple[Term, Term]] = []
         for matchup in compared:
-            if pairs := _terms(matchup, there, here):
+            if pairs := matchup.speeds(here, there):
                 every += pairs
                 speed = mean_ratio(pairs)
                 where = t("{suite}, {protocol}", **matchup.comparison.where)
@@ -119,12 +119,6 @@ def _view(evidence: Evidence, pair: _Replayed, compared: Sequence[Matchup], judg
     if claims.every:
         blocks.append(_claims_table(claims))
     return View(tuple(blocks), {"replayed": rows})
-
-
-def _terms(matchup: Matchup, there: str, here: str) -> list[tuple[Term, Term]]:
-    """The terms of every case that has the quantity on both sides, so that first over second is the speed here."""
-    both = [(terms[there], terms[here]) for terms in matchup.terms.values() if {there, here} <= terms.keys()]
-    return [(second, first) for first, second in both] if matchup.rate else both
 
 
 def _sentence(here: str, there: str, pairs: Sequence[tuple[Term, Term]]) -> str:
