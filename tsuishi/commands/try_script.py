@@ -1,6 +1,5 @@
 """`invoke try-script`: runs a script once, proposes patterns for the numbers that it prints, and writes its suite."""
 
-import hashlib
 import re
 import shlex
 import shutil
@@ -102,7 +101,7 @@ def _beside(folder: Path, name: str) -> ExperimentFile:
 
 def _digest(path: Path) -> str:
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return files.sha256_of(path)
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}") from error
 

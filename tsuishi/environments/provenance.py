@@ -1,11 +1,11 @@
 """Makes the records of an environment and of a workload's code, which a reader needs to judge a result."""
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from tsuishi.base.checkout import Checkout
+from tsuishi.base.files import sha256_of
 from tsuishi.engines import host, venv
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Built
@@ -54,10 +54,7 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
 
     The files of a script have paths relative to that folder: it lies beside the suites.
     """
-    files = {
-        path.relative_to(workloads).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(workloads.rglob("*.py"))
-    }
+    files = {path.relative_to(workloads).as_posix(): sha256_of(path) for path in sorted(workloads.rglob("*.py"))}
     for file in script.files if script else ():
         files[f"../{file.path}"] = file.sha256
     return WorkloadRecord(workload=workload, files=files)

@@ -4,12 +4,14 @@ Nothing of the original run is executed: its plan chooses among the trials that 
 workloads and specifications here must be those that it was measured with.
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.base.files import sha256_of
 from tsuishi.base.units import counted, duration
 from tsuishi.environments import provenance
 from tsuishi.environments.entry import Ready
@@ -125,11 +127,15 @@ def _differences(records: Iterable[AnyRecord | None], checkout: Checkout) -> Ite
     """The files of workloads, and the environments, that are others in this checkout than a run recorded them."""
     changed: dict[str, None] = {}
     known = known_environments(checkout.images)
+
+    @cache  # the records of all workloads name the same files
+    def digest_here(path: Path) -> str:
+        return sha256_of(path) if path.is_file() else ""
+
     for record in records:
         if isinstance(record, WorkloadRecord):
             for file, digest in (record.files or {}).items():
-                path = checkout.workloads / file
-                if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                if digest_here(checkout.workloads / file) != digest:
                     changed[f"workloads/{file}"] = None
         elif isinstance(record, EnvironmentRecord):
             spec = known.get(record.name)

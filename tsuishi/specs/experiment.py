@@ -1,6 +1,5 @@
 """A program of anybody as the experiment of a suite: its files, its command, and the patterns of what it prints."""
 
-import hashlib
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
@@ -8,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
-from tsuishi.base import toml
+from tsuishi.base import files, toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import PROTOCOL, SUITE
 
@@ -93,7 +92,7 @@ class Experiment(toml.Spec):
         """Raise ValueError for a file that is missing, or has another SHA-256 than the suite says."""
         for file in self.every_file:
             try:
-                digest = hashlib.sha256((folder / file.path).read_bytes()).hexdigest()
+                digest = files.sha256_of(folder / file.path)
             except OSError as error:
                 raise ValueError(f"experiment: {folder / file.path}: {error.strerror}") from error
             if digest != file.sha256:
