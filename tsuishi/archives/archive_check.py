@@ -1,7 +1,7 @@
 """The verification of an archive: nobody altered it since it was made, and every run in it is what its runner wrote.
 
 An archive may come from anybody. It is read once, from its first byte to its last; nothing of it is run, and only its
-runs are written, into a folder of their own that is removed at the end.
+runs and their inputs are written, into a folder of their own that is removed at the end.
 """
 
 import hashlib
@@ -55,8 +55,8 @@ class ArchiveVerification:
 def verify_archive(path: Path, words: Vocabulary, into: Path | None = None) -> ArchiveVerification:
     """Read every byte of an archive, and verify its runs. words: describes the axes of their cases.
 
-    into: an empty folder in which the runs stay; without it they are removed. No fault of the archive raises an error;
-    UserError says that the file cannot be opened.
+    into: an empty folder in which runs and inputs stay; without it they are removed. No fault of the archive raises an
+    error; UserError says that the file cannot be opened.
     """
     if into is None:
         with files.private_folder() as folder:
@@ -141,10 +141,10 @@ def _json_problems(name: str, text: bytes) -> list[str]:
 
 
 def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
-    """The SHA-256 of an entry, and its content where that is read. A file of a run is written below `into`."""
+    """The SHA-256 of an entry, and its content where that is read. Runs and inputs are written below `into`."""
     sha256 = hashlib.sha256()
     folder = entry.name.partition("/")[0]
-    if folder == RUNS:
+    if folder in (RUNS, INPUTS):
         path = into / entry.name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("xb") as file:

@@ -1,29 +1,29 @@
 """`invoke replay`: the cases of an archive or a run, measured on this machine, and a report of both side by side."""
 
-from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from tsuishi.archives import signature
 from tsuishi.archives.archived_code import archived_checkout
 from tsuishi.base import files
-from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
+from tsuishi.base.errors import UserError
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, unpacked
 from tsuishi.commands.restoration import restore
+from tsuishi.commands.run_suite import measured_run
 from tsuishi.environments.entry import Ready
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
-from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.verification import verify
 from tsuishi.run import replay as replays
-from tsuishi.run.executor import RunStopped
 from tsuishi.run.new_run import require_name
 from tsuishi.run.replay import Replay
 
 _CONTAINERS = "docker"
+_UNPACKED = "archive"
 
 
 class Original(NamedTuple):
@@ -57,10 +57,10 @@ def replay(chain: Chain, original: str) -> None:
             replays.say(each)
         if chain.only_plans:
             return
-        made = [
-            _measured(chain, each, _environments(each, found.run, archive), options.text("name"))
-            for found, each in zip(originals, planned, strict=True)
-        ]
+        made = []
+        for found, each in zip(originals, planned, strict=True):
+            ready = _environments(each, found.run, archive)
+            made.append(measured_run(chain, partial(replays.measure, each, ready, options.text("name") or "replay")))
         report_of(chain, [*(found.run for found in originals), *made])
 
 
@@ -69,7 +69,7 @@ def archived_originals(session: Session, archive: Path, signer: str, folder: Pat
 
     Raises UserError where nobody did, and where the session names another engine than containers.
     """
-    found = unpacked(session, archive, folder / "archive")
+    found = unpacked(session, archive, folder / _UNPACKED)
     runs = zip(found.runs, found.roots, strict=True)
     if not signer:
         return [Original(run, root, session) for run, root in runs]
@@ -81,7 +81,7 @@ def archived_originals(session: Session, archive: Path, signer: str, folder: Pat
     originals = []
     for number, (run, root) in enumerate(runs):
         into = folder / f"code-{number}"
-        theirs = archived_checkout(archive, found.root, run.run().run_id, into, session.checkout)
+        theirs = archived_checkout(archive, folder / _UNPACKED, run.run().run_id, into, session.checkout)
         originals.append(Original(run, root, replace(session, checkout=theirs, settings=in_containers)))
     session.screen.say(f"{archive}: its own suites and workloads are run, in containers: {signer} names who signed it")
     return originals
@@ -111,15 +111,3 @@ def _environments(planned: Replay, run: RunDirectory, archive: Path | None) -> d
     names = {environment.name for environment in planned.environments}
     restored = restore(planned.session, archive, [run], names)
     return {name: found.ready for name, found in restored.items()}
-
-
-def _measured(chain: Chain, planned: Replay, ready: Mapping[str, Ready], name: str) -> RunDirectory:
-    try:
-        run = replays.measure(planned, ready, name or "replay")
-    except RunStopped as stopped:
-        planned.session.screen.say(f"stopped: {stopped}")
-        run = stopped.run
-        chain.end_with(EXIT_TRIAL_FAILED)
-    if has_failed(run):
-        chain.end_with(EXIT_TRIAL_FAILED)
-    return run

@@ -1,5 +1,8 @@
 """`invoke run-suite`: a new run, or an earlier run that is resumed."""
 
+from collections.abc import Callable
+from functools import partial
+
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
@@ -25,16 +28,20 @@ def run_suite(chain: Chain) -> None:
         chain.plan = plan_run(session)
     if chain.only_plans:
         return
+    chain.run_id = measured_run(chain, partial(_measured, chain)).id
+
+
+def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirectory:
+    """The run that `measure` makes. The chain gets an exit code if a trial failed, or the run had to stop."""
     try:
-        run = _measured(chain)
+        run = measure()
     except RunStopped as stopped:
-        session.screen.say(f"stopped: {stopped}")
-        chain.run_id = stopped.run.id
+        chain.session.screen.say(f"stopped: {stopped}")
         chain.end_with(EXIT_TRIAL_FAILED)
-        return
-    chain.run_id = run.id
+        return stopped.run
     if has_failed(run):
         chain.end_with(EXIT_TRIAL_FAILED)
+    return run
 
 
 def _measured(chain: Chain) -> RunDirectory:
