@@ -1,6 +1,5 @@
 """`invoke publish`: the numbers of an archive become a published source, and the next report compares with them."""
 
-import csv
 import statistics
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pytest
 
 from tests.archived import chained, packed
 from tests.commands.test_tasks import checkout, invoke
+from tests.reports import table_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -68,9 +68,19 @@ def test_where_it_comes_from_is_kept(published: Path, archive: Path) -> None:
 def test_a_report_compares_with_it(published: Path, archive: Path) -> None:
     done = invoke(published, "report", "--archive", str(archive), "--out", "beside")
     assert done.returncode == 0, done.stdout + done.stderr
-    with (published / "reports" / "out" / "beside" / "tables" / "published.csv").open(encoding="utf-8") as file:
-        rows = [row for row in csv.DictReader(file) if row["source"] == "lab-2026"]
+    every = table_of(published / "reports" / "out" / "beside", "published")
+    rows = [row for row in every if row["source"] == "lab-2026"]
     assert {row["quantity"] for row in rows} >= {"step_s", "first_run_s"}
+
+
+def test_an_archive_without_a_number_writes_no_source(published: Path, tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "20261121-080000-simulated")
+    run.add(conv2d_case(devices=2), TF, [("first_run", 0, 1, 840, 1.5)], simulated=True)
+    packed(tmp_path / "b.tsuishi.zip", [chained(run.finish())])
+    refused = invoke(published, "publish", str(tmp_path / "b.tsuishi.zip"), "--name", "nothing")
+    assert refused.returncode == 1
+    assert "none of its numbers can be published" in refused.stderr
+    assert not (published / "reports" / "published" / "nothing.toml").exists()
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import tomlkit
 
+from tsuishi.base.errors import UserError
 from tsuishi.report.sections.descriptions import machine_text
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import dict_rows
@@ -21,6 +22,7 @@ def source_text(runs: Sequence[RunDirectory], words: Vocabulary, root: str, titl
 
     runs: of an archive with this root. The date is that of the last run. Numbers of simulated devices, accuracies on
     made-up data and derived numbers are left out, as are quantities that suites/ does not describe; a note counts them.
+    Raises UserError where nothing is left.
     """
     evidence = Evidence(runs, (), words)
     document = tomlkit.document()
@@ -33,6 +35,8 @@ def source_text(runs: Sequence[RunDirectory], words: Vocabulary, root: str, titl
     document.add("software", tomlkit.item(_software(evidence)))
     rows = _rows(evidence)
     kept = [row for row in rows if row["is_kept"]]
+    if not kept:
+        raise UserError("none of its numbers can be published: they are simulated, made up, derived or undescribed")
     notes = [f"archive of tsuishi with the root {root}", *_runs(evidence)]
     if len(kept) < len(rows):
         notes.append(f"left out: {len(rows) - len(kept)} numbers that are simulated, made up, derived or undescribed")
