@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import counted
 from tsuishi.environments.inventory import environment_row, only_glanced_at
-from tsuishi.executors.submission import detached
 from tsuishi.plan.session import Session
 from tsuishi.results import directory, quick_verification
 from tsuishi.specs.environment import read_environments
@@ -84,6 +83,8 @@ def run_row(path: Path) -> tuple[str, ...]:
     names = ", ".join(sorted({entry.environment for entry in recorded.plan}))
     remarks = [] if run.is_ours(recorded) else ["received"]
     if run.jobs.exists():
+        from tsuishi.executors.submission import detached  # most lists need nothing of a cluster
+
         remarks.append(f"with Slurm: {counted(detached(run), 'trial')}; --resume {run.id} gathers them")
     if found.altered:
         remarks.append(f"altered, or left by a runner that was killed: {quick_verification.shortened(found.altered)}")
