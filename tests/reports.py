@@ -1,5 +1,6 @@
 """Reports of which no chart is drawn twice: whatever one test drew, another takes from there."""
 
+import csv
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,6 +23,12 @@ def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, 
 def markdown_of(out: Path) -> str:
     """The Markdown of a report, its details too."""
     return "".join((out / name).read_text(encoding="utf-8") for name in ("report.md", "details.md"))
+
+
+def table_of(out: Path, name: str) -> list[dict[str, str]]:
+    """The rows of a table of a report."""
+    with (out / "tables" / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def keep_drawings(cache: Path) -> None:

@@ -1,6 +1,5 @@
 """docs/your-own-experiment.md: its files, dropped into a copy of the checkout, are run, judged and reported."""
 
-import csv
 import json
 import re
 import shutil
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands.test_tasks import invoke
-from tests.reports import markdown_of
+from tests.reports import markdown_of, table_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "your-own-experiment.md"
@@ -41,8 +40,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(checkout: Path, name: str) -> list[dict[str, str]]:
-    with (checkout / "reports" / "out" / "own" / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return table_of(checkout / "reports" / "out" / "own", name)
 
 
 def test_every_file_of_the_page_is_new_and_none_is_of_tsuishi() -> None:

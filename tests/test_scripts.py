@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
-from tests.reports import markdown_of
+from tests.reports import markdown_of, table_of
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -118,8 +118,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(root: Path, name: str) -> list[dict[str, str]]:
-    with (root / "reports" / "out" / "styles" / "tables" / f"{name}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return table_of(root / "reports" / "out" / "styles", name)
 
 
 def trial(root: Path, suite: str) -> dict[str, str]:

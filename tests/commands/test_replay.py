@@ -1,6 +1,5 @@
 """`invoke replay` as a user calls it: what it measures, what it reports, and what it refuses."""
 
-import csv
 import json
 import shutil
 from pathlib import Path
@@ -9,7 +8,7 @@ import pytest
 
 from tests.archived import packed, rewritten
 from tests.commands.test_tasks import checkout, invoke
-from tests.reports import markdown_of
+from tests.reports import markdown_of, table_of
 from tsuishi.results.directory import RunDirectory
 
 ASKED = ("--env", "host", "--within", "none", "--name", "first")
@@ -50,8 +49,7 @@ def test_an_archive_is_measured_again_and_reported_side_by_side(measured: tuple[
     page = markdown_of(root / "reports" / "out" / "both")
     assert "host, replayed" in page
     assert "sessions: 1 there and 1 here, so no interval, which 3 on each side give" in page
-    with (root / "reports" / "out" / "both" / "tables" / "replayed.csv").open() as file:
-        (row,) = csv.DictReader(file)
+    (row,) = table_of(root / "reports" / "out" / "both", "replayed")
     assert (row["environment"], row["reference"], row["cases"]) == ("host, replayed", "host", "1")
     assert float(row["ratio"]) > 0
     assert row["ratio_low"] == row["ratio_high"] == ""

@@ -1,6 +1,5 @@
 """`invoke try-script` as a user calls it: what it proposes, what it writes, and that the suite then runs."""
 
-import csv
 import hashlib
 import re
 import shutil
@@ -11,6 +10,7 @@ import nbformat
 import pytest
 
 from tests.commands.test_tasks import checkout, invoke
+from tests.reports import table_of
 from tsuishi.specs.proposals import lines_of, proposals
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -44,8 +44,8 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     asked = ("--suite", "summary", "--env", "host", "--within", "none", "--out", "summary")
     done = invoke(root, "build", "run-suite", "report", *asked)
     assert done.returncode == 0, done.stdout + done.stderr
-    with (root / "reports" / "out" / "summary" / "tables" / "estimates.csv").open(encoding="utf-8") as file:
-        found = {row["quantity"]: float(row["value"]) for row in csv.DictReader(file)}
+    estimates = table_of(root / "reports" / "out" / "summary", "estimates")
+    found = {row["quantity"]: float(row["value"]) for row in estimates}
     assert found["step_time_ms"] == 11.5
     assert found["summary_loss"] == pytest.approx(0.5)
     assert found["accuracy_percent"] == 91.5

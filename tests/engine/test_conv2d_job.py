@@ -3,7 +3,6 @@
 `done` is the main job: its folder, and what it printed.
 """
 
-import csv
 import json
 import os
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from tests import job
 from tests.job import PINNED, TENSORFLOW, TORCH, Trial
+from tests.reports import table_of
 
 pytestmark = pytest.mark.engine
 
@@ -91,8 +91,7 @@ def test_every_trial_that_convolves_says_how_much_work_it_is(done: tuple[Path, s
 
 def test_the_report_names_folding_in_tensorflow_1_13_and_nowhere_else(done: tuple[Path, str]) -> None:
     index = Path(done[1].splitlines()[-1].removeprefix("report: "))
-    with (index.parent / "tables" / "diagnosis.csv").open(encoding="utf-8", newline="") as file:
-        told = {(row["environment"], row["topic"]): row["text"] for row in csv.DictReader(file)}
+    told = {(row["environment"], row["topic"]): row["text"] for row in table_of(index.parent, "diagnosis")}
     assert "This is constant folding" in told["tf1.13-cpu", "In short"]
     assert "262" in told["tf1.13-cpu", "Where folding stops"]
     assert "the step is there" in told["tf1.13-cpu", "Where folding stops"]

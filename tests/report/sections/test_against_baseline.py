@@ -1,6 +1,5 @@
 """Runs against their baseline: by sessions, as a family, on made-up runs with a known truth."""
 
-import csv
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -8,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from tests.report.compared import factors
+from tests.reports import table_of
 from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, environment, machine, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -42,8 +42,7 @@ def held(out: Path, runs: list[RunDirectory], earlier: list[RunDirectory], thres
 
 
 def rows_of(out: Path) -> list[dict[str, str]]:
-    with (out / "tables" / "baseline.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return table_of(out, "baseline")
 
 
 def standings(out: Path) -> list[str]:

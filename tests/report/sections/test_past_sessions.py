@@ -1,6 +1,5 @@
 """The history of cases: a point for each session on this machine, in the same environments."""
 
-import csv
 import math
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from tests.job import invoke
 from tests.report.sections.test_against_baseline import BATCHES, session
+from tests.reports import table_of
 from tests.synthetic_run import machine
 from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
@@ -23,8 +23,7 @@ def history(out: Path, runs: list[RunDirectory], past: list[RunDirectory]) -> li
 
 
 def rows_of(out: Path) -> list[dict[str, str]]:
-    with (out / "tables" / "history.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return table_of(out, "history")
 
 
 def test_each_session_is_a_point_with_its_date_and_the_interval_of_its_trials(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """The verdict table: what a reader is told of every claim, and the files behind it."""
 
-import csv
 import json
 from collections import Counter
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
+from tests.reports import table_of
 from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case, training_case
 from tests.words import WORDS
 from tsuishi.base.language import speaking
@@ -150,8 +150,7 @@ def test_verdicts_are_in_the_table_of_a_report(on_two_gpus: SyntheticRun, tmp_pa
 
     def rows() -> dict[tuple[str, str], dict[str, str]]:
         index = make_report([run.finish()], PUBLISHED, Path(__file__).parents[3] / "templates", tmp_path / "out")
-        with (index.parent / "tables" / "verdicts.csv").open(encoding="utf-8") as file:
-            return {(row["source"], row["claim"]): row for row in csv.DictReader(file)}
+        return {(row["source"], row["claim"]): row for row in table_of(index.parent, "verdicts")}
 
     run = on_two_gpus
     found = rows()
