@@ -159,7 +159,12 @@ class Run(Scenario):
 
     def act(self, folder: Path) -> None:
         """Make a run, or resume the run in the folder."""
-        settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
+        settings = Settings(
+            cache=folder / "cache",
+            results=folder / "results",
+            host_python=sys.executable,
+            exclusive_on=f"crash points {os.getppid()}",  # nothing is measured: a run beside it may have the machine
+        )
         session = Session(settings, Choice(environments=("host",)), Screen(), self.checkout)
         if directory.known_runs(folder / "results"):
             resume(session)
