@@ -109,6 +109,8 @@ class Steady(Rank):
         return self.count()
 
     def close(self):
+        # It holds the group, whose end in PyTorch 1.5 waits for the file in which the ranks met, which close removes.
+        self.model = None
         self.others.close()
 
 
