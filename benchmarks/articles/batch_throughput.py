@@ -18,11 +18,11 @@ def train_step():
     optimizer.step()
 
 
-for _ in range(100):
+for _ in range(50):
     train_step()
 for _ in range(5):
     start = time.time()
-    for _ in range(300):
+    for _ in range(200):
         train_step()
-    seconds = (time.time() - start) / 300
+    seconds = (time.time() - start) / 200
     print("batch %d: %.6f s (%.1f images/s)" % (batch, seconds, batch / seconds))
