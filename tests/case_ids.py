@@ -13,7 +13,7 @@ from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Accelerator
-from tsuishi.specs.suite import PROFILES, select_suites
+from tsuishi.specs.suite import PROFILES, every_suite
 
 HELD = Path(__file__).parent / "specs" / "case_ids.json"
 _ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")
@@ -23,7 +23,7 @@ def shipped() -> dict[str, list[Case]]:
     """The cases, in their order, by suite/profile/accelerator."""
     return {
         f"{suite.name}/{profile}/{accelerator}": [case for case, _ in suite.cases(profile, accelerator)]
-        for suite in select_suites(Checkout().suites, ())
+        for suite in every_suite(Checkout().suites)
         for profile in PROFILES
         for accelerator in _ACCELERATORS
     }

@@ -22,7 +22,7 @@ ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu",), "cpu"))
 # The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
 # apart in all of them.
 JOB = (
-    (("batch_throughput", "input_pipeline"), ["tf1.13-cpu", "torch2-cpu"]),
+    (("batch_throughput", "input_pipeline", "transformer_block"), ["tf1.13-cpu", "torch2-cpu"]),
     (("device_limits",), ["tf2-cpu", "torch1.1-cu90", "torch2-cpu"]),
     (("channels_first", "conv2d", "multi_gpu_scaling", "parity"), EVERYWHERE),
 )

@@ -12,7 +12,7 @@ import pytest
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.source import read_sources
-from tsuishi.specs.suite import PROFILES, select_suites
+from tsuishi.specs.suite import PROFILES, every_suite
 from tsuishi.specs.vocabulary import vocabulary
 
 ROOMS = Checkout()
@@ -24,7 +24,7 @@ ACCELERATORS: tuple[Accelerator, ...] = ("cpu", "cuda")
 @cache
 def names() -> frozenset[str]:
     """The suites, sources, published hardware and networks of this checkout, as its files have them."""
-    suites, sources = select_suites(ROOMS.suites, ()), read_sources(ROOMS.published, vocabulary(ROOMS.suites))
+    suites, sources = every_suite(ROOMS.suites), read_sources(ROOMS.published, vocabulary(ROOMS.suites))
     cells = itertools.product(suites, PROFILES, ACCELERATORS)
     cases = (case for suite, profile, accelerator in cells for case, _ in suite.cases(profile, accelerator))
     networks = {str(network) for case in cases if (network := case.axes.get("model"))}

@@ -50,6 +50,11 @@ def test_rates_are_the_work_of_all_steps_over_all_seconds() -> None:
     assert found["bytes_per_s"].derived
 
 
+def test_tokens_are_a_rate_like_other_work() -> None:
+    found = rates({"measure": [Block(10, 0, 2.0), Block(10, 0, 6.0)]}, {"tokens": 512.0})
+    assert {name: one.value for name, one in found.items()} == {"throughput_tokens_per_s": 512 * 20 / 8}
+
+
 @pytest.mark.parametrize("phase", ["measure", "compute", "later_runs"])
 def test_the_work_is_that_of_the_phase_that_works(phase: str) -> None:
     found = rates({"host_to_device": [Block(1, 0, 9.0)], phase: [Block(2, 0, 1.0)]}, {"flops": 5.0})

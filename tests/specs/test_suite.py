@@ -18,6 +18,7 @@ from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.suite import (
     PROFILES,
     Suite,
+    every_suite,
     known_suites,
     profile_name,
     read_suite,
@@ -173,7 +174,8 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         (
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
             "s.toml: groups[1].axes: key 'model': "
-            "input should be 'cnn10', 'wrn28_10', 'vgg_small' or 'mlp'; given: 'cnn11'",
+            "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'decoder_tiny', 'decoder_small' or "
+            "'decoder_gpt2'; given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),
         (
@@ -231,6 +233,23 @@ def test_unknown_suites_and_profiles_are_answered_with_the_known_ones(tmp_path: 
 THREE = HEAD + (
     '[[groups]]\naxes = {{ protocol = "steady", devices = [1, 2, 4] }}\nnarrowed = {{ quick = {{ devices = {} }} }}\n'
 )
+
+
+def test_a_suite_that_is_none_of_the_default_ones_runs_where_it_is_named(tmp_path: Path) -> None:
+    describe(tmp_path)
+    suite(tmp_path, HEAD + GROUP + "devices = 1 }")
+    (tmp_path / "t.toml").write_text("default = false\n" + HEAD + GROUP + "devices = 1 }", encoding="utf-8")
+    assert [one.name for one in select_suites(tmp_path, ())] == ["s"]
+    assert [one.name for one in select_suites(tmp_path, ("t",))] == ["t"]
+    assert [one.name for one in every_suite(tmp_path)] == ["s", "t"]
+
+
+def test_batches_are_of_images_where_a_suite_says_nothing_else(tmp_path: Path) -> None:
+    describe(tmp_path)
+    suite(tmp_path, HEAD + GROUP + "devices = 1 }")
+    (tmp_path / "t.toml").write_text('batch_of = "sequences"\n' + HEAD + GROUP + "devices = 1 }", encoding="utf-8")
+    words = vocabulary(tmp_path)
+    assert [words.batch_of(name) for name in ("s", "t", "unknown")] == ["images", "sequences", "images"]
 
 
 def test_a_profile_may_have_fewer_values_of_an_axis(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ LONGER = [
     ("multi_gpu_scaling", {"precision": "amp_fp16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     *(("device_limits multi_gpu_scaling", {"precision": precision}, JAX) for precision in ("tf32", "amp_fp16")),
     *(("multi_gpu_scaling", {"execution": execution}, JAX) for execution in ("compiled", "cuda_graph")),
+    ("transformer_block parity", {"execution": "compiled"}, JAX),
     ("conv2d", {"search": "folding_edge"}, JAX),
     *(("conv2d", {"graph_optimizers": optimizers}, JAX) for optimizers in ("no_folding", "none")),
     *(("conv2d", axes, [*TORCH, *JAX]) for axes in ({"call": "callable"}, {"implementation": "keras"})),

@@ -10,7 +10,7 @@ from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
 from tsuishi.results import directory, quick_verification
 from tsuishi.specs.environment import read_environments
-from tsuishi.specs.suite import PROFILES, select_suites
+from tsuishi.specs.suite import PROFILES, every_suite
 
 if TYPE_CHECKING:
     from tsuishi.specs.claims import Claim
@@ -26,7 +26,7 @@ def show(session: Session) -> None:
     session.screen.table("Environments", ("name", "what", "default", "engine", "state", "computes on"), rows)
     if only_glanced_at(session.builder, rows):
         session.screen.say("built: the files were not compared; `invoke images` compares their sizes and times")
-    suites = select_suites(session.checkout.suites, ())
+    suites = every_suite(session.checkout.suites)
     session.screen.table(
         "Suites",
         ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),

@@ -17,7 +17,8 @@ _TAKEN: dict[Take, Callable[[Sequence[float]], float]] = {
     "smallest": min,
     "largest": max,
 }
-# The metrics `flops` and `bytes` are the work of a step in the first of these phases that a trial has.
+# The metrics that are the work of a step, and the rates that they give; in the first of these phases that a trial has.
+_WORK = {"flops": "flops_per_s", "bytes": "bytes_per_s", "tokens": "throughput_tokens_per_s"}
 _WORKING = ("measure", "compute", "later_runs", "step", "epoch")
 
 
@@ -141,6 +142,7 @@ def work_estimates(
 
     - flops_per_s, bytes_per_s: the analytic work of a step (metrics `flops`, `bytes`) over its time. An epoch counts
       images / batch steps, a fraction, as its last batch may be smaller.
+    - throughput_tokens_per_s: the tokens of a step (metric `tokens`) over its time.
     - distinct_images_per_s: throughput times distinct_images_per_step / examples_per_step; an image that several
       devices get in a step counts once (docs/method.md, "Same images").
     """
@@ -152,8 +154,8 @@ def work_estimates(
     def steps(block: Block) -> float:
         return block.images / batch_size if phase == "epoch" and batch_size else block.steps
 
-    for name in ("flops", "bytes"):
-        yield from _rate(f"{name}_per_s", blocks, steps, metrics.get(name, 0.0), derived=True)
+    for metric, quantity in _WORK.items():
+        yield from _rate(quantity, blocks, steps, metrics.get(metric, 0.0), derived=True)
     if metrics.get("examples_per_step"):
         share = metrics.get("distinct_images_per_step", 0.0) / metrics["examples_per_step"]
         yield from _rate("distinct_images_per_s", blocks, lambda block: block.images, share, derived=True)

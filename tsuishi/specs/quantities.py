@@ -12,7 +12,10 @@ MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs", "step", "l
 # The numbers of GPUs that have quantities of their own: load, power and memory.
 GPUS = range(8)
 # A quantity's name ends with its unit.
-_UNIT_SUFFIXES = {"_images_per_s": "images/s", "_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"}
+_UNIT_SUFFIXES = {
+    **{"_images_per_s": "images/s", "_tokens_per_s": "tokens/s"},
+    **{"_percent": "%", "_mib": "MiB", "_j": "J", "_w": "W", "_s": "s"},
+}
 
 # What a label says of a number that a script printed, by language.
 _AS_PRINTED = {"en": ", as printed by the script", "ja": "（スクリプトの出力による）"}

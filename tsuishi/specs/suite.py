@@ -119,6 +119,10 @@ class Suite(toml.Spec):
     description: str = ""
     source: str | None = None
     workload: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+    # Whether a run has it that names no suites.
+    default: bool = True
+    # What a batch is of, where that is not images.
+    batch_of: toml.Texts | None = None
     profiles: dict[Profile, ProfileSettings] = {}
     # The questions among which a run with a time limit chooses.
     questions: tuple[Question, ...] = ()
@@ -234,13 +238,20 @@ def known_suites(suites: Path) -> dict[str, Path]:
     return {path.stem: path for path in sorted(suites.glob("*.toml")) if path.name not in descriptions}
 
 
+def every_suite(suites: Path) -> tuple[Suite, ...]:
+    """All suites, in alphabetical order."""
+    return select_suites(suites, tuple(known_suites(suites)))
+
+
 def select_suites(suites: Path, names: tuple[str, ...]) -> tuple[Suite, ...]:
-    """The named suites; all suites without names. Raises UserError for an unknown name."""
+    """The named suites; without names, those that are run by default. Raises UserError for an unknown name."""
+    if not names:
+        return tuple(suite for suite in every_suite(suites) if suite.default)
     known = known_suites(suites)
     for name in names:
         if name not in known:
             raise unknown("suite", name, known)
-    return tuple(read_suite(known[name], vocabulary(suites)) for name in names or known)
+    return tuple(read_suite(known[name], vocabulary(suites)) for name in names)
 
 
 def profile_name(given: str) -> Profile:

@@ -13,6 +13,7 @@ from typing import Any, Generic, TypeVar
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.language import in_language, t
 from tsuishi.specs.axes import Axis, unknown_axis
 from tsuishi.specs.case import PROTOCOL, SUITE, Case, Value
 from tsuishi.specs.quantities import Quantity, unknown_quantity
@@ -23,10 +24,11 @@ _Described = TypeVar("_Described", Axis, Quantity)
 
 @dataclass(frozen=True)
 class Brought:
-    """The names of the axes and quantities that the file of a suite describes."""
+    """The names of the axes and quantities that the file of a suite describes, and what its batches are of."""
 
     axes: frozenset[str] = frozenset()
     quantities: frozenset[str] = frozenset()
+    batch_of: toml.Texts | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +161,11 @@ class Vocabulary:
             axes[name] = self.axes.get(name) or unknown_axis(name, "whole number" if are_numbers else "name")
         return replace(self, axes=_in_order(axes, self.everywhere))
 
+    def batch_of(self, suite: str) -> str:
+        """What a suite's batches are of, in the active language: images, or what its file says."""
+        of = self.brought.get(suite, Brought()).batch_of
+        return in_language(of) if of else t("images")
+
     def made_of(self, suite: str) -> list[Quantity]:
         """The quantities that workloads of a suite send: those of all suites, and those that its file describes."""
         own = self.brought.get(suite, Brought()).quantities
@@ -185,12 +192,24 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...]) -> Vocabulary:
         new_axes, new_quantities = suite.get("new_axes", {}), suite.get("new_quantities", {})
         axes.add(path, "new_axes.", new_axes)
         quantities.add(path, "new_quantities.", new_quantities, as_printed="experiment" in suite)
-        brought[path.stem] = Brought(frozenset(new_axes), frozenset(new_quantities))
+        brought[path.stem] = Brought(frozenset(new_axes), frozenset(new_quantities), _batch_of(path, suite))
     for name in sorted(axes.by_name.keys() & quantities.by_name.keys()):
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
     _check_charts(quantities, axes.by_name)
     each = {quantity.name: quantity for described in quantities.by_name.values() for quantity in described.each()}
     return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought)
+
+
+class _Batches(toml.Spec):
+    """What a suite says of its batches."""
+
+    batch_of: toml.Texts | None = None
+
+
+def _batch_of(path: Path, suite: Mapping[str, Any]) -> dict[str, str] | None:
+    """What the batches of a suite are of; None where it says nothing. Raises UserError for a wrong text."""
+    given = {key: value for key, value in suite.items() if key == "batch_of"}
+    return toml.made(str(path), given, _Batches).batch_of
 
 
 class _Collected(Generic[_Described]):

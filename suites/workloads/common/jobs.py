@@ -7,19 +7,22 @@ import numpy as np
 
 from common import data
 
-# network: networks.Network; mode: training or inference; layout: channels_first or channels_last; places: for each
-# device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels), or None before
-# with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64; settings: of
-# the request; loader: how literal training gets its batches, batches: how steady training gets them; tuning: of
-# convolutions in steady training. The last three are as usual where a case does not say them.
+# network: networks.Network, or decoders.Decoder; mode: training or inference; layout: channels_first or channels_last;
+# places: for each device a GPU index, or None for the CPU; batch_size: over all devices; train, test: (images, labels),
+# or None before with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64;
+# of a decoder, train is (tokens, targets) of decoders.made_up; settings: of the request; loader: how literal training
+# gets its batches, batches: how steady training gets them; tuning: of convolutions in steady training; attention: of a
+# decoder. The last four are as usual where a case does not say them.
 Job = collections.namedtuple(
     "Job",
-    "network mode layout strategy places batch_size precision execution train test settings loader batches tuning",
+    "network mode layout strategy places batch_size precision execution train test settings loader batches tuning "
+    "attention",
 )
 TENSORS = "tensors"
 RESIDENT, HOST, HOST_PINNED, HOST_AHEAD = BATCHES = ("resident", "host", "host_pinned", "host_ahead")
 TUNED, UNTUNED = TUNINGS = ("tuned", "untuned")
-Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED)
+PLAIN, FUSED = ("plain", "fused")
+Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED, PLAIN)
 
 
 def with_data(job, request):

@@ -1,6 +1,7 @@
 """Whether this environment computes correctly: compares it with NumPy in float64, and N devices with a single device.
 
-Axes as in training.py, protocol steady. Every case starts from the weights and the batch that all environments share.
+Axes as in training.py, protocol steady; of a decoder, as in transformer_block.py. Every case starts from the weights
+and the batch that all environments share.
 Metrics, relative to the largest magnitude:
     logits_relative_error    of inference
     loss_relative_error      of the loss before the first step
@@ -17,8 +18,9 @@ import collections
 
 import numpy as np
 
-from common import jobs, networks
-from experiments import training
+from common import decoders, jobs, networks
+from experiments import training, transformer_block
+from frameworks.numpy import decoder as decoder_reference
 from frameworks.numpy import networks as reference
 
 TOLERANCE = 1e-4  # of logits, loss and step in FP32
@@ -41,6 +43,10 @@ SEED = 0  # of the weights, in every repetition: the losses of all environments 
 Error = collections.namedtuple("Error", "name value tolerance")
 
 
+def is_decoder(request):
+    return request.case.get("model") in decoders.DECODERS
+
+
 def check(request):
     """Raises Unsupported for a case that no framework can run here."""
     training.check_case(request.case)
@@ -50,16 +56,17 @@ def check(request):
 
 def possible(request):
     """Raises Unsupported where the case cannot be run; returns the tries that tell more."""
+    if is_decoder(request):
+        return transformer_block.possible(request)
     check(request)
     _, strategy, job = training.make_job(request)
     return strategy.tries(job)
 
 
 def run(request, emitter):
-    check(request)
-    framework, strategy, job = training.prepared(request, emitter)
+    framework, strategy, job = prepared(request, emitter)
     job = job._replace(settings=dict(job.settings, learning_rate=LEARNING_RATE, seed=SEED))
-    before = networks.initial_weights(job.network, job.settings["seed"])
+    before = (decoders if is_decoder(request) else networks).initial_weights(job.network, SEED)
     with emitter.phase("one_step"), framework.layout_may_be_refused(job.layout, request.accelerator):
         logits, loss, after, replicas = first_step(strategy, job, before)
     emitter.metric("trainable_parameters", sum(array.size for array in after), "1")
@@ -79,6 +86,16 @@ def run(request, emitter):
     for error in errors:
         if not error.value <= error.tolerance:
             raise ArithmeticError("{} is {:.3g}; at most {:g} is rounding".format(*error))
+
+
+def prepared(request, emitter):
+    """(Framework, the Strategy or Decoder, the job with its data); sets flags and emits the environment."""
+    if not is_decoder(request):
+        check(request)
+        return training.prepared(request, emitter)
+    transformer_block.check(request)
+    framework, part, job = transformer_block.prepared(request, emitter)
+    return framework, part, job._replace(train=decoders.made_up(job.network, job.batch_size, SEED))
 
 
 def first_step(strategy, job, before):
@@ -115,7 +132,7 @@ def same(before, after):
 def against_numpy(job, before, logits, loss, after):
     """Yields the Errors of logits and loss, and in training of the slope of the loss along the step."""
     bounds = BOUNDS[job.precision]
-    expected = reference.logits(job.network, before, job.train[0], training=False)
+    expected = expected_logits(job, before, job.train[0], training=False)
     yield Error("logits_relative_error", relative(logits, expected), bounds.value)
     training = job.mode == "training"
     expected_loss = mean_loss(job, before, training)
@@ -136,10 +153,17 @@ def against_numpy(job, before, logits, loss, after):
         yield Error("gradient_relative_error", abs(measured - slope) / abs(slope), bounds.slope)
 
 
+def expected_logits(job, weights, inputs, training):
+    """The logits of images or of tokens by NumPy, in float64."""
+    if isinstance(job.network, decoders.Decoder):
+        return decoder_reference.logits(job.network, weights, inputs)
+    return reference.logits(job.network, weights, inputs, training)
+
+
 def mean_loss(job, weights, training):
     """The loss of the batch by NumPy. Each device's share is computed on its own, as batch normalisation sees it."""
     losses = [
-        reference.loss(reference.logits(job.network, weights, images, training), labels)
+        reference.loss(expected_logits(job, weights, images, training), labels.ravel())
         for images, labels in jobs.shards(job)
     ]
     return float(np.mean(losses))

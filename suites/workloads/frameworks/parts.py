@@ -117,6 +117,26 @@ class PipelineTrainer(Trainer):
         raise NotImplementedError
 
 
+class Decoder:
+    """A transformer decoder. job: a jobs.Job whose network is a decoders.Decoder; see experiments/transformer_block.py.
+
+    steady: the Trainer class. Its logits() takes (sequences, length) tokens; see frameworks/numpy/decoder.py.
+    """
+
+    steady = None
+
+    def check(self, job):
+        """Raises Unsupported for a job that this framework, or this device, cannot do. The job has no data yet."""
+
+    def tries(self, job):
+        """As of a Strategy: [(function, arguments)] of tries that tell whether the job can run."""
+        return []
+
+    def kernel(self, job):
+        """What computes the attention of a job: a text for the environment's flags."""
+        raise lacking(self, "a decoder")
+
+
 class SelfCheck:
     """Operations whose results are known."""
 

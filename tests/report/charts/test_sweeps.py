@@ -21,7 +21,7 @@ from tsuishi.results.frames import named_rows
 from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
-STEP, THROUGHPUT, EPOCH = sweeps()[2:]
+STEP, THROUGHPUT, _, EPOCH = sweeps()[2:]
 
 STRATEGIES = [("none", 1), ("data_parallel", 2), ("distributed_data_parallel", 2)]
 PRECISIONS = ["fp32", "tf32", "amp_fp16", "amp_bf16"]

@@ -243,7 +243,7 @@ TABLES: dict[str, Declared] = {
         ),
         Column("decided_by", "integer", "batch size without which the line is another"),
         Column("largest_residual_percent", "number", "of the point farthest off the line"),
-        *_interval("v0_images_per_s", "ideal speed"),
+        *_interval("v0_images_per_s", "ideal speed, of images or what else the suite's batches are of"),
         *_interval("t_cost_s", "cost time of a step"),
         *_interval("b_half_images", "batch size at which half of v0 is reached"),
     ),

@@ -86,6 +86,11 @@ class Fits:
         }
 
     @property
+    def batch_of(self) -> str:
+        """What the batches are of."""
+        return words().batch_of(self._where[SUITE])
+
+    @property
     def every_line(self) -> list[Line]:
         """The lines, fitted or printed."""
         return [*self.points, *self._printed]
@@ -181,7 +186,8 @@ def tables(several: Sequence[Fits], title: str) -> Iterator[Table]:
     axes = differing(dict(line.axes) for fits in several for line in fits.every_line)
     counts, largest = t("batch sizes"), t("largest residual, %")
     time = readable("s", [value for fits in several for value in fits.seconds()])
-    columns = ["", "", counts, "v0, images/s", f"t_cost, {time.name}", t("b_half, images"), largest]
+    of = several[0].batch_of
+    columns = ["", "", counts, f"v0, {of}/s", f"t_cost, {time.name}", f"b_half, {of}", largest]
     columns.append(t("lack of fit, p"))
     lines = [row for fits in several for row in fits.lines(axes, time)]
     if lines:

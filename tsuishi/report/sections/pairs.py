@@ -14,7 +14,7 @@ from tsuishi.verdicts.evidence import Evidence
 # The groups of quantities that cases are compared by, unless an explanation names others. A case is compared by all
 # quantities of the first group of which it has a quantity.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
-_RATES = ("FLOP/s", "B/s", "images/s")
+_RATES = ("FLOP/s", "B/s", "images/s", "tokens/s")
 
 
 class Matchup:

@@ -30,7 +30,10 @@ _RATES = {"flops_per_s": "FLOP/s", "bytes_per_s": "B/s"}
 _TOGETHER = {
     mark("First and later runs"): ("first_run_s", "later_run_s"),
     mark("Transfer and compute"): ("host_to_device_s", "compute_s", "device_to_host_s"),
-    mark("Steps"): ("step_s", "throughput_images_per_s", "distinct_images_per_s", "first_step_s", "second_step_s"),
+    mark("Steps"): (
+        *("step_s", "throughput_images_per_s", "throughput_tokens_per_s", "distinct_images_per_s"),
+        *("first_step_s", "second_step_s"),
+    ),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
     _EPOCHS: ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
     mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),

@@ -40,15 +40,21 @@ class Trainer(interface.Trainer):
 
     def __init__(self, job):
         super().__init__(job)
-        weights = networks.initial_weights(job.network, job.settings["seed"])
+        weights, statistics = self.initial()
         momenta = [np.zeros_like(weight) for weight in weights]
-        state = State(weights, momenta, networks_jax.initial_statistics(job.network))
+        state = State(weights, momenta, statistics)
         self.state = devices.copied(state, self.whole())
         self.forward = Program(self.shared(self._forward))
         self.gradients = Program(self.shared(self._gradients))
         # The new state takes over the memory of the old state.
         self.train = Program(self.shared(self._train), donate=0)
         self.last = self.state
+
+    def initial(self):
+        """(weights, statistics) that training begins with."""
+        network = self.job.network
+        weights = networks.initial_weights(network, self.job.settings["seed"])
+        return weights, networks_jax.initial_statistics(network)
 
     def whole(self):
         """The device, or the sharding, of arrays that every device needs whole."""

@@ -6,6 +6,8 @@ what it has, not for its number.
 
 import inspect
 
+import tensorflow
+
 try:
     import tensorflow.compat.v1 as tf
 except ImportError:
@@ -64,3 +66,10 @@ def initial_slots(optimizer, variables):
 def grappler_knows(option):
     """Whether the graph optimisers of this release have an option, so that it can be, and has to be, switched."""
     return RewriterConfig is not None and option in RewriterConfig.DESCRIPTOR.fields_by_name
+
+
+def function(step, compiled):
+    """`step` as a tf.function of 2.x, which XLA compiles or not; a release without that choice compiles none."""
+    if accepts(tensorflow.function, "jit_compile"):
+        return tensorflow.function(step, jit_compile=compiled)
+    return tensorflow.function(step)

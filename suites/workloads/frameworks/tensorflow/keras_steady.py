@@ -4,8 +4,9 @@ import tensorflow as tf
 
 from common import jobs
 from frameworks.tensorflow import fed, graph_api, graphs_that_ran, networks_graph
+from frameworks.tensorflow.graph_api import function
 from frameworks.tensorflow.keras_literal import as_handed
-from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, function, loss_function
+from frameworks.tensorflow.keras_trainer import IS_GRAPH_MODE, Trainer, loss_function
 from frameworks.tensorflow.towers import HOST
 
 

@@ -45,13 +45,6 @@ def _has_none(what):
     raise Unsupported("{}: TensorFlow {} has none; newer releases of 2.x have".format(what, tf.__version__))
 
 
-def function(step, compiled):
-    """`step` as a tf.function, which XLA compiles or not; a release without that choice compiles none."""
-    if graph_api.accepts(tf.function, "jit_compile"):
-        return tf.function(step, jit_compile=compiled)
-    return tf.function(step)
-
-
 class Trainer(interface.Trainer):
     """The trainer that all protocols share. Subclasses set `model`."""
 

@@ -28,8 +28,7 @@ class Trainer(interface.Trainer):
         super().__init__(job)
         self.place = job.places[0] if place is None else place
         self.device = devices.name(self.place)
-        network = build(job.network, networks.initial_weights(job.network, job.settings["seed"]))
-        self.network = self._laid_out(network.to(self.device))
+        self.network = self._laid_out(self.built().to(self.device))
         self.model = self.parallel(self.network)
         if job.execution == "compiled":
             self.model = torch.compile(self.model)
@@ -37,6 +36,10 @@ class Trainer(interface.Trainer):
             self.network.parameters(), job.settings["learning_rate"], momentum=job.settings["momentum"]
         )
         self.scaler = self._scaler()
+
+    def built(self):
+        """The network on the CPU, with the initial weights that all frameworks share."""
+        return build(self.job.network, networks.initial_weights(self.job.network, self.job.settings["seed"]))
 
     def parallel(self, network):
         """The module that runs the network under the strategy."""

@@ -16,7 +16,11 @@ class Steady(Trainer):
 
     def __init__(self, job):
         super().__init__(job)
-        self.batch = devices.copied(arrays(job.train, job.layout), self.split())
+        self.batch = self.placed()
+
+    def placed(self):
+        """The batch, on its devices."""
+        return devices.copied(arrays(self.job.train, self.job.layout), self.split())
 
     def split(self):
         """The device, or the sharding, of the batch."""

@@ -150,8 +150,12 @@ class Strategy(interface.Strategy):
             torch.backends.cudnn.benchmark = job.tuning == jobs.TUNED
 
     def tries(self, job):
-        """On a CPU, whether there is a compiler; on a GPU only compilation itself tells."""
-        return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
+        return compiler_tries(job)
+
+
+def compiler_tries(job):
+    """On a CPU, whether there is a compiler; on a GPU only compilation itself tells."""
+    return [(try_compiler, ())] if job.execution == "compiled" and None in job.places else []
 
 
 def try_compiler():
