@@ -95,10 +95,12 @@ def possible(request):
 
 
 def load_limits(request):
-    """(Framework, the module of its Limits) for a checked case. Raises Unsupported where there is none."""
+    """(Framework, the module of its Limits) for a checked case. Raises Unsupported where it cannot run the case."""
     framework = frameworks.load(request)
     framework.require_tf32(request.case.get("precision") == "tf32")
-    return framework, framework.part("limits")
+    limits = framework.part("limits")
+    limits.Limits().check(request.case)
+    return framework, limits
 
 
 def try_product(limits, precision, place):

@@ -46,6 +46,9 @@ class Limits:
     measure(step, synchronise, announce=None) times step(), a callable without arguments, by timing.steady.
     """
 
+    def check(self, case):
+        """Raises Unsupported for a case that this framework cannot do. Called before anything is started for it."""
+
     def matmul(self, problem, measure):
         """Times the product of problem.matrices.
 
