@@ -168,7 +168,7 @@ def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> No
     ("experiment", "case", "reason"),
     [
         ("device_limits", {**LAUNCH, "operation": "memory_copy", "buffer_mib": 1}, "operation 'memory_copy': "),
-        ("self_check", {}, "toy has no part 'self_check': there is no frameworks/toy/self_check.py"),
+        ("self_check", {}, "toy has no part 'self_check': there is no frameworks/toy/self_check.py; would run: "),
         (
             "training",
             {**TRAINED, "protocol": "literal", "mode": "training"},
