@@ -1,31 +1,39 @@
-"""Kills at every change of the disk: `python -m benchmarks.crash_points [--every N] [--only NAME]`, .venv active.
+"""Kills at every change of the disk, and at random moments: `python -m benchmarks.crash_points`, .venv active.
 
 The three scenarios are a run of three trials, its resumption, and a report. A process is killed (SIGKILL) before its
-k-th rename, swap, fsync, mkdir, rmdir, unlink, link, truncation or open for writing; for every k. Another process then
-does the same without a kill: it resumes the run, if there is a run, or makes the report. The faults counted are:
+k-th rename, swap, fsync, mkdir, rmdir, unlink, link, truncation or open for writing; for every k. `--random N` kills
+N more in each scenario at moments that are drawn from all of its time, so in the middle of a write or of a trial too.
+Another process then does the same without a kill: it resumes the run, if there is a run, or makes the report. The
+faults counted are:
 
 - lost: trials with a complete trial.json at the kill, in any folder, that are gone or changed in the end
 - repeated: such trials that had a finding, and were measured again
 - unreadable: an incomplete report, a run that cannot be read, or a run that is incomplete in the end
+- orphaned: processes of the scenario that are alive in the end
 - left over: files and folders that a process leaves only after a kill
 
-Exit code 1 unless the first three are 0.
+Exit code 1 unless all but the last are 0.
 """
 
 import argparse
 import io
 import itertools
 import os
+import select
 import shutil
 import signal
 import sys
 import tempfile
+import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, NoReturn
+
+import numpy as np
+import psutil
 
 from tests.bench import REAL, make_checkout
 from tests.synthetic_run import TORCH, SyntheticRun, steady_samples, training_case
@@ -47,7 +55,7 @@ from tsuishi.run.resume import resume
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 
-FAULTS = ("lost", "repeated", "unreadable", "left over")
+FAULTS = ("lost", "repeated", "unreadable", "orphaned", "left over")
 _CHANGES = {"os.rename", "os.mkdir", "os.rmdir", "os.remove", "os.link", "os.symlink", "os.truncate"}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
@@ -56,22 +64,25 @@ Contents = dict[str, bytes]
 
 def main() -> None:
     given = parse()
-    print(f"{'scenario':10} points " + " ".join(f"{fault:>10}" for fault in FAULTS))
+    generator = np.random.default_rng(given.seed)
+    print(f"{'scenario':10}  kills " + " ".join(f"{fault:>10}" for fault in FAULTS))
     total: Counter[str] = Counter()
     history.calibration_s = lambda: 1.0  # it takes a second, for a plan that nobody reads
     with tempfile.TemporaryDirectory() as folder:
         for scenario in SCENARIOS:
             name = scenario.__name__.lower()
             if given.only in ("", name):
-                points, faults = scenario(Path(folder) / name).kill_at_each(given.every)
-                print(f"{name:10} {points:6} " + " ".join(f"{faults[fault]:10}" for fault in FAULTS), flush=True)
+                kills, faults = scenario(Path(folder) / name).kill(given.every, given.random, generator)
+                print(f"{name:10} {kills:6} " + " ".join(f"{faults[fault]:10}" for fault in FAULTS), flush=True)
                 total += faults
-    sys.exit(any(total[fault] for fault in FAULTS[:3]))
+    sys.exit(any(total[fault] for fault in FAULTS[:-1]))
 
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--every", type=int, default=1, help="only every N-th point")
+    parser.add_argument("--every", type=int, default=1, help="only every N-th change; 0: none")
+    parser.add_argument("--random", type=int, default=0, help="kills at random moments, in each scenario")
+    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="run, resumption or report")
     return parser.parse_args()
 
@@ -92,42 +103,51 @@ class Scenario:
         """The faults. killed: the folder at the kill. again: the folder after the action was repeated."""
         raise NotImplementedError
 
-    def kill_at_each(self, every: int) -> tuple[int, Counter[str]]:
-        """The number of kills, and the number of faults of each kind."""
+    def kill(self, every: int, random: int, generator: np.random.Generator) -> tuple[int, Counter[str]]:
+        """The number of kills, and the number of faults of each kind. See the options of the same names."""
         self.whole = shutil.copytree(self.template, self.root / "whole")
+        begin = time.monotonic()
         count = forked(lambda: self.act(self.whole), self.whole)
+        took_s = time.monotonic() - begin
         assert count, "it fails without being killed: see above"
-        faults: Counter[str] = Counter()
-        points = range(1, count + 1, every)
-        for point in points:
-            faults.update(self._kill_at(point))
-        return len(points), faults
+        kills, faults = 0, Counter[str]()
+        for point in range(1, count + 1, every) if every else ():
+            faults.update(self._kill(f"change {point}", at=point))
+            kills += 1
+        while random:
+            moment = generator.uniform(0, took_s)
+            found = self._kill(f"{moment:.3f} s", after_s=moment)
+            if found is not None:
+                faults.update(found)
+                kills, random = kills + 1, random - 1
+        return kills, faults
 
-    def _kill_at(self, point: int) -> list[str]:
+    def _kill(self, when: str, at: int = 0, after_s: float | None = None) -> list[str] | None:
+        """The faults after a kill; None where the process had ended before the moment."""
         folder, killed = (shutil.copytree(self.template, self.root / name) for name in ("again", "killed"))
-        forked(lambda: self.act(folder), folder, point)
+        ended = forked(lambda: self.act(folder), folder, at, after_s)
         shutil.rmtree(killed)
         shutil.copytree(folder, killed, symlinks=True)
         done = forked(lambda: self.act(folder), folder)
-        faults = ["left over"] * len(hidden(folder) - hidden(self.whole))
+        faults = ["left over"] * len(hidden(folder) - hidden(self.whole)) + ["orphaned"] * len(processes_of(self.root))
         try:
             faults += [*([] if done else ["unreadable"]), *self.faults(killed, folder)]
         except Exception:
             traceback.print_exc()
             faults.append("unreadable")
         if faults:
-            print(f"killed at point {point}: {', '.join(faults)}", file=sys.stderr)
+            print(f"killed at {when}: {', '.join(faults)}", file=sys.stderr)
         shutil.rmtree(folder)
         shutil.rmtree(killed)
-        return faults
+        return None if ended else faults
 
 
 class Run(Scenario):
-    """A new run of three trials, with real processes that measure nothing."""
+    """A new run of three trials, with real processes that measure nothing; one starts a daemon, which has to end."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
-        self.checkout = make_checkout(root, "ok", "unsupported", "out_of_memory")
+        self.checkout = make_checkout(root, "leaves_a_daemon", "unsupported", "out_of_memory")
         # In this process, so that every forked process has the modules imported.
         with redirect_stdout(io.StringIO()):
             self.act(self.template)
@@ -139,7 +159,12 @@ class Run(Scenario):
 
     def act(self, folder: Path) -> None:
         """Make a run, or resume the run in the folder."""
-        settings = Settings(cache=folder / "cache", results=folder / "results", host_python=sys.executable)
+        settings = Settings(
+            cache=folder / "cache",
+            results=folder / "results",
+            host_python=sys.executable,
+            exclusive_on=f"crash points {os.getppid()}",  # nothing is measured: a run beside it may have the machine
+        )
         session = Session(settings, Choice(environments=("host",)), Screen(), self.checkout)
         if directory.known_runs(folder / "results"):
             resume(session)
@@ -231,10 +256,20 @@ def hidden(folder: Path) -> set[str]:
     return {path.name for path in folder.rglob(".*")}
 
 
-def forked(work: Callable[[], object], folder: Path, kill_at: int = 0) -> int:
+def processes_of(folder: Path) -> list[int]:
+    """The ids of the processes whose command names something below a folder."""
+    return [
+        process.pid
+        for process in psutil.process_iter(["cmdline", "status"])
+        if process.info["status"] != psutil.STATUS_ZOMBIE and str(folder) in " ".join(process.info["cmdline"] or ())
+    ]
+
+
+def forked(work: Callable[[], object], folder: Path, kill_at: int = 0, kill_after_s: float | None = None) -> int:
     """Do some work in a process that is killed before its change number `kill_at` below a folder (0: never).
 
-    Returns the number of its changes; 0 where the process did not end by itself. Shows its output where it fails.
+    kill_after_s: kill it then. Returns the number of its changes; 0 where the process did not end by itself. Shows its
+    output where it fails.
     """
     reader, writer = os.pipe()
     with tempfile.TemporaryFile() as output:
@@ -243,6 +278,9 @@ def forked(work: Callable[[], object], folder: Path, kill_at: int = 0) -> int:
                 os.dup2(output.fileno(), descriptor)
             _work(work, folder, kill_at, writer)
         os.close(writer)
+        with suppress(ProcessLookupError), os.fdopen(os.pidfd_open(child), "rb") as ending:
+            if kill_after_s is not None and not select.select([ending], [], [], kill_after_s)[0]:
+                signal.pidfd_send_signal(ending.fileno(), signal.SIGKILL)
         with os.fdopen(reader, "rb") as answer:
             count = int(answer.read() or 0)
         _, status = os.waitpid(child, 0)

@@ -19,6 +19,7 @@ import sys
 import traceback
 
 import frameworks
+from common import launch
 from common.request import Fields, Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -31,8 +32,8 @@ def main(arguments):
     findings). It is 1 for any other exception, whose traceback goes to stderr.
     """
     faulthandler.enable()
-    # A duplicate: events still arrive when a library closes or redirects descriptor 1.
-    emitter = events.Events(os.dup(1))
+    # A duplicate: events still arrive when a library closes or redirects descriptor 1. Only rank 0 is heard.
+    emitter = events.Events(os.open(os.devnull, os.O_WRONLY) if launch.rank() else os.dup(1))
     # Python calls leave() last: after the functions that are registered later, and after all threads have ended.
     codes = []
     atexit.register(leave, codes)

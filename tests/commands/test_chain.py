@@ -52,6 +52,10 @@ def lock(ctx, env=""):
     say("lock", ctx.chain)
 
 @task
+def open_run(ctx, name):
+    say("open-run", ctx.chain)
+
+@task
 def settings(ctx):
     from tsuishi.base.settings import read_settings
     found = read_settings(dict(ctx.config.tsuishi), ctx.chain.variables, {})
@@ -150,13 +154,13 @@ def test_a_failed_trial_and_interruptions_keep_their_exit_codes_with_options_at_
         ("report --zzz", "unknown option --zzz; see `invoke --help report`"),
         (
             "biuld run-suite",
-            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, open-run, report, run-suite, settings",
         ),
         (
             "--help biuld",
-            "unknown task 'biuld'; did you mean 'build'? known: build, lock, report, run-suite, settings",
+            "unknown task 'biuld'; did you mean 'build'? known: build, lock, open-run, report, run-suite, settings",
         ),
-        ("it's", "unknown task 'it's'; known: build, lock, report, run-suite, settings"),
+        ("it's", "unknown task 'it's'; known: build, lock, open-run, report, run-suite, settings"),
         ("report --repetitions", "--repetitions needs a value"),
         ("build --env --plan", "--env needs a value"),
         (
@@ -201,6 +205,12 @@ def test_help_explains_a_tasks_own_options_and_names_those_of_the_rest_of_the_ma
     assert "--repetitions" in others
     assert invoke(folder, "build", "--help").stdout == shown
     assert "main job" not in invoke(folder, "--help", "lock").stdout
+
+
+def test_help_is_no_argument_of_a_task_that_takes_one_without_a_flag(folder: Path) -> None:
+    asked = invoke(folder, "open-run", "--help")
+    assert (asked.returncode, asked.stdout) == (0, invoke(folder, "--help", "open-run").stdout)
+    assert "open-run" in asked.stdout
 
 
 def test_a_shell_is_offered_the_options_of_the_whole_main_job(folder: Path) -> None:

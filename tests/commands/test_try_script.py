@@ -180,3 +180,20 @@ def test_every_proposal_finds_the_line_that_it_was_made_from() -> None:
         assert match is not None
         assert float(match[proposal.metric].replace(",", "")) >= 0
     assert [proposal.count for proposal in made if proposal.metric == "theirs_loss"] == [2]
+
+
+def test_a_name_may_have_a_number_where_there_is_a_unit() -> None:
+    lines = [
+        "Epoch 1/12: 13.90 s",
+        "Epoch 2/12: 11.52 s",
+        "repetition 0: 0.72 ms for 1000 rows",
+        "began at 12:30",
+        "n 3: 4",
+    ]
+    made = proposals(lines, (), "theirs")
+    assert [(proposal.metric, proposal.unit, proposal.count) for proposal in made] == [
+        ("epoch_s", "s", 2),
+        ("repetition_ms", "ms", 1),
+    ]
+    found = [re.search(made[0].line, line) for line in lines[:2]]
+    assert [match and match["epoch_s"] for match in found] == ["13.90", "11.52"]

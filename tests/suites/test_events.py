@@ -190,6 +190,18 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
             0,
         ),
         (
+            "type('MXNetError', (Exception,), {})('[16:14:03] storage.h:75: Failed to allocate CPU Memory')",
+            "out_of_memory",
+            "MXNetError",
+            0,
+        ),
+        (
+            "type('MXNetError', (Exception,), {})('storage.cc:119: cudaMalloc failed: out of memory')",
+            "out_of_memory",
+            "MXNetError",
+            0,
+        ),
+        (
             "type('InternalError', (type('OpError', (Exception,), {}),), {})('CUDA_ERROR_OUT_OF_MEMORY')",
             "out_of_memory",
             "InternalError",
@@ -197,6 +209,7 @@ def test_events_survive_what_else_the_workload_does_to_stdout(tmp_path):
         ),
         ("RuntimeError('cuDNN error: CUDNN_STATUS_EXECUTION_FAILED')", "error", "RuntimeError", 1),
         ("type('OpError', (Exception,), {})('Blas GEMM launch failed')", "error", "OpError", 1),
+        ("type('MXNetError', (Exception,), {})('Only support NCW, NCHW and NCDHW layout')", "error", "MXNetError", 1),
         ("ValueError('the disk is out of memory')", "error", "ValueError", 1),
     ],
 )
@@ -226,7 +239,7 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
         (
             "pass",
             [REQUEST.replace("null", '"caffe"')],
-            "request 'framework' is 'caffe'; known: torch, tensorflow, jax, None",
+            "request 'framework' is 'caffe'; known: torch, tensorflow, jax, mxnet, None",
         ),
     ],
 )

@@ -37,9 +37,14 @@ class Framework(interface.Framework):
         return {"versions": installed.versions("toy", "numpy"), "cuda": None, "cudnn": None, "flags": flags}
 """,
     "limits.py": """
+from common.events import Unsupported
 from frameworks import parts
 
 class Limits(parts.Limits):
+    def check(self, case):
+        if case["operation"] == "matmul":
+            raise Unsupported("operation 'matmul': it multiplies nothing")
+
     def kernel_launch(self, problem, measure):
         def step():
             return [launch + 1 for launch in range(problem.launches)]
@@ -184,6 +189,18 @@ def test_what_a_new_framework_does_not_offer_is_unsupported_with_the_reason(
     assert ended["text"].startswith(reason)
 
 
+def test_an_operation_that_a_framework_refuses_is_known_before_its_trial(checkout: Checkout) -> None:
+    product = {"protocol": "steady", "operation": "matmul", "devices": 1, "precision": "fp32", "matrix_size": 2}
+    groups = [
+        {"workload": "device_limits", "settings": SETTINGS, "axes": [*case], "cases": [[*case.values()]]}
+        for case in (product, LAUNCH)
+    ]
+    argument = {"experiment": "possible", "framework": "toy", "accelerator": "cpu", "groups": groups}
+    _, texts, _ = entry.run(checkout.workloads, json.dumps(argument), PYTHONPATH=str(checkout.packages))
+    answers = [event["reason"] for event in texts if event["event"] == "possible"]
+    assert answers == ["Unsupported: operation 'matmul': it multiplies nothing", ""]
+
+
 def test_a_framework_that_is_not_installed_is_passed_over_and_named(tmp_path: Path) -> None:
     absent = Checkout(tmp_path, installed=False)
     named = {None: ", ".join(["toy", *NAMES]), "toy": "toy"}
@@ -210,7 +227,7 @@ def test_cudas_libraries_are_told_to_leave_tf32_unless_the_case_is_about_it(
 
 
 def test_frameworks_are_tried_in_the_order_of_their_ranks() -> None:
-    assert NAMES == ["torch", "tensorflow", "jax"]
+    assert NAMES == ["torch", "tensorflow", "jax", "mxnet"]
 
 
 CODE = [path for folder in ("common", "experiments") for path in sorted((REAL.workloads / folder).glob("*.py"))]

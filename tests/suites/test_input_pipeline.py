@@ -12,7 +12,7 @@ from tsuishi.specs.environment import Environment
 from tsuishi.specs.source import read_source
 from tsuishi.specs.suite import read_suite
 
-WITH_PIPELINES = [environment for environment in PINNED if environment.framework != "jax"]
+WITH_PIPELINES = [environment for environment in PINNED if environment.framework in ("torch", "tensorflow")]
 TENSORFLOW = [environment for environment in PINNED if environment.framework == "tensorflow"]
 CASE = {
     "protocol": "steady",

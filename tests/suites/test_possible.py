@@ -35,6 +35,8 @@ from tsuishi.stream.events import EventParser
 from tsuishi.stream.listener import Transcript, listen
 
 JAX = ["jax-cpu"]
+MXNET = ["mxnet-cpu"]
+NAMED = [*JAX, *MXNET]
 STRATEGY_SUITES = "multi_gpu_scaling channels_first batch_throughput parity"
 # As UNSUPPORTED, for what only the longer profiles ask, and for the environments that are no part of the main job.
 LONGER = [
@@ -43,21 +45,26 @@ LONGER = [
     ("multi_gpu_scaling", {"layout": "channels_last"}, ["torch1.1-cu90"]),
     ("multi_gpu_scaling", {"layout": "channels_first"}, ["tf1.13-cpu"]),
     ("multi_gpu_scaling", {"precision": "amp_fp16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
-    *(("device_limits multi_gpu_scaling", {"precision": precision}, JAX) for precision in ("tf32", "amp_fp16")),
-    *(("multi_gpu_scaling", {"execution": execution}, JAX) for execution in ("compiled", "cuda_graph")),
+    *(("device_limits multi_gpu_scaling", {"precision": precision}, NAMED) for precision in ("tf32", "amp_fp16")),
+    ("multi_gpu_scaling", {"precision": "amp_bf16"}, MXNET),
+    *(("device_limits", {"precision": precision}, MXNET) for precision in ("fp16", "bf16")),
+    *(("multi_gpu_scaling", {"execution": execution}, NAMED) for execution in ("compiled", "cuda_graph")),
     ("transformer_block parity", {"execution": "compiled"}, JAX),
-    ("conv2d", {"search": "folding_edge"}, JAX),
-    *(("conv2d", {"graph_optimizers": optimizers}, JAX) for optimizers in ("no_folding", "none")),
-    *(("conv2d", axes, [*TORCH, *JAX]) for axes in ({"call": "callable"}, {"implementation": "keras"})),
-    *(("conv2d", axes, [*EVERYWHERE, *JAX]) for axes in ({"autotune": "off"}, {"host_memory": "pageable"})),
-    ("conv2d", {"host_memory": "pinned"}, [*EVERYWHERE, *JAX]),
-    ("input_pipeline", {}, JAX),
+    *(("transformer_block parity", {"model": "decoder_" + name}, MXNET) for name in ("tiny", "small")),
+    ("multi_gpu_scaling channels_first parity", {"layout": "channels_last"}, MXNET),
+    ("conv2d", {"search": "folding_edge"}, NAMED),
+    *(("conv2d", {"graph_optimizers": optimizers}, NAMED) for optimizers in ("no_folding", "none")),
+    *(("conv2d", axes, [*TORCH, *NAMED]) for axes in ({"call": "callable"}, {"implementation": "keras"})),
+    *(("conv2d", axes, [*EVERYWHERE, *NAMED]) for axes in ({"autotune": "off"}, {"host_memory": "pageable"})),
+    ("conv2d", {"host_memory": "pinned"}, [*EVERYWHERE, *NAMED]),
+    ("input_pipeline", {}, NAMED),
     ("multi_gpu_scaling", {"loader": "tensors_2_workers"}, TENSORFLOW),
     ("multi_gpu_scaling", {"loader": "torchvision_4_workers"}, [*TENSORFLOW, "torch2-cpu"]),
-    *(("multi_gpu_scaling", {"loader": loader}, JAX) for loader in WORDS.axes["loader"].values[1:]),
-    ("multi_gpu_scaling", {"batches": "host_pinned"}, [*TORCH, *TENSORFLOW, *JAX]),
-    *(("multi_gpu_scaling channels_first", {"batches": batches}, JAX) for batches in ("host", "host_ahead")),
-    *((STRATEGY_SUITES, {"strategy": strategy}, JAX) for strategy in WORDS.axes["strategy"].values[1:-1]),
+    *(("multi_gpu_scaling", {"loader": loader}, NAMED) for loader in WORDS.axes["loader"].values[1:]),
+    ("multi_gpu_scaling", {"batches": "host_pinned"}, [*TORCH, *TENSORFLOW, *NAMED]),
+    *(("multi_gpu_scaling channels_first", {"batches": batches}, NAMED) for batches in ("host", "host_ahead")),
+    *((STRATEGY_SUITES, {"strategy": strategy}, NAMED) for strategy in WORDS.axes["strategy"].values[1:-1]),
+    (STRATEGY_SUITES, {"strategy": "shard_map"}, MXNET),
     *((STRATEGY_SUITES, axes, environments) for suites, axes, environments in UNSUPPORTED if "strategy" in axes),
 ]
 
@@ -154,7 +161,7 @@ def test_cases_refused_without_a_framework_have_their_reason_where_none_is_insta
     assert transcript.finished
     for index, (_, case, _) in enumerate(questions):
         tf32 = "Unsupported: precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run"
-        none = "Unsupported: none of torch, tensorflow, jax is installed in this environment"
+        none = "Unsupported: none of torch, tensorflow, jax, mxnet is installed in this environment"
         expected = tf32 if case.axes.get("precision") == "tf32" else none if "devices" in case.axes else ""
         assert transcript.answers[index] == expected, "what is of the machine alone needs none"
 

@@ -86,6 +86,11 @@ class ChainProgram(Program):
         return parser
 
     def _parse_chain(self) -> None:
+        for task, following in pairwise(self.core.unparsed):
+            # Invoke would take it for the task's first argument, where the task has one without a flag.
+            if following in ("--help", "-h") and task in self._own.contexts:
+                self.print_task_help(task)
+                raise Exit
         super().parse_tasks()
         options = given_options(self.tasks)
         for name in options:

@@ -25,6 +25,8 @@ _SETTINGS = (
 )
 # Options of sbatch, which are settings of the group `slurm`.
 _OF_SLURM = ("partition", "account", "gres", "constraint", "time")
+# Options that only trials on a cluster have.
+_ON_A_CLUSTER = (*_OF_SLURM, "nodes")
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ def open_session(
         seed=options.whole_number("seed", least=0) or 0,
         accelerator=options.word("accelerator", ("auto", "cpu", "cuda")),
         force=options.has("force"),
+        nodes=options.whole_number("nodes", least=1) or 1,
     )
     clock = Clock(_within_s(options, tasks, settings))
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
@@ -98,7 +101,7 @@ def open_session(
 
 def _check_executor(options: Options, settings: Settings) -> None:
     """Raise UserError for an option that the executor has no use for."""
-    given = [name for name in _OF_SLURM if options.has(name)]
+    given = [name for name in _ON_A_CLUSTER if options.has(name)]
     if given and settings.executor != "slurm" and not options.has("resume"):
         raise UserError(f"--{given[0]} is an option of Slurm: give --executor slurm too")
 

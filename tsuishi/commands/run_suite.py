@@ -14,7 +14,7 @@ from tsuishi.run.executor import LOCAL, Executor, RunStopped
 from tsuishi.run.resume import resume
 
 # The options that decide the plan of a run, which --resume cannot change.
-_PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "name", "plan")
+_PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "nodes", "name", "plan")
 _LATEST = "latest"
 
 

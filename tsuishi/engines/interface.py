@@ -100,6 +100,8 @@ class Launch:
     name: str
     labels: Mapping[str, str]
     limits: ResourceLimits = ResourceLimits()
+    # The variables of a program that reaches other machines over this machine's network; None: it has no network.
+    network: Mapping[str, str] | None = None
 
 
 class Starter(Protocol):

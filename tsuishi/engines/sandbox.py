@@ -24,8 +24,9 @@ _ETC = (
     *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "passwd", "group", "nsswitch.conf", "hosts"),
     *("localtime", "python3"),
 )
+_NO_NETWORK = "--unshare-net"
 _FLAGS = (
-    *("--unshare-user", "--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
+    *("--unshare-user", "--unshare-pid", _NO_NETWORK, "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
     *("--hostname", "localhost", "--cap-drop", "ALL", "--new-session", "--die-with-parent"),
     *("--proc", "/proc", "--dev", "/dev", "--tmpfs", HOME),
     *("--ro-bind", "/sys", "/sys"),  # where libraries read the caches and cores of the CPU, and the GPU's place
@@ -37,9 +38,15 @@ print(json.dumps([path for path in (*prefixes, *sys.path) if os.path.isabs(path)
 """
 
 
-def walls(python: str, mounts: Iterable[Path]) -> list[str]:
-    """The first words of a command, which run its rest in a sandbox; empty where `why_none` has a reason."""
-    return [] if why_none(python) else _command(python, map(str, mounts))
+def walls(python: str, mounts: Iterable[Path], *, network: bool = False) -> list[str]:
+    """The first words of a command, which run its rest in a sandbox; empty where `why_none` has a reason.
+
+    network: whether it keeps the machine's network.
+    """
+    if why_none(python):
+        return []
+    command = _command(python, map(str, mounts))
+    return [word for word in command if word != _NO_NETWORK] if network else command
 
 
 def described(python: str) -> str:

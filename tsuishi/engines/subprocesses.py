@@ -128,10 +128,11 @@ class ProcessStarter:
     def start(self, built: Built, launch: Launch) -> Process:
         """See `Starter`. Of the limits only the time is enforced."""
         python = built.python[0]
-        walls = sandbox.walls(python, launch.mounts)
+        walls = sandbox.walls(python, launch.mounts, network=launch.network is not None)
         scratch = "" if walls else f"{tempfile.gettempdir()}/{_SCRATCH}{uuid.uuid4().hex}"
         variables = environment_variables.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
-        return ChildProcess([*walls, *built.python, *launch.arguments], {**variables, **self._more_variables}, scratch)
+        variables |= self._more_variables | dict(launch.network or {})
+        return ChildProcess([*walls, *built.python, *launch.arguments], variables, scratch)
 
     def confinement(self, python: str) -> dict[str, Any]:
         """The sandbox of workloads and the user's variables that they get, for the environment's record."""

@@ -1,7 +1,7 @@
 """Enters an environment: starts run.py, the program of all workloads, in it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,12 @@ class Ready:
     built: Built
     record: EnvironmentRecord
 
+    def started_by(self, command: Sequence[str], variables: Mapping[str, str]) -> "Ready":
+        """The environment, in which another program starts every workload by a command of its own."""
+        from tsuishi.engines.foreign_start import ForeignStarter
+
+        return replace(self, starter=ForeignStarter(self.starter, tuple(command), dict(variables)))
+
 
 def start_workload(
     starter: Starter,
@@ -39,21 +45,25 @@ def start_workload(
     memory_bytes: int | None = None,
     pids: int = ResourceLimits.pids,
     mounts: Mapping[Path, str] | None = None,
+    launcher: Sequence[str] = (),
+    network: Mapping[str, str] | None = None,
 ) -> Process:
     """Start run.py of the folder `workloads` with this argument; see `Launch` and `ResourceLimits` for the others.
 
-    `mounts`: files and folders that it may read beside the workloads. Raises OSError or UserError where it cannot be
+    `mounts`: files and folders that it may read beside the workloads. `launcher`: the arguments of Python that start
+    several processes of run.py. Raises OSError or UserError where it cannot be
     started, EngineLost where the engine does not answer.
     """
     script = f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}"
     return starter.start(
         built,
         Launch(
-            arguments=("-u", script, toml.canonical_json(argument)),
+            arguments=("-u", *launcher, script, toml.canonical_json(argument)),
             mounts={workloads: WORKLOADS_INSIDE, **(mounts or {})},
             name=name,
             labels=labels,
             limits=ResourceLimits(memory_bytes, pids, tuple(gpus), seconds),
+            network=network,
         ),
     )
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.executors import submission
-from tsuishi.executors.slurm import NoAnswer, Slurm
 from tsuishi.executors.submission import Submission
+from tsuishi.machine.slurm import NoAnswer, Slurm
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import Work
 from tsuishi.run.trial import TrialOrder
@@ -31,9 +31,10 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
     """
     if not orders:
         return
-    most, before = slurm.most_tasks(), ""
-    for begin in range(0, len(orders), most):
-        made = submission.write(work.run, work.checkout, work.settings, work.data, orders[begin : begin + most])
+    before = ""
+    parts = [*_parts(orders, slurm.most_tasks())]
+    for part in parts:
+        made = submission.write(work.run, work.checkout, work.settings, work.data, part)
         after = [f"--dependency=afterany:{before}"] if before else []
         try:
             before = _submit(work.run, slurm, made, [*_options(work.run, work.settings, made), *after])
@@ -41,8 +42,15 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
             submission.close(work.run, made.name)
             raise  # after anything else, Slurm may have it: it stays, for whoever resumes the run
         yield made
-    arrays = f"{-(-len(orders) // most)} arrays" if len(orders) > most else "an array"
+    arrays = f"{len(parts)} arrays" if len(parts) > 1 else "an array"
     work.waits(f"Slurm: trials submitted: {len(orders)}, as {arrays}, at most {work.settings.slurm_at_once} at once")
+
+
+def _parts(orders: Sequence[TrialOrder], most: int) -> Iterator[list[TrialOrder]]:
+    """The orders of each array: trials on as many nodes, at most `most`. The trials on most nodes are last."""
+    for nodes in sorted({order.nodes for order in orders}):
+        alike = [order for order in orders if order.nodes == nodes]
+        yield from (alike[begin : begin + most] for begin in range(0, len(alike), most))
 
 
 def _submit(run: RunDirectory, slurm: Slurm, made: Submission, options: Sequence[str]) -> str:
@@ -79,7 +87,7 @@ def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     return [
         f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
         f"--time={given.slurm_time or math.ceil(longest_s / 60)}",
-        "--nodes=1",
+        f"--nodes={made.orders[0].nodes}",
         "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
         *alone,
         *(f"--{name}={value}" for name, value in named.items() if value),

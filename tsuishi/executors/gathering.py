@@ -11,7 +11,7 @@ from tsuishi.base.files import entries
 from tsuishi.executors import submission
 from tsuishi.executors.arrays import submitted
 from tsuishi.executors.job_states import deserves_another, outcome_of_job
-from tsuishi.executors.slurm import NoAnswer, Slurm, Task, TaskState
+from tsuishi.machine.slurm import NoAnswer, Slurm, Task, TaskState
 from tsuishi.results import schema, trial_folders
 from tsuishi.results.records import TrialRecord
 from tsuishi.run.executor import Work

@@ -1,6 +1,6 @@
 """What the state of a job says about its trial, where the trial itself left no record."""
 
-from tsuishi.executors.slurm import TaskState
+from tsuishi.machine.slurm import TaskState
 from tsuishi.run.outcome import Outcome
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, OUT_OF_MEMORY, TIMEOUT
 

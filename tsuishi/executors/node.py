@@ -16,6 +16,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.environments.engine_choice import Engines
 from tsuishi.environments.entry import Ready
+from tsuishi.executors.across_nodes import across_nodes
 from tsuishi.executors.submission import Submission, read
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Gpu, Nvml
@@ -43,15 +44,24 @@ def run_task(folder: Path, index: int) -> None:
     nvml = Nvml()
     with ExitStack() as alone:
         try:
-            order, bench = _prepared(run, submission, order, nvml)
-            for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
-                _enter(alone, part)
+            machine = run.add(MachineRecord.model_validate(machine_record(nvml)))
+            order = order.model_copy(update={"machine_record": machine})
+            order, bench = prepared(run, submission, order, nvml)
+            lock(alone, order)
+            if order.nodes > 1:
+                bench = across_nodes(bench, folder, index, order.nodes)
         except UserError as refused:
             place = trial_folders.begin(run.trials, order.id, _writer())
             leave_empty(place)
             bury(order, place, Outcome(FAILED, f"on {_node()}: {refused}"))
         else:
             run_trial(order, run.trials, bench, lambda phase: None)
+
+
+def lock(alone: ExitStack, order: TrialOrder) -> None:
+    """Lock the GPUs of a trial, or this node. Raises UserError where somebody else measures on it all the time."""
+    for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
+        _enter(alone, part)
 
 
 def _enter(alone: ExitStack, part: str) -> None:
@@ -70,15 +80,9 @@ def _enter(alone: ExitStack, part: str) -> None:
             time.sleep(_TICK_S)
 
 
-def _prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml: Nvml) -> tuple[TrialOrder, Bench]:
+def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml: Nvml) -> tuple[TrialOrder, Bench]:
     """The order with what is this node's own, and what this node offers. Raises UserError where that is too little."""
-    order = given.model_copy(
-        update={
-            "machine_record": run.add(MachineRecord.model_validate(machine_record(nvml))),
-            "gpus": _gpus(nvml, len(given.gpus)),
-            "memory_bytes": _memory_bytes(submission),
-        }
-    )
+    order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
     checkout = Checkout(submission.checkout)
     ready = _entered(run, submission, order, checkout)
     return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer())

@@ -24,6 +24,8 @@ class Choice:
     accelerator: str = "auto"
     # Whether environments are used on GPUs that are newer than their code, after a numerical self-check.
     force: bool = False
+    # The most nodes of a case.
+    nodes: int = 1
 
 
 @dataclass(frozen=True)

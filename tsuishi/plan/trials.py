@@ -89,7 +89,8 @@ def matrix(
         cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
             profile = suite.profile(choice.profile)
-            for trial in first_trials(suite, environment, accelerator, choice, len(nvml), checkout.suites):
+            limits = (len(nvml), choice.nodes)
+            for trial in first_trials(suite, environment, accelerator, choice, *limits, checkout.suites):
                 cell = MatrixCell(trial.case.id, environment.name)
                 expected_s = history.expected_s(history_name(trial, data), trial.guess_s, history_kinds(trial))
                 first[cell] = replace(
@@ -164,22 +165,29 @@ def trial_slug(case: Case, words: Vocabulary) -> str:
 
 
 def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The GPUs for a trial: as many as its case has devices, or all that are present where these are fewer."""
+    """The GPUs for a trial on a node: as many as its case has devices there, or all that are present if fewer."""
     if trial.accelerator != "cuda":
         return ()
-    return tuple(present[: trial.case.devices or 1])
+    return tuple(present[: (trial.case.devices or 1) // trial.case.nodes])
 
 
 def first_trials(
-    suite: Suite, environment: Environment, accelerator: Accelerator, choice: Choice, gpus: int | None, suites: Path
+    suite: Suite,
+    environment: Environment,
+    accelerator: Accelerator,
+    choice: Choice,
+    gpus: int | None,
+    nodes: int | None,
+    suites: Path,
 ) -> Iterable[PlannedTrial]:
-    """The first trial of every case of a suite. gpus: the number of GPUs; None: there is no limit.
+    """The first trial of every case of a suite.
 
-    suites: the folder of the suite's file.
+    gpus: the number of GPUs of a node. nodes: the most nodes of a case. None: there is no limit. suites: the folder of
+    the suite's file.
     """
     profile = suite.profile(choice.profile)
     settings = profile.settings_for(accelerator).model_dump()
-    for case, group in suite.cases(choice.profile, accelerator, gpus):
+    for case, group in suite.cases(choice.profile, accelerator, gpus, nodes):
         guess_s = environment.expect.startup_s + group.expected_s(
             choice.profile, case.batch_size or 0, environment.expect.slowdown
         )

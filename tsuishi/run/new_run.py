@@ -118,6 +118,7 @@ def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
         "force": choice.force,
         "engine": settings.engine,
         "executor": settings.executor,
+        "nodes": choice.nodes,
         "gpus": settings.gpus,
         "busy_gpu": settings.busy_gpu,
         "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),

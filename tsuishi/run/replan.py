@@ -36,6 +36,7 @@ class Arguments(toml.Spec):
     force: bool = False
     engine: str = "auto"
     executor: str = "auto"
+    nodes: Annotated[int, Field(ge=1)] = 1
     gpus: str = "all"
 
 
@@ -65,6 +66,7 @@ def session_of_plan(session: Session, path: Path, recorded: RunRecord, changed: 
         accelerator=then.accelerator,
         timeout_s=session.choice.timeout_s or then.timeout,
         force=then.force,
+        nodes=then.nodes,
     )
     return replace(session, settings=settings, choice=choice, data_set=session.data_set if recorded.data else None)
 
@@ -137,12 +139,12 @@ def planned_again(
 
 
 def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
-    """The first trial of every case, for any number of GPUs: the plan decides which of these trials the run has."""
+    """The first trial of every case, for any number of GPUs and nodes: the plan decides which of them the run has."""
     forced = accelerator == "cuda" and session.choice.force
     unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
     suites = session.checkout.suites
     for suite in select_suites(suites, session.choice.suites):
-        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, suites):
+        for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, None, suites):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)
             yield replace(trial, expected_s=expected_s, forced=unfit.reason if unfit else "")

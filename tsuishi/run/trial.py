@@ -3,7 +3,7 @@
 The order is data, which could be sent to another machine. The Bench is what that machine offers.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ from tsuishi.results.facts import Facts
 from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
+from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
@@ -65,6 +66,12 @@ class TrialOrder(BaseModel):
     asked: tuple[str, ...]
     forced: str
 
+    @property
+    def nodes(self) -> int:
+        """The number of nodes that its processes are on."""
+        nodes = self.case.get(NODES, 1)
+        return nodes if isinstance(nodes, int) else 1
+
     def argument(self, data_file: str = "", place_of: Callable[[Path], str] | None = None) -> dict[str, Any]:
         """The JSON argument of the workload. data_file: the data set's path for the workload; empty: its name only.
 
@@ -88,7 +95,7 @@ class TrialOrder(BaseModel):
 class Bench:
     """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file.
 
-    writer: as for `trial_folders.begin`.
+    writer: as for `trial_folders.begin`. launcher, network: as for `start_workload`.
     """
 
     ready: Ready
@@ -96,6 +103,8 @@ class Bench:
     nvml: Nvml
     data: Path | None
     writer: str = ""
+    launcher: tuple[str, ...] = ()
+    network: Mapping[str, str] | None = None
 
 
 class TrialEnd(NamedTuple):
@@ -165,7 +174,7 @@ def _measure(
             begins(event.phase)
 
     try:
-        process = _start(order, bench)
+        process = start(order, bench)
         files.pids = process.pids()
         ended = listen(process, transcript, files.sampler.start, order.timeout_s, hear, files.log)
     except Timeout:
@@ -180,8 +189,11 @@ def _measure(
     return outcome_of(transcript, ended, order.memory_bytes, bench.ready.record), None
 
 
-def _start(order: TrialOrder, bench: Bench) -> Process:
-    """Start the trial's workload. Raises UserError where the start fails, EngineLost where the engine is gone."""
+def start(order: TrialOrder, bench: Bench) -> Process:
+    """Start the workload of a trial, or this node's part of it.
+
+    Raises UserError where the start fails, EngineLost where the engine is gone.
+    """
     starter, data_file = bench.ready.starter, ""
     mounts = order.script.mounts() if order.script else {}
     if order.data and bench.data:
@@ -200,6 +212,8 @@ def _start(order: TrialOrder, bench: Bench) -> Process:
             memory_bytes=order.memory_bytes,
             pids=order.pids,
             mounts=mounts,
+            launcher=bench.launcher,
+            network=bench.network,
         )
     except OSError as error:
         raise UserError(f"it could not be started: {error.strerror or error}: {error.filename or ''}") from error

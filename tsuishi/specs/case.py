@@ -11,8 +11,8 @@ Value = str | int
 
 # The axes that this library itself uses; workloads have the same names. suites/axes.toml describes every axis.
 SUITE, PROTOCOL = "suite", "protocol"
-# How many GPUs a trial gets, and the images of a step.
-DEVICES, BATCH_SIZE = "devices", "batch_size"
+# How many GPUs a trial gets, on how many nodes, and the images of a step.
+DEVICES, NODES, BATCH_SIZE = "devices", "nodes", "batch_size"
 # The network, and how its training is shared out among devices.
 MODEL, STRATEGY = "model", "strategy"
 # The strategy of a training that is not shared out.
@@ -58,6 +58,11 @@ class Case:
     def devices(self) -> int | None:
         """How many devices of all nodes compute; None where the suite does not say."""
         return _count(self.values.get(DEVICES))
+
+    @property
+    def nodes(self) -> int:
+        """How many machines of a cluster its devices are on; 1 where the suite does not say."""
+        return _count(self.values.get(NODES)) or 1
 
     @property
     def batch_size(self) -> int | None:

@@ -1,4 +1,7 @@
-"""Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them."""
+"""Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them.
+
+The name may have a number of its own, as in `Epoch 3/10: 12.5 s`, where there is a unit: `12:30` is no such line.
+"""
 
 import re
 from collections.abc import Collection, Sequence
@@ -16,7 +19,7 @@ LINE_CHARACTERS = 2000
 _BREAK, _COLOUR = re.compile(r"[\r\n\b]+"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _NAMED = re.compile(
-    r"(?<![\w.])(?P<name>[^\W\d]+(?:[ _-][^\W\d]+){0,2})(?P<between>[\"']?\s*[:=：]\s*)"
+    r"(?<![\w.])(?P<name>[^\W\d]+(?:[ _-][^\W\d]+){0,2})(?P<counted> \d+(?:/\d+)?)?(?P<between>[\"']?\s*[:=：]\s*)"
     rf"(?P<number>{_NUMBER})(?![\w.:]*\d)"
     # A word before another number's colon is that number's name.
     r"(?:\s?(?P<unit>%|[^\W\d_]+(?:/[^\W\d_]+)?)(?!\w)(?![\"']?\s*[:=：]))?"
@@ -54,6 +57,8 @@ def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list
     for line in lines:
         for match in _NAMED.finditer(line):
             name, unit = match["name"], match["unit"] or ""
+            if match["counted"] and not unit:
+                continue
             if (name, unit) not in found and len(found) < MOST:
                 used = {*taken, INDEX, *(known.metric for known in found.values())}
                 metric = _metric(name, unit, used, prefix)
@@ -119,7 +124,8 @@ def _expression(match: re.Match[str], metric: str) -> str:
     separator = rf"{quote}\s*[:=：]\s*"
     unit = rf"\s?{re.escape(match['unit'])}(?!\w)" if match["unit"] else r"(?![\w%])"
     name = r"\ ".join(map(re.escape, match["name"].split(" "))).replace(r"\ ", " ")
-    return rf"(?<![\w.]){name}{separator}(?P<{metric}>{_NUMBER}){unit}"
+    counted = r" \d+(?:/\d+)?" if match["counted"] else ""
+    return rf"(?<![\w.]){name}{counted}{separator}(?P<{metric}>{_NUMBER}){unit}"
 
 
 def _shown(line: str) -> str:

@@ -159,18 +159,20 @@ class Suite(toml.Spec):
         return self.profiles.get(name, ProfileSettings())
 
     def cases(
-        self, profile: Profile, accelerator: Accelerator, gpus: int | None = None
+        self, profile: Profile, accelerator: Accelerator, gpus: int | None = None, nodes: int | None = 1
     ) -> Iterator[tuple[Case, Group]]:
         """Every case of a profile on an accelerator, without repetition, with the group that gives it.
 
-        gpus: the number of GPUs, which limits the groups with `only_present`; None: there is no limit.
+        gpus: the number of GPUs of a node, which limits the groups with `only_present`. nodes: the most nodes of a
+        case. None: there is no limit.
         """
         seen = set()
         for group in self.groups:
             if profile in group.profiles and group.accelerator in (None, accelerator):
                 most = gpus if group.only_present and gpus is not None else math.inf
                 for case in self.group_cases(group.axes_in(profile)):
-                    if case.id not in seen and (case.devices or 1) <= most:
+                    fits = (case.devices or 1) <= most * case.nodes and case.nodes <= (nodes or math.inf)
+                    if case.id not in seen and fits:
                         seen.add(case.id)
                         yield case, group
 

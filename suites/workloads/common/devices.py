@@ -8,22 +8,23 @@ from common.events import Unsupported
 AMPERE = (8, 0)  # the lowest compute capability of GPUs with TF32 and BF16
 
 
-def placement(request, count):
+def placement(request, count, nodes=1):
     """The device of each of `count` towers or replicas: a list of GPU indices, or of None for the CPU.
 
-    Where there are fewer GPUs than `count`, towers share them in turn. Raises Unsupported when the request asks for
-    CUDA and there is no GPU.
+    On several nodes, each has its equal part of the list, and counts its own GPUs. Where a node has fewer GPUs than its
+    part, towers share them in turn. Raises Unsupported when the request asks for CUDA and there is no GPU.
     """
     if request.accelerator == "cpu":
         return [None] * count
     gpus = len(cuda_devices.names())
     if not gpus:
         raise Unsupported("accelerator 'cuda' asked for, but the driver lists no GPU; accelerator 'cpu' would run")
-    return [index % gpus for index in range(count)]
+    return [index % gpus for index in range(count // nodes)] * nodes
 
 
-def simulated(places):
-    """Whether `places` are several devices that are not all distinct GPUs."""
+def simulated(places, nodes=1):
+    """Whether `places` have several devices on a node that are not all distinct GPUs."""
+    places = places[: len(places) // nodes]
     return len(places) > 1 and (None in places or len(set(places)) < len(places))
 
 

@@ -16,8 +16,8 @@ TRUNCATED = " [... truncated]"
 # Classes of errors that mean that no memory is left.
 OUT_OF_MEMORY_CLASSES = {"MemoryError", "OutOfMemoryError", "ResourceExhaustedError"}
 # Classes of errors with many meanings, and the texts by which they mean that no memory is left: PyTorch's and JAX's are
-# a RuntimeError, TensorFlow's an OpError.
-MANY_MEANINGS = {"RuntimeError", "OpError"}
+# a RuntimeError, TensorFlow's an OpError, MXNet has a single class.
+MANY_MEANINGS = {"RuntimeError", "OpError", "MXNetError"}
 OUT_OF_MEMORY_TEXTS = (
     "out of memory",
     "out_of_memory",  # the driver's own name of it
@@ -27,6 +27,7 @@ OUT_OF_MEMORY_TEXTS = (
     "allocation_failed",  # cuDNN 9: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED
     "cublas runtime error : resource allocation failed",  # cuBLAS in torch 1.1
     "resource_exhausted:",  # JAX
+    "failed to allocate cpu memory",  # MXNet 1.5
 )
 
 

@@ -12,17 +12,17 @@ from common import data
 # or None before with_data adds them: images (N, height, width, channels) float32 under every layout, labels (N,) int64;
 # of a decoder, train is (tokens, targets) of decoders.made_up; settings: of the request; loader: how literal training
 # gets its batches, batches: how steady training gets them; tuning: of convolutions in steady training; attention: of a
-# decoder. The last four are as usual where a case does not say them.
+# decoder; nodes: that share `places` evenly. The last five are as usual where a case does not say them.
 Job = collections.namedtuple(
     "Job",
     "network mode layout strategy places batch_size precision execution train test settings loader batches tuning "
-    "attention",
+    "attention nodes",
 )
 TENSORS = "tensors"
 RESIDENT, HOST, HOST_PINNED, HOST_AHEAD = BATCHES = ("resident", "host", "host_pinned", "host_ahead")
 TUNED, UNTUNED = TUNINGS = ("tuned", "untuned")
 PLAIN, FUSED = ("plain", "fused")
-Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED, PLAIN)
+Job.__new__.__defaults__ = (TENSORS, RESIDENT, TUNED, PLAIN, 1)
 
 
 def with_data(job, request):
@@ -36,13 +36,18 @@ def with_data(job, request):
     return job._replace(train=(data.normalise(train[0]), train[1]), test=(data.normalise(test[0]), test[1])), synthetic
 
 
-def shuffled(job):
-    """Lists of `batch_size` record numbers, without end: all of the training set in a random order, then in another."""
+def shuffled(job, rank=None):
+    """Lists of `batch_size` record numbers, without end: all of the training set in a random order, then in another.
+
+    rank: the number of a device, for its share of each list alone.
+    """
+    size = job.batch_size // len(job.places)
+    own = slice(None) if rank is None else slice(rank * size, (rank + 1) * size)
     random = np.random.RandomState(job.settings["seed"])
     orders = (random.permutation(len(job.train[1])).tolist() for _ in itertools.count())
     numbers = itertools.chain.from_iterable(orders)
     while True:
-        yield list(itertools.islice(numbers, job.batch_size))
+        yield list(itertools.islice(numbers, job.batch_size))[own]
 
 
 def shards(job):

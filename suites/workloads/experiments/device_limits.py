@@ -6,7 +6,8 @@ Axes. protocol: steady. operation, and its work in a step:
     host_to_device    buffer_mib from host memory, pinned where there is a GPU; counts once
     device_to_host    the same in the other direction
     device_to_device  buffer_mib from the first device to the second; counts once
-    all_reduce        the float32 sum of buffer_mib over all devices, on each of them; counts as the bus carries it
+    all_reduce        the float32 sum of buffer_mib over all devices, on each of them; counts as the bus carries it.
+                      nodes: machines of a cluster that the devices are on, each with as many (common/launch.py)
     kernel_launch     an operation on a single number: the time of the framework and the launch
     host_memory_read  buffer_mib of host memory, read by one core or by all (cores); counts once
     storage_read      buffer_mib of files, read in sequence; counts once. cache: whether they are in the system's page
@@ -20,7 +21,7 @@ import collections
 import numpy as np
 
 import frameworks
-from common import devices, installed, timing
+from common import devices, installed, launch, timing
 from common.events import Unsupported
 from frameworks.numpy import limits as machine
 
@@ -31,7 +32,7 @@ AXES = {
     "host_to_device": BUFFER_AXES,
     "device_to_host": BUFFER_AXES,
     "device_to_device": BUFFER_AXES,
-    "all_reduce": BUFFER_AXES,
+    "all_reduce": BUFFER_AXES + ("nodes",),
     "kernel_launch": ("protocol", "operation", "devices"),
 }
 # Of the machine itself.
@@ -49,8 +50,8 @@ LAUNCHES = 1000  # in a step, so that the time of the call around them is neglig
 
 # places: for each device a GPU index, or None for the CPU; matrices: the two (n, n) float32 factors of a matmul; rows:
 # indices of the product's rows to check; values: how many float32 numbers a buffer has; launches: in a step; settings:
-# of the request. A field that the operation does not need is None.
-Problem = collections.namedtuple("Problem", "operation places precision matrices rows values launches settings")
+# of the request; nodes: that share `places` evenly. A field that the operation does not need is None.
+Problem = collections.namedtuple("Problem", "operation places precision matrices rows values launches settings nodes")
 MachineProblem = collections.namedtuple("MachineProblem", "buffer_bytes cores cache")
 
 
@@ -72,8 +73,9 @@ def check(request):
     case = request.case
     check_axes(case)
     operation = case["operation"]
-    places = devices.placement(request, case["devices"])
-    if len(places) > 1 and devices.simulated(places) and None not in places:
+    nodes = case.get("nodes", 1)
+    places = devices.placement(request, case["devices"], nodes)
+    if len(places) > 1 and devices.simulated(places, nodes) and None not in places:
         raise Unsupported(
             "operation {!r} between {} devices: there are fewer GPUs ({}); accelerator 'cpu' would simulate "
             "them".format(operation, len(places), len(set(places)))
@@ -95,10 +97,18 @@ def possible(request):
 
 
 def load_limits(request):
-    """(Framework, the module of its Limits) for a checked case. Raises Unsupported where there is none."""
+    """(Framework, the module of its Limits) for a checked case. Raises Unsupported where it cannot run the case."""
     framework = frameworks.load(request)
     framework.require_tf32(request.case.get("precision") == "tf32")
-    return framework, framework.part("limits")
+    limits, nodes = framework.part("limits"), request.case.get("nodes", 1)
+    if nodes > 1 and not limits.Limits.spans_nodes:
+        raise Unsupported(
+            "{} nodes: frameworks/{} drives its devices from a single process; 1 node would run".format(
+                nodes, framework.name
+            )
+        )
+    limits.Limits().check(request.case)
+    return framework, limits
 
 
 def try_product(limits, precision, place):
@@ -112,13 +122,14 @@ def run(request, emitter):
     if request.case["operation"] in MACHINE_AXES:
         run_on_machine(request, emitter)
         return
+    launch.check(request.case.get("nodes", 1))
     places, case = check(request), request.case
     operation = case["operation"]
     framework, limits = load_limits(request)
     framework.set_tf32(case.get("precision") == "tf32")
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
     framework.report(emitter, request, **transfers)
-    emitter.environment(simulated=devices.simulated(places), synthetic=False)
+    emitter.environment(simulated=devices.simulated(places, case.get("nodes", 1)), synthetic=False)
     problem = make_problem(case, request.settings, places)
     counting = PerLaunch(emitter) if operation == "kernel_launch" else emitter
 
@@ -126,7 +137,10 @@ def run(request, emitter):
         budget = timing.Budget(request.budget_s)
         timing.steady(counting, step, synchronise, 0, problem.settings, budget=budget, announce=announce)
 
-    checked = getattr(limits.Limits(), operation)(problem, measure)
+    part = limits.Limits()
+    checked = getattr(part, operation)(problem, measure)
+    if part.machines < case.get("nodes", 1):
+        emitter.environment(simulated=True)  # nodes of a cluster that is a single machine, in a test say
     emit_work(case, emitter)
     if operation == "matmul":
         check_product(checked, case["precision"], emitter)
@@ -177,11 +191,15 @@ def machine_problem(case):
 def check_axes(case):
     """ValueError for axes or values that are unknown, Unsupported for a number of devices that does not fit."""
     axes = AXES[case.one_of("operation", sorted({**AXES, **MACHINE_AXES}))]
+    if "nodes" in axes:
+        case.setdefault("nodes", 1)
     case.require_only(axes)
     case.one_of("protocol", ("steady",))
-    for axis in ("devices", "matrix_size", "buffer_mib"):
+    for axis in ("devices", "nodes", "matrix_size", "buffer_mib"):
         if axis in axes:
             case.positive(axis)
+    if case["devices"] % case.get("nodes", 1):
+        raise ValueError("{devices} devices cannot be split evenly over {nodes} nodes".format(**case))
     if "precision" in axes:
         case.one_of("precision", sorted(ELEMENT_BYTES))
     operation, devices = case["operation"], case["devices"]
@@ -200,7 +218,8 @@ def make_problem(case, settings, places):
         rows = np.unique(np.linspace(0, size - 1, CHECKED_ROWS).astype(int))
     elif "buffer_mib" in case:
         values = case["buffer_mib"] * 2**20 // 4
-    return Problem(case["operation"], places, case.get("precision"), matrices, rows, values, LAUNCHES, settings)
+    nodes = case.get("nodes", 1)
+    return Problem(case["operation"], places, case.get("precision"), matrices, rows, values, LAUNCHES, settings, nodes)
 
 
 def emit_work(case, emitter):

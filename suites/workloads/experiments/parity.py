@@ -171,7 +171,8 @@ def mean_loss(job, weights, training):
 
 def against_one_device(single, job, before, after, emitter):
     """[Error of a step of N devices]: compared with the mean of the steps of a single device on each share."""
-    alone = job._replace(strategy="none", places=job.places[:1], batch_size=job.batch_size // len(job.places))
+    share = job.batch_size // len(job.places)
+    alone = job._replace(strategy="none", places=job.places[:1], nodes=1, batch_size=share)
     results = [first_step(single, alone._replace(train=share), before)[2] for share in jobs.shards(job)]
     expected = [np.mean(arrays, axis=0, dtype=np.float64) for arrays in zip(*results)]
     whole = first_step(single, alone._replace(batch_size=job.batch_size), before)[2]

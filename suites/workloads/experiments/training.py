@@ -7,6 +7,8 @@ Sources torch-2080ti, keras-channels-first, batch-throughput. Axes:
     model       a network of common/networks.py
     layout      of the images; `native` is each framework's own (PyTorch channels_first, TensorFlow channels_last)
     strategy    how several devices share a batch
+    devices     over all nodes, each with as many
+    nodes       machines of a cluster, on which torchrun has started this program (common/launch.py)
     batch_size  over all devices
     precision   fp32 has TF32 off
     execution   `compiled` is torch.compile or XLA
@@ -23,7 +25,7 @@ import math
 import numpy as np
 
 import frameworks
-from common import devices, jobs, networks, timing
+from common import devices, jobs, launch, networks, timing
 from common.events import Unsupported
 
 AXES = (
@@ -72,8 +74,8 @@ def check_case(case):
     case.one_of("execution", ("native", "compiled", "cuda_graph"))
     for axis in ("devices", "nodes", "batch_size"):
         case.positive(axis)
-    if case["nodes"] > 1:
-        raise Unsupported("{} nodes: this runs on 1".format(case["nodes"]))
+    if case["devices"] % case["nodes"]:
+        raise ValueError("{devices} devices cannot be split evenly over {nodes} nodes".format(**case))
     if (case["devices"] > 1) == (case["strategy"] == "none"):
         raise Unsupported(
             "strategy {!r} with {} device(s): 'none' is for one device, the others for several".format(
@@ -89,7 +91,7 @@ def check_case(case):
 def check_devices(request):
     """Raises Unsupported for a case that the devices cannot run in any framework."""
     case = request.case
-    places = devices.placement(request, case["devices"])
+    places = devices.placement(request, case["devices"], case["nodes"])
     devices.check_tf32(case["precision"] == "tf32", places)
     devices.check_bf16(case["precision"], places)
     for axis, value, why, instead in (
@@ -117,6 +119,11 @@ def make_job(request):
         raise Unsupported(
             "protocol 'literal' with strategy {!r}: no source trained so; 'steady' would run".format(case["strategy"])
         )
+    if case["nodes"] > 1 and not strategy.spans_nodes:
+        raise Unsupported(
+            "{} nodes with strategy {!r}: a single process drives its devices; 'distributed_data_parallel' would "
+            "run".format(case["nodes"], case["strategy"])
+        )
     known = {"loader": strategy.loaders, "batches": strategy.batches, "convolution_tuning": strategy.tunings}
     for axis, (protocol, usual, why) in OF_PROTOCOL.items():
         value = case[axis]
@@ -141,7 +148,7 @@ def make_job(request):
         case["mode"],
         framework.layout if case["layout"] == "native" else case["layout"],
         case["strategy"],
-        devices.placement(request, case["devices"]),
+        devices.placement(request, case["devices"], case["nodes"]),
         case["batch_size"],
         case["precision"],
         case["execution"],
@@ -151,6 +158,7 @@ def make_job(request):
         case["loader"],
         case["batches"],
         case["convolution_tuning"],
+        nodes=case["nodes"],
     )
     strategy.check(job, case["protocol"])
     return framework, strategy, job
@@ -158,12 +166,13 @@ def make_job(request):
 
 def prepared(request, emitter):
     """As make_job, with the job's data; also sets the framework's flags and emits the environment."""
+    launch.check(request.case["nodes"])
     framework, strategy, job = make_job(request)
     framework.set_tf32(job.precision == "tf32")
     job, synthetic = jobs.with_data(job, request)
     strategy.prepare(job, request.case["protocol"])
     framework.report(emitter, request, layout=job.layout)
-    emitter.environment(simulated=devices.simulated(job.places), synthetic=synthetic)
+    emitter.environment(simulated=devices.simulated(job.places, job.nodes), synthetic=synthetic)
     return framework, strategy, job
 
 
@@ -236,6 +245,8 @@ def after(trainer, job, emitter):
     transposes = trainer.transposes()
     if transposes is not None:
         emitter.metric("transposes_in_step", transposes, "1")
+    if trainer.machines() < job.nodes:
+        emitter.environment(simulated=True)  # nodes of a cluster that is a single machine, in a test say
     replicas = trainer.replicas() if len(job.places) > 1 else None
     if replicas is not None:
         emitter.metric("replicas", replicas, "1")

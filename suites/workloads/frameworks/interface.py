@@ -110,6 +110,7 @@ class Strategy:
 
     steady, literal: the Trainer class of each protocol; literal is None where no source trained with this strategy.
     loaders, batches, tunings: the values of the axes `loader`, `batches` and `convolution_tuning` that it knows.
+    spans_nodes: whether it has a process for each device, which may be on several nodes.
     """
 
     steady = None
@@ -117,6 +118,7 @@ class Strategy:
     loaders = (jobs.TENSORS,)
     batches = (jobs.RESIDENT,)
     tunings = (jobs.TUNED,)
+    spans_nodes = False
 
     def check(self, job, protocol):
         """Raises Unsupported for a job that this framework, or this device, cannot do. The job has no data yet."""
@@ -191,6 +193,10 @@ class Trainer:
 
     def replicas(self):
         """The number of devices on which the network really computes; None where the framework does not know it."""
+
+    def machines(self):
+        """Of a training over several nodes: the number of machines that these are; 1 for any other."""
+        return 1
 
     def close(self):
         """Ends the processes and threads of the trainer, and frees its resources."""

@@ -44,7 +44,14 @@ class Limits:
     """The highest rates of a device. problem: see experiments/device_limits.py.
 
     measure(step, synchronise, announce=None) times step(), a callable without arguments, by timing.steady.
+    spans_nodes: whether all_reduce can have its devices on several nodes; machines: how many machines these were.
     """
+
+    spans_nodes = False
+    machines = 1
+
+    def check(self, case):
+        """Raises Unsupported for a case that this framework cannot do. Called before anything is started for it."""
 
     def matmul(self, problem, measure):
         """Times the product of problem.matrices.

@@ -37,6 +37,37 @@ def test_a_batch_that_devices_cannot_share_evenly_has_no_weak_scaling() -> None:
     assert [one.kind for one in found] == ["strong"]
 
 
+def over(nodes: int, devices: int, batch_size: int, images_per_s: float) -> SpeedPoint:
+    strategy = "none" if devices == 1 else "distributed_data_parallel"
+    return measured(devices, batch_size, images_per_s, nodes=nodes, strategy=strategy)
+
+
+def test_nodes_are_held_against_one_node_with_as_many_devices_each() -> None:
+    on_one = [over(1, 1, 64, 100.0), over(1, 4, 128, 300.0), over(1, 4, 256, 360.0)]
+    both = [over(2, 8, 256, 612.0), over(2, 2, 128, 150.0)]
+    found = [one for one in scalings([*on_one, *both]) if one.nodes > 1]
+    held = [(one.kind, one.baseline_devices, one.baseline_batch_size, one.speedup, one.efficiency) for one in found]
+    assert held == [
+        ("strong", 4, 256, pytest.approx(1.7), pytest.approx(0.85)),
+        ("weak", 4, 128, pytest.approx(2.04), pytest.approx(1.02)),
+        ("weak", 1, 64, pytest.approx(1.5), pytest.approx(0.75)),
+    ]
+
+
+def test_scaling_over_nodes_has_tables_of_its_own(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.add(training_case(128), TF, steady_samples(128, [1.0] * 4))
+    both = training_case(128, strategy="distributed_data_parallel", devices=2, nodes=2)
+    run.add(both, TF, steady_samples(128, [0.625] * 4))
+    found = tables(speed_up.scalings(compared(run)))
+    assert [*found] == ["Strong scaling over nodes: the same global batch"]
+    (table,) = found.values()
+    assert [cell.text for cell in table.rows[0]][1:] == [
+        "distributed_data_parallel", "2", "2", "128", "128", "1.60", "0.800"
+    ]  # fmt: skip
+    assert table.notes[1] == "Efficiency: speed-up ÷ nodes."
+
+
 def on_two(tmp_path: Path, *batch_sizes: int) -> View:
     """Steps of 1 s on one device and of 0.8 s on two simulated ones, beside what was published."""
     run = SyntheticRun(tmp_path / "two")

@@ -62,12 +62,21 @@ def by_jax(network, weights, images):
     return {"jax": np.asarray(logits)}
 
 
+def by_mxnet(network, weights, images):
+    import mxnet
+
+    from frameworks.mxnet import networks as networks_mxnet
+
+    model = networks_mxnet.build(network, weights, mxnet.cpu())
+    return {"mxnet": model(mxnet.nd.array(networks_mxnet.nchw(images))).asnumpy()}
+
+
 def main():
     framework, name, file = sys.argv[2:]
     with np.load(file) as arrays:
         images = arrays["images"]
         weights = [arrays[one] for one in sorted(arrays.files) if one != "images"]
-    compute = {"torch": by_torch, "tensorflow": by_tensorflow, "jax": by_jax}[framework]
+    compute = {"torch": by_torch, "tensorflow": by_tensorflow, "jax": by_jax, "mxnet": by_mxnet}[framework]
     logits = compute(networks.NETWORKS[name], weights, images)
     print("found: " + json.dumps({how: array.tolist() for how, array in logits.items()}))
 

@@ -47,7 +47,7 @@ class ContainerStarter:
                 bounded([*built.python, *launch.arguments], launch.limits.seconds),
                 name=launch.name,
                 labels=labels | owned_labels(launch.limits.seconds),
-                **hardening(launch.limits, launch.mounts),
+                **hardening(launch.limits, launch.mounts, launch.network),
                 **self._gpus(launch.limits.gpus),
                 **self._connection.daemon.needs,
             )
@@ -87,12 +87,15 @@ class ContainerStarter:
         return find_passing(self._connection.daemon).arguments(gpus) if gpus else NO_GPUS
 
 
-def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
-    """The limits and permissions of a trial's container, as arguments of containers.create."""
+def hardening(
+    limits: ResourceLimits, mounts: Mapping[Path, str], network: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The limits and permissions of a trial's container, as arguments of containers.create. network: see `Launch`."""
     from docker.types import LogConfig, Mount
 
     given: dict[str, Any] = {
-        "network_mode": "none",
+        "network_mode": "none" if network is None else "host",
+        "environment": dict(network or {}),
         "read_only": True,
         "tmpfs": {"/tmp": "mode=1777"},  # noqa: S108
         "cap_drop": ["ALL"],

@@ -1,4 +1,4 @@
-"""Scaling: the speed-up and efficiency of several devices against a single device, as charts and tables."""
+"""Scaling: the speed-up and efficiency of several devices against one, and of several nodes against one node."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,11 +11,14 @@ from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
 from tsuishi.report.parts.comparison import Comparison, differing
 from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, words
-from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, STRATEGY
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
 
+# By kind, and whether several nodes are held against one.
 _TITLES = {
-    "strong": mark("Strong scaling: the same global batch"),
-    "weak": mark("Weak scaling: the same batch per device"),
+    ("strong", False): mark("Strong scaling: the same global batch"),
+    ("weak", False): mark("Weak scaling: the same batch per device"),
+    ("strong", True): mark("Strong scaling over nodes: the same global batch"),
+    ("weak", True): mark("Weak scaling over nodes: the same batch per device"),
 }
 _SPEEDS = ("distinct_images_per_s", "throughput_images_per_s")
 # A reader cannot tell more lines apart: a chart with more is left out, and the table alone shows them.
@@ -25,7 +28,7 @@ _MOST_LINES = 12
 def scalings(comparison: Comparison) -> View:
     """Speed-up and efficiency of several devices, measured and published."""
     results = _scalings(comparison)
-    telling = {*differing(result.axes for result in results), STRATEGY} - {DEVICES, BATCH_SIZE}
+    telling = {*differing(result.axes for result in results), STRATEGY} - {DEVICES, NODES, BATCH_SIZE}
     rows = [
         {**result.axes, **result._asdict(), **comparison.where, "efficiency": result.efficiency, **_ends(result)}
         for result in results
@@ -63,16 +66,14 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
 
 
 def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator[Table]:
-    counted = (words().axis(axis).called for axis in (DEVICES, BATCH_SIZE))
-    columns = ["", t("case"), *counted, t("on one device"), t("speed-up"), t("efficiency")]
-    notes = [t("Against 1 device with strategy none, all other axes equal, distinct images/s.")]
-    notes.append(t("Efficiency: speed-up ÷ devices."))
-    if any(result.logarithm for result in results):
-        notes.append(t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none."))
-    for kind, title in _TITLES.items():
+    for place, title in _TITLES.items():
+        of_kind, over_nodes = [result for result in results if _kind(result) == place], place[1]
+        axes = (NODES, DEVICES, BATCH_SIZE) if over_nodes else (DEVICES, BATCH_SIZE)
+        one = t("on one node") if over_nodes else t("on one device")
+        columns = ["", t("case"), *(words().axis(axis).called for axis in axes), one, t("speed-up"), t("efficiency")]
         rows = []
-        for result in (result for result in results if result.kind == kind):
-            counts = result.axes[DEVICES], result.axes[BATCH_SIZE], result.baseline_batch_size
+        for result in of_kind:
+            counts = *(result.axes[axis] for axis in axes), result.baseline_batch_size
             marks = (t("simulated"),) if result.simulated else ()
             name = [text_cell(result.series), text_cell(case_text(dict(result.axes), telling))]
             efficiency = Cell(digits(result.efficiency), result.efficiency, marks, "number")
@@ -80,8 +81,26 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
             speedup = Cell(digits(result.speedup), result.speedup, (" – ".join(ends),) if ends else (), "number")
             rows.append([*name, *map(text_cell, counts), speedup, efficiency])
         if rows:
-            simulated = any(result.simulated for result in results if result.kind == kind)
-            yield Table(columns, rows, t(title), folded=folded, notes=[*notes, _simulated()] if simulated else notes)
+            yield Table(columns, rows, t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
+
+
+def _kind(result: Scaling) -> tuple[str, bool]:
+    """The key of the title for a scaling."""
+    return result.kind, result.nodes > 1
+
+
+def _notes(results: list[Scaling], over_nodes: bool) -> Iterator[str]:
+    """The notes below a table of these scalings."""
+    if over_nodes:
+        yield t("Against one node with as many devices as each node has, all other axes equal, distinct images/s.")
+        yield t("Efficiency: speed-up ÷ nodes.")
+    else:
+        yield t("Against 1 device with strategy none, all other axes equal, distinct images/s.")
+        yield t("Efficiency: speed-up ÷ devices.")
+    if any(result.logarithm for result in results):
+        yield t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none.")
+    if any(result.simulated for result in results):
+        yield _simulated()
 
 
 def _simulated() -> str:
@@ -99,10 +118,10 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
     environments = comparison.evidence.environments
     rows = [
         {
-            "kind": t(_TITLES[result.kind]),
+            "kind": t(_TITLES[_kind(result)]),
             "series": result.series,
             "published": result.series not in environments,
-            "case": case_text(dict(result.axes), {*telling, DEVICES}),
+            "case": case_text(dict(result.axes), {*telling, DEVICES, NODES}),
             "batch_size": result.axes[BATCH_SIZE],
             "efficiency": result.efficiency,
         }
@@ -115,6 +134,7 @@ def _chart_of(comparison: Comparison, results: list[Scaling], telling: set[str],
     sentences = [
         t("{cases}.", cases=", ".join(shared)),
         t("Speed-up over the number of devices, against the global batch size; the line at 1 is perfect."),
+        t("Over nodes: over their number, against one node.") if any(result.nodes > 1 for result in results) else "",
         t("Grey and dashed: published, on other hardware.") if any(row["published"] for row in rows) else "",
         _simulated() if any(result.simulated for result in results) else "",
     ]

@@ -1,6 +1,6 @@
 """device_limits in PyTorch, 1.1 to 2.x.
 
-As a script, a process of an all-reduce.
+As a script, a process of an all-reduce that this machine's rank 0 has started.
 """
 
 import collections
@@ -10,15 +10,18 @@ import re
 import torch
 import torch.distributed as distributed
 
+from common import launch
 from common.events import Unsupported, failure_kind
 from frameworks import parts
-from frameworks.torch import devices, replicas
+from frameworks.torch import devices, group, replicas
 
 # torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later versions: "not implemented for 'Half'".
 REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
 
 
 class Limits(parts.Limits):
+    spans_nodes = True
+
     def matmul(self, problem, measure):
         if problem.precision == "bf16" and not hasattr(torch, "bfloat16"):
             raise Unsupported("precision 'bf16': PyTorch {} has none; 'fp32' would run".format(torch.__version__))
@@ -50,9 +53,10 @@ class Limits(parts.Limits):
         measure(lambda: target.copy_(source, non_blocking=True), _synchronise(problem))
 
     def all_reduce(self, problem, measure):
-        """Each device has a process; this process has the first device."""
-        reduction = Reduction(problem.places, problem.values)
-        own, others = Rank(reduction, 0), replicas.Replicas("frameworks.torch.limits", reduction)
+        """Each device has a process; rank 0 has the first device."""
+        reduction = Reduction(problem.places, problem.values, problem.nodes)
+        own, others = Rank(reduction, launch.rank()), group.start("frameworks.torch.limits", reduction)
+        others.serve(own, failure_kind)
         try:
             others.tell("ones")
             checked = own.ones()
@@ -65,6 +69,7 @@ class Limits(parts.Limits):
                 others.wait_for_device(problem.places[0])
 
             measure(step, synchronise, lambda steps: others.tell("reduce", steps))
+            self.machines = others.machines()
         finally:
             others.close()
         return checked
@@ -90,13 +95,14 @@ def _synchronise(problem):
 
 
 # The job of every process of an all-reduce. values: how many float32 numbers the buffer has.
-Reduction = collections.namedtuple("Reduction", "places values")
+Reduction = collections.namedtuple("Reduction", "places values nodes")
 
 
 class Rank:
     """A process of an all-reduce."""
 
     def __init__(self, reduction, rank):
+        group.choose_device(reduction.places[rank])
         self.buffer = torch.ones(reduction.values, device=devices.name(reduction.places[rank]))
 
     def begin(self):

@@ -48,16 +48,16 @@ def make(job):
     return DataLoader(dataset, job.batch_size, shuffle=True, num_workers=workers)
 
 
-def fed(job):
+def fed(job, rank=None):
     """An endless iterator over shuffled batches of `tensors`: no epoch ends, so no worker is started again.
 
-    On a CPU nothing is pinned.
+    rank: the number of a device, for its share of every batch alone. On a CPU nothing is pinned.
     """
     images, labels = job.train
     workers, pinned = FED[job.batches]
     dataset = TensorDataset(nchw(images), torch.from_numpy(labels))
     pinned = pinned and None not in job.places
-    return iter(DataLoader(dataset, batch_sampler=jobs.shuffled(job), num_workers=workers, pin_memory=pinned))
+    return iter(DataLoader(dataset, batch_sampler=jobs.shuffled(job, rank), num_workers=workers, pin_memory=pinned))
 
 
 def cifar10(images, labels):

@@ -5,7 +5,6 @@ operation. When that input closes, because rank 0 is done or dead, the others en
 """
 
 import contextlib
-import datetime
 import json
 import os
 import pickle
@@ -16,18 +15,17 @@ import tempfile
 import time
 import traceback
 
-import torch
 import torch.distributed as distributed
 
-# gloo notices at once that a rank died, NCCL after this time; a start takes seconds.
-PATIENCE = datetime.timedelta(minutes=5)
+from frameworks.torch import group
+
 JOB, READY = "job.pickle", "ready-%d"
 WORKLOADS = os.path.dirname(
     os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 )  # the folder that modules are imported from
 
 
-class Replicas:
+class Replicas(group.Group):
     """Starts `module`, which calls `follow`, as the process of each rank from 1 on, and joins them as rank 0.
 
     job: of all ranks; it has `places`, for each rank a GPU index, or None for the CPU.
@@ -42,7 +40,7 @@ class Replicas:
             command = [sys.executable, "-u", "-m", module, self._folder, str(rank)]
             # Their standard output goes to the log, as only rank 0 emits events.
             self._others.append(subprocess.Popen(command, cwd=WORKLOADS, stdin=subprocess.PIPE, stdout=sys.stderr))
-        choose_device(job.places[0])
+        group.choose_device(job.places[0])
         try:
             self._wait_for_others()
             with self.failing_as_they_do():
@@ -57,12 +55,14 @@ class Replicas:
         """Waits until every other rank is ready to join. Joining itself would wait PATIENCE for a rank that is dead."""
         ready = [os.path.join(self._folder, READY % rank) for rank in range(1, len(self._others) + 1)]
         while not all(map(os.path.exists, ready)):
-            if any(other.poll() for other in self._others):
-                self._raise_theirs(None)
+            if self.failed():
+                self.raise_theirs(None)
             time.sleep(0.01)
 
+    def failed(self):
+        return any(other.poll() for other in self._others)
+
     def tell(self, *command):
-        """Sends a command and its numbers to every other rank."""
         line = " ".join(map(str, command)) + "\n"
         with self.failing_as_they_do():
             for other in self._others:
@@ -71,32 +71,14 @@ class Replicas:
 
     @contextlib.contextmanager
     def failing_as_they_do(self):
-        """Where the block fails because another rank failed, raises the error of that rank."""
         try:
             yield
         except Exception as error:
-            self._raise_theirs(error)
+            self.raise_theirs(error)
             raise
 
-    def wait_for_device(self, place):
-        """Waits until this rank's device has finished all its work; returns at once for a CPU.
-
-        It looks after the other ranks meanwhile: NCCL itself would wait minutes, or for ever, for a rank that is dead.
-        """
-        if place is None:
-            return
-        queued = torch.cuda.Event()
-        queued.record(torch.cuda.current_stream(place))
-        while not queued.query():
-            if any(other.poll() for other in self._others):
-                self._raise_theirs(None)
-            time.sleep(0)
-
-    def _raise_theirs(self, error):
-        """Raises the error of the rank that failed first, as later ranks only lost touch with it.
-
-        Returns where no other rank failed.
-        """
+    def raise_theirs(self, error):
+        """See Group. Ranks that failed later only lost touch with the first."""
         for other in self._others:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 other.wait(timeout=5)
@@ -111,14 +93,13 @@ class Replicas:
         if os.path.exists(path):
             with open(path) as file:
                 failure = json.load(file)
-            kind = MemoryError if failure["kind"] == "out_of_memory" else RuntimeError
-            return failure["time"], kind, "rank {}: {}: {}".format(rank, failure["type"], failure["text"])
+            text = "rank {}: {}: {}".format(rank, failure["type"], failure["text"])
+            return (failure["time"], *group.failure_of(failure["kind"], text))
         if other.returncode == -9:
             return 0, MemoryError, "rank {} was killed, most likely for want of memory".format(rank)
         return 0, RuntimeError, "rank {} ended with code {}".format(rank, other.returncode)
 
     def close(self):
-        """Ends all other ranks, and leaves the group."""
         for other in self._others:
             with contextlib.suppress(OSError):
                 other.stdin.close()
@@ -128,32 +109,23 @@ class Replicas:
             except subprocess.TimeoutExpired:
                 other.kill()
                 other.wait()
-        # NCCL would wait until the other ranks do the same, and they are gone.
-        if distributed.get_backend() == "gloo":
-            distributed.destroy_process_group()
+        group.leave()
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-def choose_device(place):
-    """Makes a GPU the current one, before anything is on it: else a process may take memory of the first GPU too."""
-    if place is not None:
-        torch.cuda.set_device(place)
-
-
 def join(folder, rank, places):
-    """Joins the group of all ranks, which meet in a file of `folder`: by NCCL where every rank has its own GPU.
+    """Joins the group of all ranks, which meet in a file of `folder`.
 
     All ranks are on this machine, whose only network may be the loopback.
     """
     for library in ("GLOO", "NCCL"):
         os.environ.setdefault(library + "_SOCKET_IFNAME", "lo")
-    own_gpus = None not in places and len(set(places)) == len(places)
     distributed.init_process_group(
-        "nccl" if own_gpus else "gloo",
+        group.backend(places),
         init_method="file://" + os.path.join(folder, "meeting"),
         rank=rank,
         world_size=len(places),
-        timeout=PATIENCE,
+        timeout=group.PATIENCE,
     )
 
 
@@ -166,14 +138,11 @@ def follow(make, failure_kind):
     try:
         with open(os.path.join(folder, JOB), "rb") as file:
             job = pickle.load(file)  # noqa: S301  rank 0 wrote it a moment ago
-        choose_device(job.places[rank])
+        group.choose_device(job.places[rank])
         trainer = make(job, rank)
         open(os.path.join(folder, READY % rank), "w").close()
         join(folder, rank, job.places)
-        trainer.begin()
-        for line in sys.stdin:
-            name, *numbers = line.split()
-            getattr(trainer, name)(*map(int, numbers))
+        group.follow(trainer, sys.stdin)
     except Exception as error:
         failure = {"time": time.time(), "kind": failure_kind(error)}
         failure.update(type=type(error).__name__, text=str(error)[:2000])

@@ -1,11 +1,16 @@
-"""DistributedDataParallel: a process for each device. As a script, the process of a rank from 1 on."""
+"""DistributedDataParallel: a process for each device, on one node or several.
+
+As a script, the process of a rank from 1 on that this machine's rank 0 has started.
+"""
+
+import importlib.util
 
 import torch
 import torch.distributed as distributed
 
-from common import jobs
-from common.events import failure_kind
-from frameworks.torch import replicas
+from common import jobs, launch
+from common.events import Unsupported, failure_kind
+from frameworks.torch import group, replicas
 from frameworks.torch.facts import Framework
 from frameworks.torch.strategies import none
 
@@ -13,10 +18,12 @@ SCRIPT = "frameworks.torch.strategies.distributed_data_parallel"  # this module,
 
 
 class Rank(none.Steady):
-    """A rank: its share of the batch is on its device, and every step averages its gradients with the others'."""
+    """A rank: it has its share of every batch, and every step averages its gradients with the others'."""
 
     def __init__(self, job, rank):
-        super().__init__(job, job.places[rank], jobs.shards(job)[rank])
+        group.choose_device(job.places[rank])
+        share = jobs.shards(job)[rank] if job.batches == jobs.RESIDENT else None
+        super().__init__(job, job.places[rank], share, rank)
 
     def begin(self):
         """Called once the ranks have met."""
@@ -69,11 +76,15 @@ class Rank(none.Steady):
 
 
 class Steady(Rank):
-    """Rank 0, in the workload's process, and the processes of the other ranks."""
+    """Rank 0, in the workload's process, and the processes of the other ranks.
+
+    Where torchrun has started all ranks, they all come here, and only rank 0 returns.
+    """
 
     def __init__(self, job):
-        super().__init__(job, 0)
-        self.others = replicas.Replicas(SCRIPT, job)
+        super().__init__(job, launch.rank())
+        self.others = group.start(SCRIPT, job)
+        self.others.serve(self, failure_kind)
         with self.others.failing_as_they_do():
             self.begin()
 
@@ -108,14 +119,29 @@ class Steady(Rank):
         self.others.tell("count")
         return self.count()
 
+    def machines(self):
+        return self.others.machines()
+
     def close(self):
+        # It holds the group, whose end in PyTorch 1.5 waits for the file in which the ranks met, which close removes.
+        self.model = None
+        super().close()
         self.others.close()
 
 
 class Strategy(none.Strategy):
     steady = Steady
     literal = None  # no source trained so
-    batches = (jobs.RESIDENT,)
+    spans_nodes = True
+
+    def check(self, job, protocol):
+        super().check(job, protocol)
+        if job.nodes > 1 and importlib.util.find_spec("torch.distributed.run") is None:
+            raise Unsupported(
+                "{} nodes: PyTorch {} has no torchrun (1.10 and newer do); 1 node would run".format(
+                    job.nodes, torch.__version__
+                )
+            )
 
 
 def other_rank(job, rank):

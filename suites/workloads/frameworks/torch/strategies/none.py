@@ -15,7 +15,8 @@ from frameworks.torch.trainer import AMP, Trainer, nchw, raise_if_no_compiler
 class Steady(Trainer):
     """A fixed batch, on the device from the start; or the next batch from the host in every step."""
 
-    def __init__(self, job, place=None, batch=None):
+    def __init__(self, job, place=None, batch=None, rank=None):
+        """batch, rank: of a process that has a share of the batch, (images, labels) and its number."""
         super().__init__(job, place)
         self.fed = None
         if job.batches == jobs.RESIDENT:
@@ -23,7 +24,7 @@ class Steady(Trainer):
             self.images = self.to_device(nchw(images))
             self.labels = torch.from_numpy(labels).to(self.device)
         else:
-            self.fed = loaders.fed(job)
+            self.fed = loaders.fed(job, rank)
         self.model.train(job.mode == "training")
         self.graph = None
 
