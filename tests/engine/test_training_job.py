@@ -14,7 +14,7 @@ from tests.job import PINNED, TENSORFLOW, TORCH, Trial, trials
 pytestmark = pytest.mark.engine
 
 EVERYWHERE = {environment.name for environment in PINNED}
-PARAMETERS = {"cnn10": 1925258, "wrn28_10": 36479194, "vgg_small": 3838282, "mlp": 669706}
+PARAMETERS = {"cnn10": 1925258, "wrn28_10": 36479194, "resnet50": 25557032, "vgg_small": 3838282, "mlp": 669706}
 MULTIPLY_ADDS = {"cnn10": 266013184, "mlp": 784 * 512 + 512 * 512 + 512 * 10}  # of one image's forward pass
 WITH_TWO_DEVICES = {"towers": set(TENSORFLOW), "mirrored": {"tf2-cpu"}, "distributed_data_parallel": set(TORCH)}
 TOLERANCE = 1e-4
@@ -62,7 +62,7 @@ def test_every_environment_computes_what_numpy_computes_in_float64(done: tuple[P
 
 def test_a_case_has_the_same_loss_in_every_environment(done: tuple[Path, str]) -> None:
     cases = by_case(parity(done[0], strategy="none", layout="native"))
-    assert len(cases) == 5
+    assert len(cases) == 6
     for of_case in cases.values():
         assert {trial["environment"] for trial in of_case} == EVERYWHERE
         assert differ_by([trial["metrics"]["loss"] for trial in of_case]) < TOLERANCE

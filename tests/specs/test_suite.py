@@ -174,7 +174,7 @@ GROUP = '[[groups]]\naxes = { protocol = "steady", '
         (
             HEAD + GROUP + "devices = 1 }\n" + GROUP + 'model = "cnn11" }',
             "s.toml: groups[1].axes: key 'model': "
-            "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'decoder_tiny', 'decoder_small' or "
+            "input should be 'cnn10', 'wrn28_10', 'vgg_small', 'mlp', 'resnet50', 'decoder_tiny', 'decoder_small' or "
             "'decoder_gpt2'; given: 'cnn11'",
         ),
         (HEAD + "[[groups]]\naxes = { devices = 1 }", "s.toml: groups[0].axes: key 'protocol' is missing; add it"),

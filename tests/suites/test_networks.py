@@ -63,7 +63,7 @@ def test_a_tiny_network_is_what_it_is_by_hand(training: bool) -> None:
 
 def test_pooling_is_over_windows_that_do_not_overlap() -> None:
     images = np.arange(2 * 4 * 4 * 1, dtype=np.float32).reshape(2, 4, 4, 1)
-    for layer, function in ((networks.AveragePool(2), np.mean), (networks.MaxPool(2), np.max)):
+    for layer, function in ((networks.AveragePool(2), np.mean), (networks.MaxPool(2, 2), np.max)):
         network = networks.Network("pool", (4, 4, 1), [layer, networks.Flatten()], 0)
         windows = [
             [function(image[y : y + 2, x : x + 2]) for y, x in itertools.product((0, 2), repeat=2)] for image in images
@@ -95,3 +95,25 @@ def test_a_step_of_training_is_three_forward_passes_of_two_operations_a_multiply
     network = networks.NETWORKS["cnn10"]
     assert networks.flops(network, 1, training=False) == 2 * 266013184
     assert networks.flops(network, 128, training=True) == 3 * 128 * 2 * 266013184
+
+
+def test_a_window_that_overlaps_its_neighbours_has_a_margin_of_zeros() -> None:
+    images = np.random.RandomState(0).uniform(0, 1, (2, 6, 4, 3))
+    network = networks.Network("pool", (6, 4, 3), [networks.MaxPool(3, 2), networks.Flatten()], 0)
+    rows, columns = (0, 2, 4), (0, 2)
+    expected = [
+        [image[max(0, y - 1) : y + 2, max(0, x - 1) : x + 2].max((0, 1)) for y, x in itertools.product(rows, columns)]
+        for image in images
+    ]
+    np.testing.assert_array_equal(networks_numpy.logits(network, [], images, True), np.array(expected).reshape(2, -1))
+
+
+def test_resnet50_has_the_multiply_adds_of_its_stages() -> None:
+    """By stage: pixels after it, width, blocks. The stride is in the 3x3 convolution: the 1x1 before it is of all."""
+    total, before = 112**2 * 7**2 * 3 * 64, 64
+    for side, width, blocks in ((56, 64, 3), (28, 128, 4), (14, 256, 6), (7, 512, 3)):
+        first_side = side if width == 64 else 2 * side
+        total += first_side**2 * before * width + side**2 * (9 * width**2 + width * 4 * width + before * 4 * width)
+        total += (blocks - 1) * side**2 * (4 * width * width + 9 * width**2 + width * 4 * width)
+        before = 4 * width
+    assert networks.multiply_adds(networks.NETWORKS["resnet50"]) == total + 2048 * 1000 == 4089184256

@@ -50,6 +50,7 @@ LONGER = [
     *(("device_limits", {"precision": precision}, MXNET) for precision in ("fp16", "bf16")),
     *(("multi_gpu_scaling", {"execution": execution}, NAMED) for execution in ("compiled", "cuda_graph")),
     ("transformer_block parity", {"execution": "compiled"}, JAX),
+    *(("transformer_block parity", {"model": "decoder_" + name}, MXNET) for name in ("tiny", "small")),
     ("multi_gpu_scaling channels_first parity", {"layout": "channels_last"}, MXNET),
     ("conv2d", {"search": "folding_edge"}, NAMED),
     *(("conv2d", {"graph_optimizers": optimizers}, NAMED) for optimizers in ("no_folding", "none")),

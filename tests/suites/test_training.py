@@ -114,6 +114,19 @@ def test_the_cuda_paths_of_tensorflow_1_as_far_as_a_cpu_shows_them() -> None:
     assert found["copies"]["step_relative_error"] < 1e-4
 
 
+@inside
+def test_resnet50_as_data_is_torchvisions_to_the_last_bit() -> None:
+    """In the environments that have torchvision: the same parameters in the same order, outputs and gradients."""
+    with_torchvision = [one for one in TORCH if any(pin.name == "torchvision" for pin in one.pins)]
+    assert with_torchvision
+    for environment in with_torchvision:
+        found = run_inside(environment, "check_resnet.py")
+        assert found["parameters"] == 25557032
+        assert found["shapes_agree"]
+        assert found["names"] == ["conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight"]
+        assert found["differences"] == {"training": 0.0, "inference": 0.0}
+
+
 @pytest.mark.parametrize("environment", TORCH, ids=lambda environment: environment.name)
 @inside
 def test_every_loader_gives_each_image_once_with_its_label(environment: Environment) -> None:

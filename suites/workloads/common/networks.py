@@ -15,7 +15,8 @@ Conv = collections.namedtuple("Conv", "width size stride bias")
 Norm = collections.namedtuple("Norm", "")  # over the batch
 Relu = collections.namedtuple("Relu", "")
 AveragePool = collections.namedtuple("AveragePool", "size")  # size x size, stride the same
-MaxPool = collections.namedtuple("MaxPool", "size")
+# size x size. Stride 2 pads as a Conv; with zeros, as it comes after a ReLU.
+MaxPool = collections.namedtuple("MaxPool", "size stride")
 GlobalAveragePool = collections.namedtuple("GlobalAveragePool", "")
 Flatten = collections.namedtuple("Flatten", "")  # to the order height, width, channels under every layout
 Dense = collections.namedtuple("Dense", "width")
@@ -29,6 +30,7 @@ NORM_MOMENTUM = 0.9  # share of the old value in the moving statistics
 Network = collections.namedtuple("Network", "name shape layers parameters")
 
 CLASSES = 10
+IMAGENET_CLASSES = 1000
 
 
 def conv_norm_relu(width):
@@ -64,8 +66,24 @@ def vgg_small():
     """The VGG-style network of source towers-titanx; widths and depths are assumed, and dropout is left out."""
     layers = []
     for width, depth in ((64, 2), (128, 2), (256, 3)):
-        layers += depth * [Conv(width, 3, 1, bias=True), Relu()] + [MaxPool(2)]
+        layers += depth * [Conv(width, 3, 1, bias=True), Relu()] + [MaxPool(2, 2)]
     return layers + [Flatten(), Dense(512), Relu(), Dense(CLASSES)]
+
+
+def resnet50():
+    """ResNet-50 (He et al. 2015, arXiv 1512.03385) for ImageNet, with the stride in the 3x3 convolution of a block.
+
+    That is torchvision's, which others call version 1.5; the article has the stride in the 1x1 convolution before it.
+    """
+    layers = [Conv(64, 7, 2, bias=False), Norm(), Relu(), MaxPool(3, 2)]
+    for stage, (width, blocks) in enumerate(((64, 3), (128, 4), (256, 6), (512, 3))):
+        for block in range(blocks):
+            stride = 2 if stage and not block else 1
+            body = [Conv(width, 1, 1, bias=False), Norm(), Relu(), Conv(width, 3, stride, bias=False), Norm(), Relu()]
+            body += [Conv(4 * width, 1, 1, bias=False), Norm()]
+            shortcut = [] if block else [Conv(4 * width, 1, stride, bias=False), Norm()]
+            layers += [Residual(body, shortcut), Relu()]
+    return layers + [GlobalAveragePool(), Dense(IMAGENET_CLASSES)]
 
 
 def mlp():
@@ -78,6 +96,7 @@ NETWORKS = {
     for network in (
         Network("cnn10", (32, 32, 3), cnn10(), 1925258),
         Network("wrn28_10", (32, 32, 3), wide_resnet(28, 10), 36479194),
+        Network("resnet50", (224, 224, 3), resnet50(), 25557032),
         Network("vgg_small", (32, 32, 3), vgg_small(), 3838282),
         Network("mlp", (28, 28, 1), mlp(), 669706),
     )
@@ -119,13 +138,20 @@ def after(layer, shape):
     """The shape of an image after a layer, from the shape before it."""
     if isinstance(layer, Conv):
         return -(-shape[0] // layer.stride), -(-shape[1] // layer.stride), layer.width
-    if isinstance(layer, (AveragePool, MaxPool)):
+    if isinstance(layer, MaxPool):
+        return -(-shape[0] // layer.stride), -(-shape[1] // layer.stride), shape[2]
+    if isinstance(layer, AveragePool):
         return shape[0] // layer.size, shape[1] // layer.size, shape[2]
     if isinstance(layer, GlobalAveragePool):
         return (shape[2],)
     if isinstance(layer, Flatten):
         return (int(np.prod(shape)),)
     return (layer.width,) if isinstance(layer, Dense) else shape
+
+
+def pool_padding(layer):
+    """The zeros on all four sides of a MaxPool's input: none where its windows do not overlap."""
+    return (layer.size - 1) // 2 if layer.stride < layer.size else 0
 
 
 def same_padding(size):

@@ -56,7 +56,7 @@ class Pass:
         if isinstance(layer, networks.AveragePool):
             return self._windows(x, layer.size).mean(axis=self._inner())
         if isinstance(layer, networks.MaxPool):
-            return self._windows(x, layer.size).max(axis=self._inner())
+            return self._largest(layer, x)
         if isinstance(layer, networks.GlobalAveragePool):
             return x.mean(axis=self._positions)
         if isinstance(layer, networks.Flatten):
@@ -97,6 +97,14 @@ class Pass:
         for axis in reversed(self._positions):
             shape[axis : axis + 1] = [shape[axis] // size, size]
         return x.reshape(shape)
+
+    def _largest(self, layer, x):
+        margin, sizes, strides, padding = networks.pool_padding(layer), [1] * 4, [1] * 4, [(0, 0)] * 4
+        if not margin:
+            return self._windows(x, layer.size).max(axis=self._inner())
+        for axis in self._positions:
+            sizes[axis], strides[axis], padding[axis] = layer.size, layer.stride, (margin, margin)
+        return lax.reduce_window(x, -np.inf, lax.max, sizes, strides, padding)
 
     def _inner(self):
         """The axes of the positions in a window."""

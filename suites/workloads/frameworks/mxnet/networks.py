@@ -64,7 +64,7 @@ def _layer(layer, shape):
     if isinstance(layer, networks.AveragePool):
         return nn.AvgPool2D(layer.size)
     if isinstance(layer, networks.MaxPool):
-        return nn.MaxPool2D(layer.size)
+        return nn.MaxPool2D(layer.size, layer.stride, networks.pool_padding(layer))
     if isinstance(layer, networks.GlobalAveragePool):
         return nn.GlobalAvgPool2D()
     if isinstance(layer, networks.Flatten):

@@ -37,10 +37,12 @@ def _layer(layer, x, weights, training):
         return _normalised(x, next(weights), next(weights), training)
     if isinstance(layer, networks.Relu):
         return np.maximum(x, 0)
-    if isinstance(layer, (networks.AveragePool, networks.MaxPool)):
+    if isinstance(layer, networks.AveragePool):
         count, height, width, channels = x.shape
         windows = x.reshape(count, height // layer.size, layer.size, width // layer.size, layer.size, channels)
-        return (np.mean if isinstance(layer, networks.AveragePool) else np.max)(windows, axis=(2, 4))
+        return windows.mean(axis=(2, 4))
+    if isinstance(layer, networks.MaxPool):
+        return _largest(x, layer)
     if isinstance(layer, networks.GlobalAveragePool):
         return x.mean(axis=(1, 2))
     if isinstance(layer, networks.Flatten):
@@ -60,6 +62,19 @@ def _convolution(x, kernel, stride):
             shifted = padded[:, a : a + stride * height : stride, b : b + stride * width : stride]
             total = total + shifted.reshape(-1, x.shape[3]).dot(kernel[a, b])  # 2-D, so that BLAS computes it
     return total.reshape(len(x), height, width, kernel.shape[3])
+
+
+def _largest(x, layer):
+    """The largest of each window, position by position of the window."""
+    margin = networks.pool_padding(layer)
+    padded = np.pad(x, ((0, 0), (margin, margin), (margin, margin), (0, 0)), "constant")
+    height, width, _ = networks.after(layer, x.shape[1:])
+    stride, largest = layer.stride, None
+    for a in range(layer.size):
+        for b in range(layer.size):
+            shifted = padded[:, a : a + stride * height : stride, b : b + stride * width : stride]
+            largest = shifted if largest is None else np.maximum(largest, shifted)
+    return largest
 
 
 def _normalised(x, scale, offset, training):

@@ -117,14 +117,17 @@ class _Tower:
         return tf.nn.relu(values)
 
     def _averagepool(self, layer, values):
-        return self._pool(tf.nn.avg_pool, layer, values)
+        return self._pool(tf.nn.avg_pool, layer.size, layer.size, values)
 
     def _maxpool(self, layer, values):
-        return self._pool(tf.nn.max_pool, layer, values)
+        margin = networks.pool_padding(layer)
+        if margin:
+            values = tf.pad(values, self._spatial([0, 0], [margin, margin]))
+        return self._pool(tf.nn.max_pool, layer.size, layer.stride, values)
 
-    def _pool(self, function, layer, values):
-        window = self._spatial(1, layer.size)
-        return function(values, window, window, "VALID", data_format=DATA_FORMAT[self.layout])
+    def _pool(self, function, size, stride, values):
+        window, strides = self._spatial(1, size), self._spatial(1, stride)
+        return function(values, window, strides, "VALID", data_format=DATA_FORMAT[self.layout])
 
     def _globalaveragepool(self, layer, values):
         return tf.reduce_mean(values, axis=[1, 2] if self.layout == "channels_last" else [2, 3])

@@ -27,6 +27,8 @@ def _sequence(layers, x, data_format):
             x = tf.keras.layers.Add()(branches)
         elif isinstance(layer, networks.Conv):
             x = _convolution(layer, x, data_format)
+        elif isinstance(layer, networks.MaxPool):
+            x = _pool(layer, x, data_format)
         else:
             x = _layer(layer, data_format)(x)
     return x
@@ -44,6 +46,12 @@ def _convolution(layer, x, data_format):
     return convolution(x)
 
 
+def _pool(layer, x, data_format):
+    if networks.pool_padding(layer):
+        x = tf.keras.layers.ZeroPadding2D(networks.pool_padding(layer), data_format=data_format)(x)
+    return tf.keras.layers.MaxPooling2D(layer.size, layer.stride, data_format=data_format)(x)
+
+
 def _layer(layer, data_format):
     layers = tf.keras.layers
     if isinstance(layer, networks.Norm):
@@ -53,8 +61,6 @@ def _layer(layer, data_format):
         return layers.ReLU() if hasattr(layers, "ReLU") else layers.Activation("relu")  # none before 1.13
     if isinstance(layer, networks.AveragePool):
         return layers.AveragePooling2D(layer.size, data_format=data_format)
-    if isinstance(layer, networks.MaxPool):
-        return layers.MaxPooling2D(layer.size, data_format=data_format)
     if isinstance(layer, networks.GlobalAveragePool):
         return layers.GlobalAveragePooling2D(data_format=data_format)
     if isinstance(layer, networks.Flatten):

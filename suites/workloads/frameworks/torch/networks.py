@@ -63,7 +63,7 @@ def _layer(layer, shape):
     if isinstance(layer, networks.AveragePool):
         return nn.AvgPool2d(layer.size)
     if isinstance(layer, networks.MaxPool):
-        return nn.MaxPool2d(layer.size)
+        return nn.MaxPool2d(layer.size, layer.stride, networks.pool_padding(layer))
     if isinstance(layer, networks.GlobalAveragePool):
         return Lambda(_mean_over_positions)
     if isinstance(layer, networks.Flatten):
