@@ -227,7 +227,7 @@ def test_cudas_libraries_are_told_to_leave_tf32_unless_the_case_is_about_it(
 
 
 def test_frameworks_are_tried_in_the_order_of_their_ranks() -> None:
-    assert NAMES == ["torch", "tensorflow", "jax", "mxnet"]
+    assert NAMES == ["torch", "tensorflow", "jax", "mxnet", "chainer"]
 
 
 CODE = [path for folder in ("common", "experiments") for path in sorted((REAL.workloads / folder).glob("*.py"))]
