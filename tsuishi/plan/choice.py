@@ -62,7 +62,7 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
     """Why an environment cannot run on the GPUs here as the user asked; empty where it can. It must be makeable."""
     refusal = gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
-    if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
+    if refusal or not nvml.are_here or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
         return refusal
     return builder.engines.chosen_for(environment).starter.why_no_gpus(nvml.gpus)
 

@@ -158,6 +158,8 @@ def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str
         return {}
     cases = [(trial.workload, trial.case, trial.settings) for trial in here]
     accelerator = here[0].accelerator
+    if accelerator == "cuda" and not session.nvml.are_here:
+        return {}  # this machine cannot say it for the GPUs of nodes: each trial says it there
     gpus = session.nvml.gpus if accelerator == "cuda" else ()
     where = (session.checkout, session.settings.cache, session.machine, accelerator, gpus)
     return possible.unsupported(ready, *where, cases, session.screen.say)

@@ -71,7 +71,14 @@ class Session:
 
     @cached_property
     def nvml(self) -> Nvml:
-        """The GPUs that may be used. Raises UserError where the setting `gpus` asks for a GPU that is not here."""
+        """The GPUs that may be used: here, or on the nodes of a cluster.
+
+        Raises UserError where the setting `gpus` asks for a GPU that is not here, and as `of_nodes` does.
+        """
+        if self.settings.executor == "slurm":
+            from tsuishi.machine.node_gpus import of_nodes
+
+            return of_nodes(self.settings, self.choice.accelerator, self.screen.say)
         return Nvml(self.settings.gpus)
 
     @cached_property

@@ -153,9 +153,11 @@ def prepared(
     """While this block measures on this machine, no other run of any user does; its GPUs are free when it begins.
 
     Leftovers of earlier runs are ended first. Gives the errors of the self-checks, as `check_forced` does. Does nothing
-    where trials run elsewhere.
+    where trials run elsewhere. Raises UserError where a trial there needs a self-check before it.
     """
     if not executor.is_local:
+        if any(trial.forced for trial in planned):
+            raise UserError("--force needs a self-check on the GPU before anything is measured: not on a cluster")
         yield {}
         return
     with exclusion.machine(session.settings.exclusive_on):
