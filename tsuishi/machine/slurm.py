@@ -39,6 +39,9 @@ _ENDED = (
     *("REVOKED", "TIMEOUT"),
 )
 
+# The states of a node that takes jobs, now or later (sinfo(1), NODE STATE CODES).
+_TAKES_JOBS = ("allocated", "allocated+", "completing", "idle", "mixed", "planned", "reserved")
+
 
 class NoAnswer(Exception):
     """Slurm's controller did not answer: it is restarted, say. Nothing is known about any job."""
@@ -124,6 +127,12 @@ class Slurm:
         names = (name.partition("(")[0].strip() for line in said.splitlines() for name in line.split(","))
         return list(dict.fromkeys(name for name in names if name and name != "null"))
 
+    def nodes(self, partition: str) -> int:
+        """The number of nodes of a partition, or of all, that take jobs now or later."""
+        of = [f"--partition={partition}"] if partition else []
+        lines = [line.split() for line in self._ask("sinfo", "--noheader", "--format=%T %D", *of).splitlines()]
+        return sum(int(count) for state, count in lines if state in _TAKES_JOBS)
+
     def neighbours(self, node: str, job: str) -> list[tuple[str, str, str]]:
         """The other jobs that run on a node: id, CPUs, and generic resources."""
         options = ("--noheader", "--states=RUNNING", f"--nodelist={node}", "--format=%A|%C|%b")
@@ -135,10 +144,11 @@ class Slurm:
         job = ("--nodes=1", "--ntasks=1", f"--time={_MINUTES}", "--quiet", "--job-name=tsuishi-nodes")
         return self._ask("srun", *job, *options, *command, within_s=_IN_QUEUE_S)
 
-    def cancel(self, arrays: Iterable[str]) -> None:
-        """Cancel all tasks of these arrays."""
+    def cancel(self, arrays: Iterable[str], *, only_waiting: bool = False) -> None:
+        """Cancel all tasks of these arrays, or those of them that wait."""
+        states = ["--state=PENDING"] if only_waiting else []
         for array in arrays:
-            self._ask("scancel", f"--name={array}")
+            self._ask("scancel", f"--name={array}", *states)
 
     def _ask(self, *command: str, script: str = "", within_s: float = _ANSWERS_IN_S) -> str:
         """The output of a command. Raises NoAnswer, and UserError where Slurm refuses or is not here."""

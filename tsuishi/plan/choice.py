@@ -26,6 +26,8 @@ class Choice:
     force: bool = False
     # The most nodes of a case.
     nodes: int = 1
+    # On a cluster, the most GPU-hours that its jobs may take; None without a limit.
+    gpu_hours: float | None = None
 
 
 @dataclass(frozen=True)
