@@ -19,6 +19,7 @@ from tests.executors.slurm_accounting import Accounting
 NODES = ("n1", "n2")
 # Of Debian's packages slurm-wlm and munge.
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
+_GRES = "Gres=gpu:fake:2"
 # So small that a run of a few trials needs several arrays.
 MAX_ARRAY_SIZE = 6
 
@@ -51,6 +52,9 @@ class SlurmCluster:
         key.chmod(0o600)
         more = f"{self._accounting.options}MinJobAge=2" if self._accounting else ""
         self.conf.write_text(_configuration(folder, more))
+        # Slurm hands them out as it does GPUs, and looks only whether there is such a file.
+        files = ("/dev/null", "/dev/zero")
+        (folder / "gres.conf").write_text("".join(f"Name=gpu Type=fake File={file}\n" for file in files))
 
     def start(self) -> None:
         """Start everything, and wait until both nodes are idle."""
@@ -144,7 +148,7 @@ def _is_job_of(process: psutil.Process, node: str) -> bool:
 def _configuration(folder: Path, more: str) -> str:
     host = socket.gethostname()
     nodes = "\n".join(
-        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 RealMemory=2000"
+        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 RealMemory=2000 {_GRES}"
         for node in NODES
     )
     return f"""
@@ -174,6 +178,7 @@ def _configuration(folder: Path, more: str) -> str:
         SlurmdTimeout=4
         KillWait=2
         MessageTimeout=5
+        GresTypes=gpu
         MaxArraySize={MAX_ARRAY_SIZE}
         PreemptType=preempt/partition_prio
         PreemptMode=REQUEUE

@@ -62,8 +62,6 @@ LONGER = [
     *(("conv2d", axes, [*EVERYWHERE, *NAMED]) for axes in ({"autotune": "off"}, {"host_memory": "pageable"})),
     ("conv2d", {"host_memory": "pinned"}, [*EVERYWHERE, *NAMED]),
     ("input_pipeline", {}, NAMED),
-    ("transformer_block", {}, MXNET),
-    *(("parity", {"model": model}, MXNET) for model in ("decoder_tiny", "decoder_small")),
     ("multi_gpu_scaling", {"loader": "tensors_2_workers"}, TENSORFLOW),
     ("multi_gpu_scaling", {"loader": "torchvision_4_workers"}, [*TENSORFLOW, "torch2-cpu"]),
     *(("multi_gpu_scaling", {"loader": loader}, NAMED) for loader in WORDS.axes["loader"].values[1:]),
