@@ -19,8 +19,10 @@ OFFLINE = "use what is in the cache (see `invoke fetch`), and no network"
 GPUS = "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it"
 LANG = "language: en or ja; en without it"
 OUT = "name of its folder under reports/out/"
+FAMILY = "every release of a framework's family that this machine can make, in place of --env: tensorflow or torch"
 COMMON = {
     "env": ENV,
+    "family": FAMILY,
     "engine": ENGINE,
     "mirrors": MIRRORS,
     "host-python": HOST_PYTHON,
@@ -40,6 +42,7 @@ COMMON = {
 def build(
     ctx: "ChainContext",
     env: str = "",
+    family: str = "",
     engine: str = "",
     jobs: str = "",
     offline: bool = False,
@@ -192,6 +195,7 @@ def fetch_data(ctx: "ChainContext", url: str = "") -> None:
 def run_suite(
     ctx: "ChainContext",
     env: str = "",
+    family: str = "",
     suite: str = "",
     profile: str = "",
     engine: str = "",

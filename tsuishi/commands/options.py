@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tsuishi.base import budget
@@ -12,7 +12,7 @@ from tsuishi.base.errors import UserError, unknown
 from tsuishi.base.language import languages
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
-from tsuishi.plan.choice import Choice
+from tsuishi.plan.choice import Choice, releases_here
 from tsuishi.plan.session import Session
 from tsuishi.specs.suite import profile_name
 
@@ -110,7 +110,22 @@ def open_session(
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    return Session(settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks}))
+    session = Session(
+        settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks})
+    )
+    return _with_releases(session, options.text("family")) if options.has("family") else session
+
+
+def _with_releases(session: Session, family: str) -> Session:
+    """The session, whose environments are the releases of a family that can be used here; others are said with why."""
+    if session.choice.environments:
+        raise UserError("--family names environments already: leave --env out")
+    found = releases_here(session.builder, session.checkout, session.choice, session.nvml, family)
+    for name, reason in found.left_out.items():
+        session.screen.say(f"without {name}: {reason}")
+    return replace(
+        session, choice=replace(session.choice, environments=tuple(each.name for each in found.environments))
+    )
 
 
 def _check_executor(options: Options, settings: Settings) -> None:

@@ -23,6 +23,8 @@ def environment_record(built: Built, report: SelfReport, confinement: Mapping[st
         name=environment.name,
         title=environment.title,
         framework=environment.framework,
+        family=environment.family or None,
+        released=environment.released,
         pinned=environment.pinned,
         spec_id=built.spec_id,
         realised_id=built.realised_id,

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 from tsuishi.base.checkout import Checkout
-from tsuishi.base.errors import UserError
+from tsuishi.base.errors import UserError, unknown
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
 from tsuishi.machine.gpus import Nvml
-from tsuishi.specs.environment import Accelerator, Environment, select_environments
+from tsuishi.specs.environment import Accelerator, Environment, read_environments, select_environments
 from tsuishi.specs.suite import Profile
 
 
@@ -58,6 +58,29 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     if not chosen:
         reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
         raise UserError(f"no environment can be used here: {reasons or 'images/ marks none as default'}")
+    return UsableEnvironments(tuple(chosen), left_out)
+
+
+def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
+    """The releases of a family, by date, that this machine can make and run on what it computes on.
+
+    Raises UserError for an unknown family, and where there is none of it.
+    """
+    every, on = read_environments(checkout.images), computing(choice, nvml)
+    known = sorted({environment.family for environment in every if environment.family})
+    if family not in known:
+        raise unknown("family", family, known)
+    chosen, left_out = [], {}
+    for environment in sorted(every, key=lambda each: (str(each.released), each.name)):
+        if environment.family == family and on in environment.accelerators:
+            refusal = builder.engines.refusal(environment) or why_not_run(builder, checkout, choice, nvml, environment)
+            if refusal:
+                left_out[environment.name] = refusal
+            else:
+                chosen.append(environment)
+    if not chosen:
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
+        raise UserError(f"no release of {family} can be used here: {reasons or f'none computes on {on}'}")
     return UsableEnvironments(tuple(chosen), left_out)
 
 

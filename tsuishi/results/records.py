@@ -3,6 +3,7 @@
 A run may come from anybody: every record is checked against its type when it is read.
 """
 
+from datetime import date
 from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, ConfigDict, Field, RootModel
@@ -66,6 +67,7 @@ class Substitution(Record):
 class EnvironmentRecord(Record):
     """records/environment-<id>.json: an environment as it was asked for, as it was got, and as it reports itself.
 
+    `family`: of the framework's releases, with the day on which this release appeared.
     `sandbox` and `variables` are of environments without containers; `image` and `sbom` (CycloneDX) of images.
     """
 
@@ -74,6 +76,8 @@ class EnvironmentRecord(Record):
     name: str
     title: str | None = None
     framework: str | None = None
+    family: str | None = None
+    released: Annotated[date, Field(strict=False)] | None = None
     pinned: bool | None = None
     spec_id: str | None = None
     realised_id: str | None = None

@@ -158,6 +158,14 @@ TABLES: dict[str, Declared] = {
         Column("numbers", "integer", "that both machines have, in environments of the same name"),
         *_interval("ratio", "geometric mean over these of its speed over the reference's"),
     ),
+    "releases": (
+        Column("family", "string", "of releases of a framework"),
+        Column("released", "string", "day on which the release appeared"),
+        _ENVIRONMENT,
+        Column("reference", "string", "the oldest or the newest environment of the family on this machine"),
+        Column("numbers", "integer", "that both have"),
+        *_interval("ratio", "geometric mean over these of its speed over the reference's"),
+    ),
     "replayed": (
         WHERE,
         _QUANTITY,
