@@ -18,7 +18,7 @@ TORCH = [environment.name for environment in PINNED if environment.framework == 
 TENSORFLOW = [environment.name for environment in PINNED if environment.framework == "tensorflow"]
 EVERYWHERE = [*TENSORFLOW, *TORCH]
 # What tests enter: the environments of a job that names none, and those for CPUs that have to be named.
-ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu", "mxnet-cpu"), "cpu"))
+ENTERED = (*PINNED, *select_environments(REAL.images, ("jax-cpu", "mxnet-cpu", "chainer-cpu"), "cpu"))
 # The suites of the smoke job, and the environments that run them: each in both frameworks, and what tells environments
 # apart in all of them.
 JOB = (

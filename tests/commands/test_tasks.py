@@ -139,9 +139,19 @@ def test_plan_says_what_would_be_done_and_does_nothing(tmp_path: Path) -> None:
             "error: --partition is an option of Slurm: give --executor slurm too",
         ),
         (
-            ["run-suite", "--env", "host", "--executor", "slurm", "--within", "2h"],
+            ["run-suite", "--env", "host", "--gpu-hours", "8"],
             {},
-            "error: --within chooses each trial when the trial before has ended: leave it out on a cluster",
+            "error: --gpu-hours is an option of Slurm: give --executor slurm too",
+        ),
+        (
+            ["run-suite", "--env", "host", "--nodes", "2"],
+            {},
+            "error: --nodes is an option of Slurm: give --executor slurm too",
+        ),
+        (
+            ["run-suite", "--env", "host", "--executor", "slurm", "--gpu-hours", "many"],
+            {},
+            "error: --gpu-hours takes a number above 0; given: many",
         ),
         (["report"], {}, "error: there is no run in results/ yet: make one with `invoke run-suite`"),
         (

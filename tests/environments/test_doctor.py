@@ -35,9 +35,28 @@ def test_each_environment_is_told_with_what_this_gpu_makes_of_it(tmp_path: Path)
     assert told["torch1.1-cu100"].startswith("open environment torch1.1-cu100: not known yet: torch==1.1.0, ")
 
 
+def test_an_environment_for_another_machine_says_so_whatever_gpu_is_here(tmp_path: Path) -> None:
+    for nvml in (Machine("GeForce RTX 4090"), NoGpus()):
+        assert examined(tmp_path, nvml)["tf2-cpu-aarch64"] == (
+            "refused environment tf2-cpu-aarch64: its lock holds aarch64 packages, and this machine is x86_64"
+        )
+
+
+def test_of_a_gpu_of_amd_the_doctor_says_what_is_not_done_on_it(tmp_path: Path) -> None:
+    for card, vendor in (("card0", "0x10de"), ("card1", "0x1002")):
+        device = tmp_path / card / "device"
+        device.mkdir(parents=True)
+        (device / "vendor").write_text(f"{vendor}\n", encoding="utf-8")
+    (check,) = doctor._amd_gpus(tmp_path)
+    assert check.subject == "GPU of AMD (card1)"
+    assert check.state.startswith("tsuishi does not measure on it: no environment holds code for ROCm")
+    assert check.remedy == "everything runs on the CPU, or on GPUs of NVIDIA"
+
+
 def test_without_a_gpu_all_that_can_be_built_computes_on_the_cpu(tmp_path: Path) -> None:
     told = examined(tmp_path, NoGpus())
     assert told["torch2-cuda"] == (
         "ok environment torch2-cuda: would compute on the CPU: no GPU here (none in this test)"
     )
-    assert not [line for line in told.values() if line.startswith("refused")]
+    refused = {name for name, line in told.items() if line.startswith("refused")}
+    assert refused == {name for name in told if name.endswith("-aarch64") and not told[name].startswith("open")}

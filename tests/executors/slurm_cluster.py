@@ -19,6 +19,7 @@ from tests.executors.slurm_accounting import Accounting
 NODES = ("n1", "n2")
 # Of Debian's packages slurm-wlm and munge.
 _PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scontrol", "scancel")
+_GRES = "Gres=gpu:fake:2"
 # So small that a run of a few trials needs several arrays.
 MAX_ARRAY_SIZE = 6
 
@@ -37,7 +38,7 @@ class SlurmCluster:
     keeps_accounts: with slurmdbd, on a MariaDB; then the controller forgets ended jobs in seconds.
     """
 
-    def __init__(self, folder: Path, *, keeps_accounts: bool = False) -> None:
+    def __init__(self, folder: Path, *, keeps_accounts: bool = False, max_array_size: int = MAX_ARRAY_SIZE) -> None:
         self.conf = folder / "slurm.conf"
         self.environ = {"SLURM_CONF": str(self.conf), "PATH": PATH}
         self._folder = folder
@@ -50,7 +51,10 @@ class SlurmCluster:
         key.write_bytes(os.urandom(128))
         key.chmod(0o600)
         more = f"{self._accounting.options}MinJobAge=2" if self._accounting else ""
-        self.conf.write_text(_configuration(folder, more))
+        self.conf.write_text(_configuration(folder, max_array_size, more))
+        # Slurm hands them out as it does GPUs, and looks only whether there is such a file.
+        files = ("/dev/null", "/dev/zero")
+        (folder / "gres.conf").write_text("".join(f"Name=gpu Type=fake File={file}\n" for file in files))
 
     def start(self) -> None:
         """Start everything, and wait until both nodes are idle."""
@@ -123,9 +127,11 @@ class SlurmCluster:
 
 
 @contextmanager
-def cluster(folder: Path, *, keeps_accounts: bool = False) -> Iterator[SlurmCluster]:
+def cluster(
+    folder: Path, *, keeps_accounts: bool = False, max_array_size: int = MAX_ARRAY_SIZE
+) -> Iterator[SlurmCluster]:
     """A cluster that ends with the block."""
-    made = SlurmCluster(folder, keeps_accounts=keeps_accounts)
+    made = SlurmCluster(folder, keeps_accounts=keeps_accounts, max_array_size=max_array_size)
     try:
         made.start()
         yield made
@@ -141,10 +147,10 @@ def _is_job_of(process: psutil.Process, node: str) -> bool:
     return False
 
 
-def _configuration(folder: Path, more: str) -> str:
+def _configuration(folder: Path, max_array_size: int, more: str) -> str:
     host = socket.gethostname()
     nodes = "\n".join(
-        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 RealMemory=2000"
+        f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={free_port()} CPUs=2 RealMemory=2000 {_GRES}"
         for node in NODES
     )
     return f"""
@@ -174,7 +180,8 @@ def _configuration(folder: Path, more: str) -> str:
         SlurmdTimeout=4
         KillWait=2
         MessageTimeout=5
-        MaxArraySize={MAX_ARRAY_SIZE}
+        GresTypes=gpu
+        MaxArraySize={max_array_size}
         PreemptType=preempt/partition_prio
         PreemptMode=REQUEUE
         {more}

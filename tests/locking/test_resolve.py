@@ -226,6 +226,19 @@ def test_every_package_gets_the_one_file_that_fits_the_environments_python_and_p
     ]
 
 
+def test_an_environment_for_another_machine_gets_the_files_of_that_machine(images: Images, index: Index) -> None:
+    index.wheel("tiny", "1.0", "cp36-cp36m-manylinux1_x86_64")
+    other = index.wheel("tiny", "1.0", "cp36-cp36m-manylinux2014_aarch64", ['only; platform_machine == "aarch64"'])
+    only = index.wheel("only", "1.0", "cp36-cp36m-manylinux_2_17_aarch64")
+    images.require("tiny==1.0")
+    images.spec.write_text(images.spec.read_text().replace("accelerators", 'machine = "aarch64"\naccelerators', 1))
+    assert images.locked(index.simple) == [
+        line(index, "only", "1.0", only, "only-1.0-cp36-cp36m-manylinux_2_17_aarch64.whl"),
+        line(index, "tiny", "1.0", other, "tiny-1.0-cp36-cp36m-manylinux2014_aarch64.whl"),
+    ]
+    assert images.resolve(index.simple).files[images.lock].startswith("# Old things, CPython 3.6, Linux aarch64\n")
+
+
 def test_a_hash_the_index_does_not_state_is_of_the_file_itself(images: Images, index: Index) -> None:
     index.stated = False
     sha256 = index.wheel("tiny", "1.0")

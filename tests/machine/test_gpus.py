@@ -364,7 +364,8 @@ def test_a_gpu_that_mig_divides_is_not_measured(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setitem(sys.modules, "pynvml", fake([divided, K80]))
     assert indices(Nvml()) == [1]
     monkeypatch.setitem(sys.modules, "pynvml", fake([divided]))
-    assert (len(Nvml()), Nvml().why_not) == (0, "MIG divides every GPU, and only whole ones are measured")
+    said = "MIG divides every GPU (0: Tesla V100-SXM2-16GB), and only whole ones are measured"
+    assert (len(Nvml()), Nvml().why_not) == (0, said)
 
 
 def test_parts_of_gpus_that_a_scheduler_names_are_not_measured(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:

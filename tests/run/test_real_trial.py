@@ -59,7 +59,7 @@ def test_what_needs_a_framework_says_so(done: Done) -> None:
     assert len(without) == 5
     for trial in without:
         assert trial["status"] == "unsupported"
-        assert "none of torch, tensorflow, jax, mxnet is installed in this environment" in trial["reason"]
+        assert "none of torch, tensorflow, jax, mxnet, chainer is installed in this environment" in trial["reason"]
 
 
 def test_the_report_holds_the_times_and_says_what_they_do_not_explain(done: Done) -> None:

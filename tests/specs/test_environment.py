@@ -87,7 +87,8 @@ def test_what_nobody_here_has_seen_is_open() -> None:
             "accelerators =",
             "accelerator =",
             "tiny.toml: unknown key 'accelerator'; did you mean 'accelerators'? known here: name, title, description, "
-            "framework, accelerators, default, origins, redistribution, cuda, python, base, packages, requires, "
+            "framework, accelerators, machine, default, origins, redistribution, cuda, python, base, packages, "
+            "requires, "
             "promises, indexes, urls, apt, family, released, as_of, expect, pins, debs (and 1 more)",
         ),
         (
@@ -211,6 +212,21 @@ def test_without_names_the_default_ones_are_chosen_and_a_name_always_works(tmp_p
     assert [one.name for one in select_environments(tmp_path, ("tiny",), "cpu")] == ["tiny"]
     environment(tmp_path, 'default = ["cpu", "cuda"]\n' + VALID)
     assert [one.name for one in select_environments(tmp_path, (), "cpu")] == ["tiny"]
+
+
+def test_the_default_environments_are_those_of_this_machine_and_all_where_it_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    for name, machine in (("here", "x86_64"), ("there", "aarch64")):
+        (tmp_path / name).mkdir()
+        environment(tmp_path / name, f'default = ["cpu"]\nmachine = "{machine}"\n' + VALID)
+        for file in ("tiny.toml", "tiny.lock"):
+            target = tmp_path / "images" / file.replace("tiny", name)
+            (tmp_path / name / file).rename(target)
+    for machine, chosen in (("x86_64", ["here"]), ("aarch64", ["there"]), ("riscv64", ["here", "there"])):
+        monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
+        assert [each.name for each in select_environments(tmp_path / "images", (), "cpu")] == chosen
 
 
 def test_an_unknown_environment_is_answered_with_the_known_ones(tmp_path: Path) -> None:

@@ -239,7 +239,7 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
         (
             "pass",
             [REQUEST.replace("null", '"caffe"')],
-            "request 'framework' is 'caffe'; known: torch, tensorflow, jax, mxnet, None",
+            "request 'framework' is 'caffe'; known: torch, tensorflow, jax, mxnet, chainer, None",
         ),
     ],
 )

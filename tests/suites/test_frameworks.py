@@ -168,7 +168,7 @@ def test_a_network_of_a_new_framework_is_held_to_numpy(checkout: Checkout) -> No
     ("experiment", "case", "reason"),
     [
         ("device_limits", {**LAUNCH, "operation": "memory_copy", "buffer_mib": 1}, "operation 'memory_copy': "),
-        ("self_check", {}, "toy has no part 'self_check': there is no frameworks/toy/self_check.py"),
+        ("self_check", {}, "toy has no part 'self_check': there is no frameworks/toy/self_check.py; would run: "),
         (
             "training",
             {**TRAINED, "protocol": "literal", "mode": "training"},
@@ -227,7 +227,7 @@ def test_cudas_libraries_are_told_to_leave_tf32_unless_the_case_is_about_it(
 
 
 def test_frameworks_are_tried_in_the_order_of_their_ranks() -> None:
-    assert NAMES == ["torch", "tensorflow", "jax", "mxnet"]
+    assert NAMES == ["torch", "tensorflow", "jax", "mxnet", "chainer"]
 
 
 CODE = [path for folder in ("common", "experiments") for path in sorted((REAL.workloads / folder).glob("*.py"))]

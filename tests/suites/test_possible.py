@@ -36,7 +36,9 @@ from tsuishi.stream.listener import Transcript, listen
 
 JAX = ["jax-cpu"]
 MXNET = ["mxnet-cpu"]
-NAMED = [*JAX, *MXNET]
+CHAINER = ["chainer-cpu"]
+OF_2019 = [*MXNET, *CHAINER]
+NAMED = [*JAX, *OF_2019]
 STRATEGY_SUITES = "multi_gpu_scaling channels_first batch_throughput parity"
 # As UNSUPPORTED, for what only the longer profiles ask, and for the environments that are no part of the main job.
 LONGER = [
@@ -46,12 +48,14 @@ LONGER = [
     ("multi_gpu_scaling", {"layout": "channels_first"}, ["tf1.13-cpu"]),
     ("multi_gpu_scaling", {"precision": "amp_fp16"}, ["torch1.1-cu90", "tf1.13-cpu"]),
     *(("device_limits multi_gpu_scaling", {"precision": precision}, NAMED) for precision in ("tf32", "amp_fp16")),
-    ("multi_gpu_scaling", {"precision": "amp_bf16"}, MXNET),
-    *(("device_limits", {"precision": precision}, MXNET) for precision in ("fp16", "bf16")),
+    ("multi_gpu_scaling", {"precision": "amp_bf16"}, OF_2019),
+    ("device_limits", {"precision": "fp16"}, MXNET),
+    ("device_limits", {"precision": "bf16"}, OF_2019),
+    ("device_limits", {"operation": "all_reduce"}, CHAINER),
     *(("multi_gpu_scaling", {"execution": execution}, NAMED) for execution in ("compiled", "cuda_graph")),
     ("transformer_block parity", {"execution": "compiled"}, JAX),
-    *(("transformer_block parity", {"model": "decoder_" + name}, MXNET) for name in ("tiny", "small")),
-    ("multi_gpu_scaling channels_first parity", {"layout": "channels_last"}, MXNET),
+    *(("transformer_block parity", {"model": "decoder_" + name}, OF_2019) for name in ("tiny", "small")),
+    ("multi_gpu_scaling channels_first parity", {"layout": "channels_last"}, OF_2019),
     ("conv2d", {"search": "folding_edge"}, NAMED),
     *(("conv2d", {"graph_optimizers": optimizers}, NAMED) for optimizers in ("no_folding", "none")),
     *(("conv2d", axes, [*TORCH, *NAMED]) for axes in ({"call": "callable"}, {"implementation": "keras"})),
@@ -64,7 +68,7 @@ LONGER = [
     ("multi_gpu_scaling", {"batches": "host_pinned"}, [*TORCH, *TENSORFLOW, *NAMED]),
     *(("multi_gpu_scaling channels_first", {"batches": batches}, NAMED) for batches in ("host", "host_ahead")),
     *((STRATEGY_SUITES, {"strategy": strategy}, NAMED) for strategy in WORDS.axes["strategy"].values[1:-1]),
-    (STRATEGY_SUITES, {"strategy": "shard_map"}, MXNET),
+    (STRATEGY_SUITES, {"strategy": "shard_map"}, OF_2019),
     *((STRATEGY_SUITES, axes, environments) for suites, axes, environments in UNSUPPORTED if "strategy" in axes),
 ]
 
@@ -161,7 +165,7 @@ def test_cases_refused_without_a_framework_have_their_reason_where_none_is_insta
     assert transcript.finished
     for index, (_, case, _) in enumerate(questions):
         tf32 = "Unsupported: precision 'tf32': a mode of NVIDIA GPUs since 2020, and this is a CPU; 'fp32' would run"
-        none = "Unsupported: none of torch, tensorflow, jax, mxnet is installed in this environment"
+        none = "Unsupported: none of torch, tensorflow, jax, mxnet, chainer is installed in this environment"
         expected = tf32 if case.axes.get("precision") == "tf32" else none if "devices" in case.axes else ""
         assert transcript.answers[index] == expected, "what is of the machine alone needs none"
 

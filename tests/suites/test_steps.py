@@ -7,7 +7,7 @@ from frameworks import mxnet
 from tests.suites.environments import PINNED, inside, run_inside
 from tsuishi.specs.environment import Environment
 
-STEPPED = [environment for environment in PINNED if environment.framework == "mxnet"]
+STEPPED = [environment for environment in PINNED if environment.framework in ("mxnet", "chainer")]
 
 
 @pytest.mark.parametrize("environment", STEPPED, ids=lambda environment: environment.name)

@@ -38,10 +38,26 @@ class Clock:
         self.within_s = within_s
         self._began = time.monotonic() - _since_typed() if began is None else began
         self._apart_s = 0.0
+        # When the clock was stopped until the first trial begins; None while it runs.
+        self._stopped: float | None = None
+
+    def stop(self) -> None:
+        """Count nothing until `start`: on a cluster, time is that from the first start of a job."""
+        self._stopped = time.monotonic()
+
+    def start(self) -> float | None:
+        """Count from now on. Returns the seconds that the clock stood; None where it ran already."""
+        if self._stopped is None:
+            return None
+        self._began, self._apart_s = time.monotonic(), 0.0
+        stood_s, self._stopped = self._began - self._stopped, None
+        return stood_s
 
     @property
     def spent_s(self) -> float:
-        """Seconds since the command was typed, without the time inside `apart`."""
+        """Seconds since the command was typed, or the clock was started, without the time inside `apart`."""
+        if self._stopped is not None:
+            return 0.0
         return time.monotonic() - self._began - self._apart_s
 
     @property

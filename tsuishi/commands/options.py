@@ -26,7 +26,7 @@ _SETTINGS = (
 # Options of sbatch, which are settings of the group `slurm`.
 _OF_SLURM = ("partition", "account", "gres", "constraint", "time")
 # Options that only trials on a cluster have.
-_ON_A_CLUSTER = (*_OF_SLURM, "nodes")
+_ON_A_CLUSTER = (*_OF_SLURM, "nodes", "gpu_hours")
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,19 @@ class Options:
             raise UserError(f"--{name} takes a whole number from {least}; given: {given}")
         return number
 
+    def number(self, name: str) -> float | None:
+        """A number above 0; None if the option is not given. Raises UserError for other text."""
+        given = self.given.get(name)
+        if given in (None, ""):
+            return None
+        try:
+            number = float(str(given))
+        except ValueError:
+            number = math.nan
+        if not 0 < number < math.inf:
+            raise UserError(f"--{name.replace('_', '-')} takes a number above 0; given: {given}")
+        return number
+
     def word(self, name: str, known: tuple[str, ...]) -> str:
         """A known word; the first word if the option is not given. Raises UserError for an unknown word."""
         given = str(self.given.get(name, known[0]))
@@ -91,6 +104,7 @@ def open_session(
         accelerator=options.word("accelerator", ("auto", "cpu", "cuda")),
         force=options.has("force"),
         nodes=options.whole_number("nodes", least=1) or 1,
+        gpu_hours=options.number("gpu_hours"),
     )
     clock = Clock(_within_s(options, tasks, settings))
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
@@ -103,7 +117,7 @@ def _check_executor(options: Options, settings: Settings) -> None:
     """Raise UserError for an option that the executor has no use for."""
     given = [name for name in _ON_A_CLUSTER if options.has(name)]
     if given and settings.executor != "slurm" and not options.has("resume"):
-        raise UserError(f"--{given[0]} is an option of Slurm: give --executor slurm too")
+        raise UserError(f"--{given[0].replace('_', '-')} is an option of Slurm: give --executor slurm too")
 
 
 def slower_than(names: Sequence[str]) -> float | None:

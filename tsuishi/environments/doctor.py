@@ -11,6 +11,7 @@ from tsuishi.base.screen import Screen
 from tsuishi.engines import sandbox
 from tsuishi.environments import strays
 from tsuishi.environments.builder import Builder
+from tsuishi.environments.engine_choice import machine_refusal
 from tsuishi.machine.accelerators import gpu_refusal, why_on_cpu
 from tsuishi.machine.busy import shared_with, used_by_others
 from tsuishi.machine.disk import free_bytes
@@ -20,6 +21,8 @@ from tsuishi.specs.environment import Environment, open_refusal, read_environmen
 
 # With less free space, the builds of all default environments probably fail.
 _COMFORTABLE_DISK_BYTES = 15e9
+# AMD's number among the makers of PCI devices.
+_AMD = "0x1002"
 
 
 class MachineCheck(NamedTuple):
@@ -36,12 +39,12 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
     """
     images = builder.checkout.images
     environments = read_environments(images)
-    for check in (*_tools(builder, nvml, environments), *_gpus(nvml), _disk(builder.settings.cache)):
+    for check in (*_tools(builder, nvml, environments), *_gpus(nvml), *_amd_gpus(), _disk(builder.settings.cache)):
         state = "missing" if check.remedy else "ok"
         screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
     for environment in environments:
         unknown = open_refusal(environment)
-        refused = gpu_refusal(environment, nvml, images, "auto", force=False)
+        refused = machine_refusal(environment) or gpu_refusal(environment, nvml, images, "auto", force=False)
         on_cpu = why_on_cpu(environment, nvml)
         where = f"would compute on the CPU: {on_cpu}" if on_cpu else "would compute on the GPU"
         state = "open" if unknown else "refused" if refused else "ok"
@@ -101,6 +104,17 @@ def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
     for device in nvml.gpus:
         if users := used_by_others(nvml, device):
             yield MachineCheck(f"GPU {device.index}", users, "free it, or choose others with --gpus")
+
+
+def _amd_gpus(cards: Path = Path("/sys/class/drm")) -> Iterator[MachineCheck]:
+    """A line for each GPU of AMD: the system names the maker of every card by its PCI number."""
+    for vendor in sorted(cards.glob("card*/device/vendor")):
+        if vendor.read_text(encoding="utf-8").strip() == _AMD:
+            state = (
+                "tsuishi does not measure on it: no environment holds code for ROCm, and telemetry is NVIDIA's (NVML)"
+            )
+            remedy = "everything runs on the CPU, or on GPUs of NVIDIA"
+            yield MachineCheck(f"GPU of AMD ({vendor.parent.parent.name})", state, remedy)
 
 
 def _disk(cache: Path) -> MachineCheck:

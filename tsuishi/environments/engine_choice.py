@@ -17,7 +17,6 @@ from tsuishi.specs.environment import Environment, open_refusal
 if TYPE_CHECKING:
     from tsuishi.engines.docker.engine import DockerEngine
 
-_ARCHITECTURE = "x86_64"
 _AUTO = "auto"
 
 
@@ -64,9 +63,11 @@ class Engines:
 
     def refusal(self, environment: Environment) -> str:
         """Why the environment cannot be made on this machine; empty where it can."""
-        if environment.pinned and platform.machine() != _ARCHITECTURE:
-            return f"its lock holds {_ARCHITECTURE} packages, and this machine is {platform.machine()}"
-        return open_refusal(environment) or self.chosen_for(environment).refusal(environment)
+        return (
+            machine_refusal(environment)
+            or open_refusal(environment)
+            or self.chosen_for(environment).refusal(environment)
+        )
 
     def why_no_containers(self) -> str:
         """Why no container engine is chosen, although the user named no engine; empty where it is chosen."""
@@ -87,3 +88,10 @@ class Engines:
     @cached_property
     def _containers(self) -> bool:
         return bool(address()) and self.docker.availability().usable
+
+
+def machine_refusal(environment: Environment) -> str:
+    """Why the packages of an environment do not run on machines like this; empty where they do."""
+    if not environment.pinned or platform.machine() == environment.machine:
+        return ""
+    return f"its lock holds {environment.machine} packages, and this machine is {platform.machine()}"

@@ -11,7 +11,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.executors import submission
 from tsuishi.executors.submission import Submission
-from tsuishi.machine.slurm import NoAnswer, Slurm
+from tsuishi.machine.slurm import NoAnswer, Slurm, wanted
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import Work
 from tsuishi.run.trial import TrialOrder
@@ -78,19 +78,14 @@ def _is_known(slurm: Slurm, name: str) -> bool:
 def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     """The options of sbatch for an array."""
     longest_s = max(order.timeout_s for order in made.orders) + _AROUND_S
-    alone = [f"--gres={given.slurm_gres}"] if given.slurm_gres else ["--exclusive", "--mem=0"]
-    named = {
-        "partition": given.slurm_partition,
-        "account": given.slurm_account,
-        "constraint": given.slurm_constraint,
-    }
+    alone = [] if given.slurm_gres else ["--exclusive", "--mem=0"]
     return [
         f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
         f"--time={given.slurm_time or math.ceil(longest_s / 60)}",
         f"--nodes={made.orders[0].nodes}",
         "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
         *alone,
-        *(f"--{name}={value}" for name, value in named.items() if value),
+        *wanted(given),
         f"--chdir={_ROOT}",
         f"--output={submission.output(run, made.name)}",
         "--open-mode=append",

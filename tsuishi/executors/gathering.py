@@ -51,6 +51,8 @@ class Gathering:
         # The planned ids of trials that got another attempt in this session.
         self._tried_again: set[TrialId] = set()
         self._is_cancelled = False
+        # Whether those that waited were cancelled, as time is over.
+        self._is_cut = False
         self._has_looked = False
         # Lines that the user has seen, as the same reason holds for many trials and looks.
         self._said: set[str] = set()
@@ -80,6 +82,7 @@ class Gathering:
             pause_s = max(_TICK_S, _LOOKS * (time.monotonic() - begun))
             if time.monotonic() - looked_at >= self._given.slurm_poll_s:
                 if self._look():
+                    self._cut()
                     yield from self._lost()
                 looked_at = time.monotonic()
                 again, self._again = self._again, []
@@ -92,6 +95,14 @@ class Gathering:
         """Cancel every task. Their trials still end, as interrupted ones."""
         self._is_cancelled = True
         self._slurm.cancel(sorted(self._open))
+
+    def _cut(self) -> None:
+        """Cancel what waits, once it would end too late: a trial that never began is none."""
+        waiting = [one.order.id for one in self._trials.values() if one.state and one.state.name == "PENDING"]
+        if waiting and max(map(self._work.expected_s, waiting)) > self._work.left_s():
+            self._is_cut = True
+            self._slurm.cancel(sorted(self._open), only_waiting=True)
+            self._say("time is over: no further trial begins, and those that run go on to their ends")
 
     def _expect(self, given: submission.Submission) -> None:
         self._open.add(given.name)
@@ -159,6 +170,9 @@ class Gathering:
                 del self._trials[order.id]  # Slurm never had it, or it never started: the same attempt again
                 self._again.append(order)
                 continue
+            if self._is_cut and not waiting.has_begun and not self._partial(order.id):
+                del self._trials[order.id]
+                continue
             yield self._end(order.id, self._buried(order, waiting.state))
             if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
@@ -169,7 +183,7 @@ class Gathering:
         return never_ran or now - (waiting.gone_since or now) >= self._given.slurm_lag_s
 
     def _may_try_again(self, planned: TrialId) -> bool:
-        return not self._is_cancelled and planned not in self._tried_again
+        return not (self._is_cancelled or self._is_cut) and planned not in self._tried_again
 
     def _partial(self, trial_id: TrialId) -> list[Path]:
         return [path for found, path in trial_folders.left_behind(self._work.run.trials) if found == trial_id]

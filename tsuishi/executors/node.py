@@ -20,6 +20,7 @@ from tsuishi.executors.across_nodes import across_nodes
 from tsuishi.executors.submission import Submission, read
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.slurm import NoAnswer, Slurm
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import MachineRecord
@@ -85,7 +86,7 @@ def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml:
     order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
     checkout = Checkout(submission.checkout)
     ready = _entered(run, submission, order, checkout)
-    return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer())
+    return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer(), beside=_beside)
 
 
 def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, checkout: Checkout) -> Ready:
@@ -105,9 +106,19 @@ def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, check
     return Ready(environment, engine.starter, built, record)
 
 
+def _beside() -> list[str]:
+    """The other jobs on this node, without what would say whose they are."""
+    try:
+        jobs = Slurm().neighbours(_node(), os.environ["SLURM_JOB_ID"])
+    except (UserError, NoAnswer):
+        return ["unknown: Slurm did not say which jobs run on the node"]
+    return [f"job {job} of {cpus} CPUs{f' and {gres}' if gres else ''}" for job, cpus, gres in jobs]
+
+
 def _gpus(nvml: Nvml, needed: int) -> tuple[Gpu, ...]:
     if needed > len(nvml):
-        raise UserError(f"the trial needs {needed} GPUs, and its job has {len(nvml)}: ask for more with --gres")
+        why = f" ({nvml.why_not})" if nvml.why_not else ""
+        raise UserError(f"the trial needs {needed} GPUs, and its job has {len(nvml)}{why}: ask for more with --gres")
     return tuple(nvml.gpus[:needed])
 
 

@@ -25,7 +25,7 @@ from tsuishi.artifacts.pip_configuration import Sources, pip_options
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Say
 from tsuishi.locking.servers import Servers, local
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import Environment, Machine
 from tsuishi.specs.lock import Pin, wrong_name
 
 # Older names of platforms, by the minor version of glibc (PEP 600).
@@ -56,7 +56,7 @@ def resolve_pins(
     while exclusions := _other_builds(requirements, packages):
         requirements += exclusions
         packages = _compile(environment, requirements, indexes, sources.find_links, servers, build_python)
-    tags = wheel_tags(environment.python)
+    tags = wheel_tags(environment.python, environment.machine)
     pins = [_pin(environment, package, tags, servers) for package in packages]
     return tuple(sorted(pins, key=lambda pin: pin.name))
 
@@ -111,7 +111,7 @@ def _compile(
     """The packages of the pylock.toml (PEP 751) that uv resolves from requirements."""
     python = environment.python
     command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--format=pylock.toml", "--generate-hashes"]
-    command += [f"--python-version={python}", f"--python-platform=x86_64-manylinux_2_{_glibc(python)}"]
+    command += [f"--python-version={python}", f"--python-platform={environment.machine}-manylinux_2_{_glibc(python)}"]
     # As in pip, the best version of all indexes counts. No cache, so that nothing is left from an earlier call.
     command += ["--index-strategy=unsafe-best-match", "--no-cache", "--no-config", "--no-python-downloads"]
     command += ["--quiet", "--color=never", *(() if indexes else ("--no-index",))]
@@ -185,16 +185,16 @@ def _glibc(python: str | None) -> int:
     return 17 if python in ("3.5", "3.6", "3.7") else 28
 
 
-def wheel_tags(python: str) -> dict[str, int]:
-    """The ranks of the wheel tags that a Python can use on x86-64 Linux; the lowest rank is best."""
+def wheel_tags(python: str, machine: Machine) -> dict[str, int]:
+    """The ranks of the wheel tags that a Python can use on Linux on a machine; the lowest rank is best."""
     from unearth import TargetPython
 
     platforms = []
     for minor in range(_glibc(python), 4, -1):
-        platforms.append(f"manylinux_2_{minor}_x86_64")
-        platforms += [f"{_LEGACY[minor]}_x86_64"] if minor in _LEGACY else []
+        platforms.append(f"manylinux_2_{minor}_{machine}")
+        platforms += [f"{_LEGACY[minor]}_{machine}"] if minor in _LEGACY else []
     version = tuple(int(part) for part in python.split("."))
-    target = TargetPython(py_ver=version, platforms=[*platforms, "linux_x86_64"])
+    target = TargetPython(py_ver=version, platforms=[*platforms, f"linux_{machine}"])
     return {str(tag): rank for rank, tag in enumerate(target.supported_tags())}
 
 
@@ -214,7 +214,7 @@ def _pin(environment: Environment, package: Mapping[str, Any], tags: Mapping[str
     if best is None:
         raise UserError(
             f"{environment.name}: {package['name']}=={package['version']} has no file for CPython {environment.python} "
-            "on x86-64 Linux: require another version"
+            f"on {environment.machine.replace('_', '-')} Linux: require another version"
         )
     if problem := wrong_name(_file(best), *release):
         raise UserError(f"{environment.name}: {problem}")

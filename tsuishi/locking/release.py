@@ -64,7 +64,7 @@ class Release:
 def find_release(like: Environment, version: str, indexes: Sequence[str], servers: Servers) -> Release:
     """The release `version` of the framework of an environment.
 
-    Raises UserError where no index has such a release with a wheel for Linux x86-64 and the day of its upload.
+    Raises UserError where no index has such a release with a wheel for its machine and the day of its upload.
     """
     package = _package(like)
     try:
@@ -75,14 +75,15 @@ def find_release(like: Environment, version: str, indexes: Sequence[str], server
     answers = [_page(index, package, servers) for index in asked_at]
     files = [file for page, _ in answers for file in _uploaded(page, asked)]
     for python in _pythons(like, files):
-        tags = wheel_tags(python)
+        tags = wheel_tags(python, like.machine)
         fitting = [file.day for file in files if _fits(file, python, tags)]
         if fitting:
             return Release(f"{package}=={version}", python, min(file.day for file in files), max(fitting))
     known = sorted({one for page, _ in answers for one in _versions(page) if one.release[0] == asked.release[0]})
     problems = "; ".join(problem for _, problem in answers if problem)
+    machine = like.machine.replace("_", "-")
     raise UserError(
-        f"{package} {version} has no wheel for Linux x86-64 whose day of upload an index states (PEP 700): "
+        f"{package} {version} has no wheel for Linux {machine} whose day of upload an index states (PEP 700): "
         f"{', '.join(map(public_url, asked_at))} {'have' if len(asked_at) > 1 else 'has'} "
         f"{', '.join(map(str, known[-40:])) or 'none'}{f' ({problems})' if problems else ''}"
     )
@@ -110,6 +111,7 @@ def described(like: Environment, version: str, release: Release, others: Iterabl
         ),
         framework=like.framework,
         accelerators=("cpu",),
+        machine=like.machine,
         python=release.python,
         origins=(
             f"The base is Docker's official image of CPython {release.python}; any Linux image with that CPython "
@@ -139,7 +141,8 @@ def spec_text(environment: Environment) -> str:
     document = tomlkit.document()
     document["title"] = environment.title
     document["description"] = _paragraph(environment.description)
-    for key in ("framework", "accelerators", "default", "python"):
+    machine = [] if environment.machine == Environment.model_fields["machine"].default else ["machine"]
+    for key in ("framework", "accelerators", *machine, "default", "python"):
         value = getattr(environment, key)
         document[key] = list(value) if isinstance(value, tuple) else value
     document["origins"] = _paragraph(environment.origins)
@@ -227,7 +230,7 @@ def _pythons(like: Environment, files: Sequence[Uploaded]) -> list[str]:
 
 
 def _fits(file: Uploaded, python: str, tags: dict[str, int]) -> bool:
-    """Whether a file is a wheel that a Python can use on Linux x86-64."""
+    """Whether a file is a wheel with one of these tags, and allows a Python."""
     if not file.name.endswith(".whl") or f"{python}.99" not in file.pythons:
         return False
     return any(str(tag) in tags for tag in parse_wheel_filename(file.name)[3])

@@ -29,7 +29,7 @@ from tsuishi.specs.environment import Environment, read_environment, read_enviro
 from tsuishi.specs.lock import Pin, read_lock
 
 _PINS_HEADER = """\
-# {}, CPython {}, Linux x86-64
+# {}, CPython {}, Linux {}
 # One artefact a line, in pip's requirements format: name, version, sha256, then file name and bytes.
 """
 _DEBS_HEADER = """\
@@ -94,7 +94,7 @@ class Locker:
         if before.packages == "locked":
             pins = self._pins(before)
             lock = path.with_suffix(".lock")
-            files[lock] = _header(lock, _PINS_HEADER.format(before.title, before.python)) + "".join(map(_line, pins))
+            files[lock] = _header(lock, _pins_header(before)) + "".join(map(_line, pins))
         if before.apt:
             base = before.base.model_copy(update={"digest": digest})
             lines = self._debs(before.model_copy(update={"base": base}), base.reference)
@@ -115,7 +115,7 @@ class Locker:
         path = spec_file(like.parent, made)
         self._say(f"{release.requirement} of {release.first}: CPython {made.python}, packages as of {made.as_of}")
         pins = self._pins(made)
-        lock = _PINS_HEADER.format(made.title, made.python) + "".join(map(_line, pins))
+        lock = _pins_header(made) + "".join(map(_line, pins))
         files = {path: spec_text(made.model_copy(update={"pins": pins})), path.with_suffix(".lock"): lock}
         _read(files, path)
         return made.name, NewLock(files, tuple(f"+ {pin.name} {pin.version}" for pin in pins))
@@ -172,6 +172,10 @@ def _with_digest(text: str, digest: str) -> str:
     trivia = base["digest"].trivia
     trivia.comment_ws = trivia.comment = ""
     return tomlkit.dumps(document)
+
+
+def _pins_header(environment: Environment) -> str:
+    return _PINS_HEADER.format(environment.title, environment.python, environment.machine.replace("_", "-"))
 
 
 def _header(lock: Path, standard: str) -> str:

@@ -167,7 +167,8 @@ def fitting(
     known: Iterable[Environment],
 ) -> list[str]:
     """Names of the environments with the same framework that these GPUs run; those with complete locks come first."""
-    candidates = [other for other in known if other.cuda and other.framework == environment.framework]
+    like = (environment.framework, environment.machine)
+    candidates = [other for other in known if other.cuda and (other.framework, other.machine) == like]
     usable = [other for other in candidates if misfit(other, gpus, driver, table) is None]
     return [other.name for other in sorted(usable, key=lambda other: (bool(other.open), other.name))]
 

@@ -30,6 +30,8 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "gpus": nvml.describe(),
         "peer_to_peer": nvml.peer_to_peer(),
         "wsl": wsl(),
+        # Of a module system (Lmod, Environment Modules): they change paths of libraries.
+        **({"modules": modules.split(":")} if (modules := os.environ.get("LOADEDMODULES")) else {}),
     }
 
 

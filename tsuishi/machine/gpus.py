@@ -51,6 +51,9 @@ class Nvml:
     where it asks for a GPU that is not here.
     """
 
+    # Whether they are in this machine, and not in the nodes of a cluster.
+    are_here = True
+
     def __init__(self, wanted: str = ALL) -> None:
         self.why_not = ""
         self._handles: dict[int, Any] = {}
@@ -88,7 +91,9 @@ class Nvml:
         if whole:
             return whole
         if allowed:
-            self.why_not = "MIG divides every GPU, and only whole ones are measured"
+            names = (_text(self._ask(self._nvml.nvmlDeviceGetName, handle)) for handle in allowed.values())
+            named = ", ".join(f"{index}: {name}" for index, name in zip(allowed, names, strict=True))
+            self.why_not = f"MIG divides every GPU ({named}), and only whole ones are measured"
         elif handles and (visible or "").strip().startswith("MIG-"):
             self.why_not = "CUDA_VISIBLE_DEVICES names parts of GPUs (MIG), and only whole ones are measured"
         elif handles:

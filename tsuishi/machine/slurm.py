@@ -13,7 +13,12 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
 
+# A job of seconds may wait so long in the queue, and run so many minutes.
+_IN_QUEUE_S, _MINUTES = 900.0, 2
+# The type of a part of a GPU (MIG), as administrators name it: 1g.5gb, a100_3g.20gb.
+_PART_OF_A_GPU = re.compile(r"\d+g\.\d+gb|\bmig\b", re.IGNORECASE)
 # Slurm's own answer may take this many seconds, where its controller is busy.
 _ANSWERS_IN_S = 100.0
 _SQUEUE_FIELDS = "%j|%K|%T|%N|%r"
@@ -33,6 +38,9 @@ _ENDED = (
     *("BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED"),
     *("REVOKED", "TIMEOUT"),
 )
+
+# The states of a node that takes jobs, now or later (sinfo(1), NODE STATE CODES).
+_TAKES_JOBS = ("allocated", "allocated+", "completing", "idle", "mixed", "planned", "reserved")
 
 
 class NoAnswer(Exception):
@@ -57,6 +65,19 @@ class TaskState:
     @property
     def has_ended(self) -> bool:
         return self.name in _ENDED
+
+
+def wanted(given: Settings) -> list[str]:
+    """The options of sbatch and srun that say on which nodes, with what. Raises UserError for a part of a GPU."""
+    if _PART_OF_A_GPU.search(given.slurm_gres):
+        raise UserError(f"--gres {given.slurm_gres}: a part of a GPU (MIG), and only whole ones are measured")
+    named = {
+        "gres": given.slurm_gres,
+        "partition": given.slurm_partition,
+        "account": given.slurm_account,
+        "constraint": given.slurm_constraint,
+    }
+    return [f"--{name}={value}" for name, value in named.items() if value]
 
 
 class Slurm:
@@ -99,12 +120,37 @@ class Slurm:
                 found[Task(array, int(index))] = TaskState(state.split()[0], "" if node.startswith("None") else node)
         return found
 
-    def cancel(self, arrays: Iterable[str]) -> None:
-        """Cancel all tasks of these arrays."""
-        for array in arrays:
-            self._ask("scancel", f"--name={array}")
+    def gres(self, partition: str) -> list[str]:
+        """The generic resources of the nodes of a partition, or of all nodes: `gpu:a100:4`, say."""
+        of = [f"--partition={partition}"] if partition else []
+        said = self._ask("sinfo", "--noheader", "--format=%G", *of)
+        names = (name.partition("(")[0].strip() for line in said.splitlines() for name in line.split(","))
+        return list(dict.fromkeys(name for name in names if name and name != "null"))
 
-    def _ask(self, *command: str, script: str = "") -> str:
+    def nodes(self, partition: str) -> int:
+        """The number of nodes of a partition, or of all, that take jobs now or later."""
+        of = [f"--partition={partition}"] if partition else []
+        lines = [line.split() for line in self._ask("sinfo", "--noheader", "--format=%T %D", *of).splitlines()]
+        return sum(int(count) for state, count in lines if state in _TAKES_JOBS)
+
+    def neighbours(self, node: str, job: str) -> list[tuple[str, str, str]]:
+        """The other jobs that run on a node: id, CPUs, and generic resources."""
+        options = ("--noheader", "--states=RUNNING", f"--nodelist={node}", "--format=%A|%C|%b")
+        jobs = [line.split("|") for line in self._ask("squeue", *options).splitlines()]
+        return [(found, cpus, "" if gres == "N/A" else gres) for found, cpus, gres in jobs if found != job]
+
+    def answer_of_a_node(self, options: Sequence[str], command: Sequence[str]) -> str:
+        """The output of a command of seconds on a node. Raises NoAnswer where none ran it, UserError as others do."""
+        job = ("--nodes=1", "--ntasks=1", f"--time={_MINUTES}", "--quiet", "--job-name=tsuishi-nodes")
+        return self._ask("srun", *job, *options, *command, within_s=_IN_QUEUE_S)
+
+    def cancel(self, arrays: Iterable[str], *, only_waiting: bool = False) -> None:
+        """Cancel all tasks of these arrays, or those of them that wait."""
+        states = ["--state=PENDING"] if only_waiting else []
+        for array in arrays:
+            self._ask("scancel", f"--name={array}", *states)
+
+    def _ask(self, *command: str, script: str = "", within_s: float = _ANSWERS_IN_S) -> str:
         """The output of a command. Raises NoAnswer, and UserError where Slurm refuses or is not here."""
         try:
             done = subprocess.run(
@@ -114,13 +160,13 @@ class Slurm:
                 text=True,
                 errors="replace",
                 env=variables(os.environ),
-                timeout=_ANSWERS_IN_S,
+                timeout=within_s,
                 check=False,
             )
         except FileNotFoundError:
             raise UserError(f"no {command[0]} here: --executor slurm needs a login node of a cluster") from None
         except subprocess.TimeoutExpired as silent:
-            raise NoAnswer(f"{command[0]} gave no answer in {_ANSWERS_IN_S:g} s") from silent
+            raise NoAnswer(f"{command[0]} gave no answer in {within_s:g} s") from silent
         if done.returncode:
             said = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
             if _NO_ANSWER.search(said):

@@ -26,6 +26,8 @@ class Choice:
     force: bool = False
     # The most nodes of a case.
     nodes: int = 1
+    # On a cluster, the most GPU-hours that its jobs may take; None without a limit.
+    gpu_hours: float | None = None
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
     """Why an environment cannot run on the GPUs here as the user asked; empty where it can. It must be makeable."""
     refusal = gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
-    if refusal or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
+    if refusal or not nvml.are_here or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
         return refusal
     return builder.engines.chosen_for(environment).starter.why_no_gpus(nvml.gpus)
 

@@ -195,9 +195,9 @@ def brief(asked: Asked) -> str:
     return f"{name} ({', '.join(asked.environments)})"
 
 
-def too_short(outlined: Outline, clock: Clock, report_s: float) -> str:
-    """Why no question fits the time limit, with a limit that would do."""
-    given = duration(clock.within_s or 0)
+def too_short(outlined: Outline, clock: Clock, report_s: float, gpu_hours: float | None = None) -> str:
+    """Why no question fits the time limit, with a limit that would do; or the GPU-hours, where only these are given."""
+    given = duration(clock.within_s or 0) if clock.within_s or not gpu_hours else f"{gpu_hours:g} GPU-hours"
     if not outlined.others:
         return "nothing to ask: no question of the chosen suites can be answered in these environments"
     costs = outlined.costs

@@ -68,7 +68,7 @@ def plan_run(session: Session) -> Plan:
     if session.settings.executor == "slurm":
         session.screen.say(lines.on_slurm(outlined.trials, session.nvml.gpus, session.settings.slurm_at_once))
     session.screen.say(_data_line(session))
-    expected_s = _print_expected(session, wanted, outlined.measuring_s + session.report_s)
+    expected_s = _print_expected(session, wanted, outlined.measuring_s / session.at_once + session.report_s)
     return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
 
 
@@ -85,12 +85,17 @@ def outline_run(
         ready = {name: environment for name, environment in built.items() if environment}
     cells = measurable(session, environments, ready)
     builds = plan_builds(session.builder, environments, session.history)
-    build_s = {build.environment.name: 0.0 if build.environment.name in ready else build.expected_s for build in builds}
+    # On a cluster, time counts from the first job: all is built before it.
+    counts = session.settings.executor != "slurm"
+    build_s = {
+        build.environment.name: build.expected_s if counts and build.environment.name not in ready else 0.0
+        for build in builds
+    }
     asked = questions(session, cells)
     left_s = session.left_for_trials_s()
     outlined = outline(session.choice, cells, asked, build_s, jobs(session.settings), left_s)
-    if not outlined.asked and session.clock.within_s is not None:
-        raise UserError(lines.too_short(outlined, session.clock, session.report_s))
+    if not outlined.asked and session.is_limited:
+        raise UserError(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
     return outlined
 
 
@@ -158,6 +163,8 @@ def _unsupported(session: Session, ready: Ready, everything: Matrix) -> dict[str
         return {}
     cases = [(trial.workload, trial.case, trial.settings) for trial in here]
     accelerator = here[0].accelerator
+    if accelerator == "cuda" and not session.nvml.are_here:
+        return {}  # this machine cannot say it for the GPUs of nodes: each trial says it there
     gpus = session.nvml.gpus if accelerator == "cuda" else ()
     where = (session.checkout, session.settings.cache, session.machine, accelerator, gpus)
     return possible.unsupported(ready, *where, cases, session.screen.say)

@@ -1,5 +1,6 @@
 """The session of a command: its settings, choice, screen, checkout and clock, and what they give."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -10,6 +11,7 @@ from tsuishi.artifacts.datasets import DataFile, DataSet
 from tsuishi.base import toml
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
+from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings
 from tsuishi.environments.builder import Builder
@@ -71,7 +73,14 @@ class Session:
 
     @cached_property
     def nvml(self) -> Nvml:
-        """The GPUs that may be used. Raises UserError where the setting `gpus` asks for a GPU that is not here."""
+        """The GPUs that may be used: here, or on the nodes of a cluster.
+
+        Raises UserError where the setting `gpus` asks for a GPU that is not here, and as `of_nodes` does.
+        """
+        if self.settings.executor == "slurm":
+            from tsuishi.machine.node_gpus import of_nodes
+
+            return of_nodes(self.settings, self.choice.accelerator, self.screen.say)
         return Nvml(self.settings.gpus)
 
     @cached_property
@@ -104,9 +113,45 @@ class Session:
         """Expected seconds of the report; 0 where no report follows."""
         return self.history.report_s if self.with_report else 0.0
 
-    def left_for_trials_s(self) -> float:
+    @property
+    def is_limited(self) -> bool:
+        """Whether time or GPU-hours limit what is measured."""
+        return self.clock.within_s is not None or self.choice.gpu_hours is not None
+
+    def left_s(self) -> float:
         """Seconds left for building and measuring, without the time of the report."""
         return self.clock.left_s - self.report_s - MARGIN_S
+
+    def left_for_trials_s(self, spent_s: float = 0.0) -> float:
+        """Seconds of trials that are left: on a cluster, of all trials that run at the same time.
+
+        spent_s: the seconds of trials on a node that this session has had, which take of its GPU-hours.
+        """
+        return min(self.left_s() * self.at_once, self._of_gpu_hours_s - spent_s)
+
+    @cached_property
+    def at_once(self) -> int:
+        """How many trials are run at the same time: one here; on a cluster, as many as nodes and settings allow.
+
+        Raises UserError without Slurm.
+        """
+        if self.settings.executor != "slurm":
+            return 1
+        from tsuishi.machine.slurm import NoAnswer, Slurm
+
+        try:
+            return max(1, min(self.settings.slurm_at_once, Slurm().nodes(self.settings.slurm_partition)))
+        except NoAnswer as silent:
+            raise UserError(f"Slurm does not answer: {silent}: wait until it does") from silent
+
+    @cached_property
+    def _of_gpu_hours_s(self) -> float:
+        """The seconds of trials on a node that the GPU-hours allow. Raises UserError where no trial has a GPU."""
+        if self.choice.gpu_hours is None:
+            return math.inf
+        if not len(self.nvml):
+            raise UserError(f"--gpu-hours: no trial has a GPU ({self.nvml.why_not})")
+        return self.choice.gpu_hours * 3600 / len(self.nvml)  # a job has all of them, whatever its case uses
 
     def building(self) -> "Building":
         """Builds and fetches environments with the settings of this session."""

@@ -138,6 +138,7 @@ class MachineRecord(Record):
     gpus: list[GpuRecord] | None = None
     peer_to_peer: bool | None = None
     wsl: bool | None = None
+    modules: list[str] | None = None
 
 
 class WorkloadRecord(Record):
@@ -241,6 +242,8 @@ class TrialRecord(Record, extra="ignore"):
     tables: dict[str, str] | None = None
     command: list[str] | None = None
     asked: list[str] | None = None
+    # On a cluster: the other jobs that were seen on its node as it began or ended, in words.
+    beside: list[str] | None = None
 
     @property
     def cited(self) -> list[str]:

@@ -61,13 +61,15 @@ class CheckoutState(Record):
 class SessionRecord(Record):
     """A call that measured: when it began, the seconds that it was given, and those that it expected to take.
 
-    `heated_s`: the seconds that devices were kept at work before its first trial.
+    `heated_s`: the seconds that devices were kept at work before its first trial. `queued_s`: on a cluster, the seconds
+    until its first job began, which do not count.
     """
 
     began_at: str | None = None
     within_s: Value = None
     expected_s: Value = None
     heated_s: Value = None
+    queued_s: Value = None
 
 
 class OriginalRun(Record):

@@ -48,6 +48,7 @@ class Work:
     """A run whose trials an executor runs, with all that it may need for them.
 
     begins: is called when a trial starts. waits: gets a line for the user. phase: gets the state of the work in words.
+    left_s: gives the seconds in which trials may still begin. expected_s: gives the expected seconds of a trial.
     """
 
     run: RunDirectory
@@ -59,6 +60,8 @@ class Work:
     begins: Callable[[TrialId], None]
     waits: Callable[[str], None]
     phase: Callable[[str], None]
+    left_s: Callable[[], float]
+    expected_s: Callable[[TrialId], float]
 
     def bench(self, order: TrialOrder) -> Bench:
         """What this machine offers to a trial."""

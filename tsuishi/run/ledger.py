@@ -43,6 +43,11 @@ class Ledger:
         *before, last = self._record.sessions
         self._write(sessions=(*before, last.model_copy(update={"heated_s": round(seconds, 1)})))
 
+    def queued(self, seconds: float) -> None:
+        """Record how long the session that began last built and waited until its first job began."""
+        *before, last = self._record.sessions
+        self._write(sessions=(*before, last.model_copy(update={"queued_s": round(seconds, 1)})))
+
     def add(self, questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Add questions and trials to the plan, before they are measured. Returns the trials that are new in it."""
         new = [trial for trial in trials if str(trial.id) not in self._trials]

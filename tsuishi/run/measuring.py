@@ -18,7 +18,7 @@ from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
 from tsuishi.results.attempts import statuses
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run import runner
-from tsuishi.run.executor import LOCAL, Executor
+from tsuishi.run.executor import LOCAL, Audience, Executor
 from tsuishi.run.ledger import Learning, Ledger, learn_scatter
 from tsuishi.run.progress import RunProgress, running
 from tsuishi.run.rounds import Rounds
@@ -55,7 +55,7 @@ class Measuring:
         ledger = Ledger(self.run)
         ledger.begin(self.session.clock, self.expected_s)
         self._heat(ledger, left)
-        self._measure(planned, left, lambda progress: left)
+        self._measure(planned, left, lambda progress: [left], ledger)
         if any(trial.id.repetition > 1 for trial in planned):
             with suppress(UserError):  # a report says which trial has no numbers
                 self._learn_scatter(Tally(self.run, self.session.words, sources=self._sources))
@@ -73,23 +73,35 @@ class Measuring:
         tally = Tally(self.run, session.words, self._is_judged, self._sources, self.excluded)
         ledger.begin(session.clock, self.expected_s)
         self._heat(ledger, [*matrix.first.values()])
-        left_s = session.left_for_trials_s()
-        session.screen.say(f"run {self.run.id}: {duration(max(0.0, left_s))} for trials, in {self.run.path}")
-        seed, begun = self.run.run().seed, []
+        session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
+        seed, begun = self.run.run().seed, list[Rounds]()
 
-        def rounds(progress: RunProgress) -> Iterable[PlannedTrial]:
+        def left_s() -> float:
+            return session.left_for_trials_s(begun[0].spent_s)
+
+        def rounds(progress: RunProgress) -> Iterable[Iterable[PlannedTrial]]:
             def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
                 progress.more(ledger.add(questions, trials))
 
-            begun.append(Rounds(tally, matrix.first, asked, others, seed, session.left_for_trials_s, add))
-            return begun[0]
+            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add))
+            return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
 
         try:
-            self._measure(planned, left, rounds)
+            self._measure(planned, left, rounds, ledger)
         finally:
             if begun:
                 ledger.end(begun[0], max(0.0, session.left_for_trials_s()))
             self._learn_scatter(tally)
+
+    def _limits(self) -> str:
+        """What is left for trials, in words."""
+        session = self.session
+        if self.executor.is_local:
+            return f"{duration(max(0.0, session.left_for_trials_s()))} for trials"
+        time_left = [duration(session.left_s())] if session.clock.within_s is not None else []
+        hours = [f"{session.choice.gpu_hours:g} GPU-hours"] if session.choice.gpu_hours else []
+        given = " and ".join(time_left + hours)
+        return f"{given} for trials, from the first start of a job, up to {session.at_once} at once"
 
     def _learn_scatter(self, tally: Tally) -> None:
         """Keep for later plans how the trials scatter, of every quantity that questions of the suites compare."""
@@ -130,20 +142,41 @@ class Measuring:
         self,
         planned: Sequence[PlannedTrial],
         left: Sequence[PlannedTrial],
-        trials: Callable[[RunProgress], Iterable[PlannedTrial]],
+        batches: Callable[[RunProgress], Iterable[Iterable[PlannedTrial]]],
+        ledger: Ledger,
     ) -> None:
+        """Measure batches of trials, each to its end before the next is asked for. left: trials to measure at least."""
         session, run, begun = self.session, self.run, time.monotonic()
         until_s = None if session.clock.within_s is None else lambda: session.clock.left_s
         try:
             with running(session.screen, left, len(planned), session.report_s, until_s) as progress:
                 audience = Learning(progress, session.history, session.data_record)
-                given = (session.settings, session.checkout, session.nvml, audience, session.data)
-                runner.Runner(run, self.ready, *given, self.executor).run(planned, trials(progress))
+                given = (session.settings, session.checkout, session.nvml, _Starting(audience, session, ledger))
+                measured = runner.Runner(run, self.ready, *given, session.data, self.executor, session.left_s)
+                measured.run(planned, batches(progress))
         finally:
             session.history.keep()
         counts = statuses(run, [entry.id for entry in run.run().plan])
         summary = ", ".join(f"{count} {status}" for status, count in sorted(counts.items()))
         session.screen.say(f"run {run.id}: {summary}; took {duration(time.monotonic() - begun)}")
+
+
+class _Starting:
+    """An audience that starts the clock of a session with the first trial, and passes everything on to another."""
+
+    def __init__(self, audience: Audience, session: Session, ledger: Ledger) -> None:
+        self._audience = audience
+        self._session = session
+        self._ledger = ledger
+        self.waits = audience.waits
+        self.phase = audience.phase
+        self.trial_ends = audience.trial_ends
+
+    def trial_begins(self, trial: PlannedTrial, attempt: int) -> None:
+        if not trial.unsupported and (queued_s := self._session.clock.start()) is not None:
+            self._ledger.queued(queued_s)
+            self._audience.waits(f"the first job began after {duration(queued_s)} of building and queueing")
+        self._audience.trial_begins(trial, attempt)
 
 
 @contextmanager
@@ -153,9 +186,11 @@ def prepared(
     """While this block measures on this machine, no other run of any user does; its GPUs are free when it begins.
 
     Leftovers of earlier runs are ended first. Gives the errors of the self-checks, as `check_forced` does. Does nothing
-    where trials run elsewhere.
+    where trials run elsewhere. Raises UserError where a trial there needs a self-check before it.
     """
     if not executor.is_local:
+        if any(trial.forced for trial in planned):
+            raise UserError("--force needs a self-check on the GPU before anything is measured: not on a cluster")
         yield {}
         return
     with exclusion.machine(session.settings.exclusive_on):
@@ -164,10 +199,10 @@ def prepared(
         yield check_forced(session, ready, planned)
 
 
-def refuse_time(executor: Executor, session: Session) -> None:
-    """Raise UserError where an executor cannot choose trials by the time that is left."""
-    if not executor.is_local and session.clock.within_s is not None:
-        raise UserError("--within chooses each trial when the trial before has ended: leave it out on a cluster")
+def count_from_first_job(executor: Executor, session: Session) -> None:
+    """Stop the clock of a session whose trials run elsewhere until the first begins: builds and queues do not count."""
+    if not executor.is_local:
+        session.clock.stop()
 
 
 def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:

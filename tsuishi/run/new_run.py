@@ -17,7 +17,7 @@ from tsuishi.results.directory import RunDirectory, new_run_id
 from tsuishi.results.records import DataRecord, Value
 from tsuishi.results.run_record import CheckoutState, LeftOut, OriginalRun, RunRecord
 from tsuishi.run.executor import LOCAL, Executor
-from tsuishi.run.measuring import Measuring, as_built, prepared, refuse_time
+from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
 from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
 
@@ -28,7 +28,7 @@ def run_suite(session: Session, name: str = "", plan: Plan | None = None, execut
     Raises UserError for a name that no run can have.
     """
     require_name(name)
-    refuse_time(executor, session)
+    count_from_first_job(executor, session)
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
     outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
@@ -58,7 +58,7 @@ def measured(
         run = create(session, name, plan, outlined, checked, original)
         measuring = Measuring(session, run, ready, plan.expected_s, executor=executor)
         with run.alone():
-            if session.clock.within_s is None:
+            if not session.is_limited:
                 measuring.finish(outlined.trials, outlined.trials)
             else:
                 measuring.deepen(outlined.matrix, outlined.asked, outlined.others)
@@ -76,7 +76,7 @@ def create(
     """The directory of a new run, with its record. checked: the errors of self-checks, by environment."""
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
-    everything = session.clock.within_s is None
+    everything = not session.is_limited
     return RunDirectory.create(
         session.settings.results / run_id,
         RunRecord(
@@ -119,6 +119,7 @@ def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
         "engine": settings.engine,
         "executor": settings.executor,
         "nodes": choice.nodes,
+        "gpu_hours": choice.gpu_hours,
         "gpus": settings.gpus,
         "busy_gpu": settings.busy_gpu,
         "mirrors": ",".join(f"{asked}={used}" for asked, used in sorted(settings.base_mirrors.items())),

@@ -133,7 +133,7 @@ class _SearchRounds:
         with running(session.screen, batch, len(batch)) as progress:
             audience = Learning(progress, session.history, session.data_record)
             given = (session.settings, session.checkout, session.nvml, audience, session.data)
-            Runner(self._measured.run, self._ready, *given).run(batch, self._counted(batch))
+            Runner(self._measured.run, self._ready, *given).run(batch, [self._counted(batch)])
         session.history.keep()
 
     def _counted(self, batch: Sequence[PlannedTrial]) -> Iterator[PlannedTrial]:

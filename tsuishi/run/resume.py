@@ -16,7 +16,7 @@ from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
-from tsuishi.run.measuring import Measuring, as_built, prepared, refuse_time
+from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, prepared
 from tsuishi.run.replan import arguments, environments_of_plan, planned_again, session_of_plan
 from tsuishi.specs.trial_id import TrialId
 
@@ -61,7 +61,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
     recorded = _own_run(run)
     session = resumed_session(given, run, recorded)
     executor = executor_of(session.settings)
-    refuse_time(executor, session)
+    count_from_first_job(executor, session)
     if not recorded.plan:
         raise UserError(f"run {run.id} was stopped before it planned a trial: start a new run")
     refuse_other_data(session, run, recorded)
@@ -75,7 +75,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
     refuse_other_gpus(session, ready, left or planned)
     with prepared(executor, session, ready, left or planned):
         measuring = Measuring(session, run, ready, excluded=excluded, executor=executor)
-        if session.clock.within_s is None:
+        if not session.is_limited:
             measuring.finish(planned, left)
         else:
             matrix = measurable(session, [as_built(environment) for environment in ready.values()], ready)

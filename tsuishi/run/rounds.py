@@ -5,7 +5,7 @@ at 6, 12 and 24 trials. Then further questions follow. A run ends between trials
 """
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from tsuishi.plan.trials import PlannedTrial, cell_of, repeated
 from tsuishi.plan.worth import BETWEEN_S, Costs, next_questions
@@ -20,6 +20,8 @@ _MARGIN = 1.1
 
 class Rounds:
     """The trials of a run with a limited time, each chosen when the trial before it has ended.
+
+    spent_s: the seconds of this session's trials, of each as often as it has nodes.
 
     first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
     questions and trials that are added to the plan, before they are measured.
@@ -45,22 +47,57 @@ class Rounds:
         # The duration of every trial of this session, divided by its expected duration.
         self._pace: list[float] = []
         self._run_here = 0
+        self.spent_s = 0.0
         self._known: set[TrialId] = set()
 
     def __iter__(self) -> Iterator[PlannedTrial]:
         """The trials to run. The caller runs each trial before it asks for the next."""
-        yield from self._to(LOOKS[0], self.asked)
+        for look, questions in self._steps():
+            yield from self._to(look, questions)
+
+    def batches(self, left_s: Callable[[], float]) -> Iterator[list[PlannedTrial]]:
+        """The trials to run, in batches. The caller runs all of a batch before it asks for the next.
+
+        left_s: gives the seconds in which a trial may begin; the seconds for all trials are those of many at once.
+        """
+        for look, questions in self._steps():
+            self._plan(look, questions)
+            for numbers in ([1], range(2, look + 1)):  # the first tells which cells have no numbers
+                batch = self._batch(questions, look, numbers, left_s())
+                if batch:
+                    yield batch
+                for trial in batch:
+                    self._run_here += 1
+                    self._learn(trial)
+
+    def _batch(
+        self, questions: Sequence[Asked], look: int, numbers: Iterable[int], longest_s: float
+    ) -> list[PlannedTrial]:
+        """The trials of these rounds that fit, each and all together."""
+        batch, left_s = list[PlannedTrial](), self._left_s()
+        for number in numbers:
+            reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
+            for trial in self._round(reachable, number):
+                expected_s = self.expected_s(trial) * _MARGIN
+                if not self._is_dead(trial) and expected_s <= min(longest_s, left_s / trial.case.nodes):
+                    batch.append(trial)
+                    left_s -= expected_s * trial.case.nodes
+        return batch
+
+    def _steps(self) -> Iterator[tuple[int, Sequence[Asked]]]:
+        """The looks to reach, with their questions. The caller runs the trials of each before it asks for the next."""
+        yield LOOKS[0], self.asked
         while True:
             before = self._run_here
             if going := self._affordable():
-                yield from self._to(self._next_look(going), going)
+                yield self._next_look(going), going
             if self._run_here > before:
                 continue
             more = self._further()
             if not more:
                 return
             self.asked += more
-            yield from self._to(LOOKS[0], more)
+            yield LOOKS[0], more
 
     def expected_s(self, trial: PlannedTrial) -> float:
         """The seconds that a trial will take, at this session's pace."""
@@ -86,18 +123,25 @@ class Rounds:
         The first round has all questions; later rounds have the questions that can reach the look in time, or all
         questions, if none can.
         """
-        rounds = range(1, look + 1)
-        new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
-        self._known |= {trial.id for trial in new}
-        self._planned(questions, new)
-        for number in rounds:
+        self._plan(look, questions)
+        for number in range(1, look + 1):
             reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
             for trial in self._round(reachable, number):
-                if self.tally.of.get(cell_of(trial), CellTally()).is_dead or not self._fits(trial):
+                if self._is_dead(trial) or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
                 self._learn(trial)
+
+    def _plan(self, look: int, questions: Sequence[Asked]) -> None:
+        """Add the trials up to a look to the plan."""
+        rounds = range(1, look + 1)
+        new = [trial for number in rounds for trial in self._round(questions, number) if trial.id not in self._known]
+        self._known |= {trial.id for trial in new}
+        self._planned(questions, new)
+
+    def _is_dead(self, trial: PlannedTrial) -> bool:
+        return self.tally.of.get(cell_of(trial), CellTally()).is_dead
 
     def _fitting(self, questions: Sequence[Asked], look_of: Callable[[Asked], int]) -> list[Asked]:
         """The questions that can reach their look, each in the time that the questions before it leave."""
@@ -128,6 +172,7 @@ class Rounds:
         record = self.tally.read(trial.id)
         if record and is_finding(record.status) and record.duration_s and trial.expected_s:
             self._pace.append(record.duration_s / trial.expected_s)
+        self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
 
     def _affordable(self) -> list[Asked]:
         """The open questions that can reach the nearest next look in time, by worth per second."""

@@ -1,7 +1,8 @@
 """The runner: runs the trials of a run, counts their attempts, and gathers their tables."""
 
 import hashlib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -48,7 +49,9 @@ class Runner:
         audience: Audience,
         data: DataSetFile | None,
         executor: Executor = LOCAL,
+        left_s: Callable[[], float] = lambda: math.inf,
     ) -> None:
+        """left_s: gives the seconds in which trials may still begin."""
         self._run = run
         self._drawn = run.run().seeds_from
         self._ready = ready
@@ -58,6 +61,7 @@ class Runner:
         self._audience = audience
         self._data = data
         self._executor = executor
+        self._left_s = left_s
         # The trials that were ordered, by their planned ids.
         self._trials: dict[TrialId, PlannedTrial] = {}
         # A machine that only orders trials is no machine of the run.
@@ -70,11 +74,12 @@ class Runner:
             else psutil.virtual_memory().total * MEMORY_FOR_TRIALS
         )
 
-    def run(self, planned: Sequence[PlannedTrial], trials: Iterable[PlannedTrial] | None = None) -> None:
+    def run(self, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]] | None = None) -> None:
         """Run trials, then gather the tables, also after an error.
 
-        trials: without it, every trial of the plan that has no finding yet. The next trial is taken from it when the
-        executor asks: on this machine, when the trial before is committed. Raises KeyboardInterrupt after the
+        batches: without it, every trial of the plan that has no finding yet. A batch is asked for when all trials of
+        the batch before have ended, and a trial of it when the executor asks: on this machine, when the trial before is
+        committed. Raises KeyboardInterrupt after the
         interrupted trial is recorded, RunStopped where the engine or the disk fails.
         """
         given = self._executor.given(self._run)
@@ -83,12 +88,12 @@ class Runner:
         self._chain_what_is_there(given)
         data = self._data.path if self._data else None
         watch = (self._begins, self._audience.waits, self._audience.phase)
-        work = Work(self._run, self._ready, self._settings, self._checkout, self._nvml, data, *watch)
-        chosen = unfinished(self._run, planned) if trials is None else trials
+        limits = (self._left_s, self._expected_s)
+        work = Work(self._run, self._ready, self._settings, self._checkout, self._nvml, data, *watch, *limits)
         try:
-            orders = self._orders(chosen, given)
-            for end in self._executor.ends(work, orders):
-                self._hear(end)
+            for batch in [unfinished(self._run, planned)] if batches is None else batches:
+                for end in self._executor.ends(work, self._orders(batch, given)):
+                    self._hear(end)
         except OSError as error:
             self._gather_after_error()
             raise RunStopped(self._run, f"{self._run.path}: {error.strerror or error}: free some room") from error
@@ -116,6 +121,9 @@ class Runner:
                 continue
             self._trials[trial.id] = trial
             yield self._order(trial, trial_id)
+
+    def _expected_s(self, trial_id: TrialId) -> float:
+        return self._trials[trial_id.planned].expected_s
 
     def _begins(self, trial_id: TrialId) -> None:
         self._audience.trial_begins(self._trials[trial_id.planned], trial_id.attempt)

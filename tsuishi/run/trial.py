@@ -95,7 +95,8 @@ class TrialOrder(BaseModel):
 class Bench:
     """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file.
 
-    writer: as for `trial_folders.begin`. launcher, network: as for `start_workload`.
+    writer: as for `trial_folders.begin`. launcher, network: as for `start_workload`. beside: gives what else
+    runs on the machine, in words, where a scheduler knows it; it is asked before a trial and after it.
     """
 
     ready: Ready
@@ -105,6 +106,7 @@ class Bench:
     writer: str = ""
     launcher: tuple[str, ...] = ()
     network: Mapping[str, str] | None = None
+    beside: Callable[[], list[str]] | None = None
 
 
 class TrialEnd(NamedTuple):
@@ -124,6 +126,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
     if order.unsupported:
         return TrialEnd(_without_start(order, folder, bench.ready), 0.0, None)
     started = started_at(folder)
+    beside = bench.beside() if bench.beside else []
     transcript = Transcript()
     with TrialFiles(folder, order.telemetry_interval_s, bench.nvml, [gpu.index for gpu in order.gpus]) as files:
         outcome, stop = _measure(order, bench, files, transcript, begins)
@@ -135,6 +138,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
                 "energy_j": joules,
                 "energy_source": source,
                 "peak_process_memory_mib": round(files.sampler.peak_process_memory_mib, 1),
+                **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
             }
         )
         trial_folders.commit(folder, record)

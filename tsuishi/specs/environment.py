@@ -1,5 +1,6 @@
 """Environments, in which experiments run. Each has a TOML file and a lock in images/."""
 
+import platform
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +16,8 @@ from tsuishi.specs.debian import Apt, Deb, apt_lock, read_apt_lock
 from tsuishi.specs.lock import Pin, read_lock
 
 Accelerator = Literal["cpu", "cuda"]
+# Processors, by the names that Linux gives them.
+Machine = Literal["x86_64", "aarch64"]
 Capability = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]$")]
 Version = Annotated[str, Field(pattern=r"^[0-9]+(\.[0-9]+)+$")]
 Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:[A-Za-z0-9_.-]+$")]
@@ -87,6 +90,8 @@ class Environment(toml.Spec):
     description: str = ""
     framework: Framework
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
+    # The machines on which the packages of its lock run.
+    machine: Machine = "x86_64"
     # The machines where runs use it without being asked by name: those with a CPU only, those with a GPU.
     default: tuple[Accelerator, ...] = ()
     # Where its parts come from, and what can replace a part that is gone.
@@ -128,6 +133,8 @@ class Environment(toml.Spec):
             )
         if self.family and not self.released:
             raise ValueError("'family' needs 'released', the day on which this release of the framework appeared")
+        if self.apt and self.machine != "x86_64":
+            raise ValueError("'apt' has packages of amd64 only: an environment for another 'machine' takes none")
         if self.base and self.base.copies and not self.base.digest:
             raise ValueError("'base.copies' need 'base.digest': without it nobody can tell whether they are the same")
         return self
@@ -224,10 +231,12 @@ def read_environments(images: Path) -> tuple[Environment, ...]:
 
 
 def select_environments(images: Path, names: tuple[str, ...], accelerator: Accelerator) -> tuple[Environment, ...]:
-    """The named environments; without names, the defaults of machines that compute on `accelerator`.
+    """The named environments; without names, the defaults of machines like this that compute on `accelerator`.
 
+    Where no environment is for machines like this, all defaults are returned: each then says why it cannot be made.
     Raises UserError for an unknown name.
     """
     if names:
         return tuple(map(read_environment, named_environments(images, names).values()))
-    return tuple(environment for environment in read_environments(images) if accelerator in environment.default)
+    default = tuple(each for each in read_environments(images) if accelerator in each.default)
+    return tuple(each for each in default if each.machine == platform.machine()) or default

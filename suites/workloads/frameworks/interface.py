@@ -92,8 +92,15 @@ class Framework:
 
     def part(self, name):
         """The module frameworks/<framework>/<name>.py. Raises Unsupported where there is none."""
-        if not os.path.isfile(os.path.join(frameworks.HERE, self.name, name + ".py")):
-            raise Unsupported("{0} has no part {1!r}: there is no frameworks/{0}/{1}.py".format(self.name, name))
+        there = [
+            each for each in frameworks.names() if os.path.isfile(os.path.join(frameworks.HERE, each, name + ".py"))
+        ]
+        if self.name not in there:
+            raise Unsupported(
+                "{0} has no part {1!r}: there is no frameworks/{0}/{1}.py; would run: {2}".format(
+                    self.name, name, ", ".join(there) or "none"
+                )
+            )
         return importlib.import_module("frameworks.{}.{}".format(self.name, name))
 
     def strategy(self, name):

@@ -71,13 +71,31 @@ def by_mxnet(network, weights, images):
     return {"mxnet": model(mxnet.nd.array(networks_mxnet.nchw(images))).asnumpy()}
 
 
+def by_chainer(network, weights, images):
+    import chainer
+
+    from frameworks.chainer import networks as networks_chainer
+
+    model = networks_chainer.build(network, weights)
+    with chainer.using_config("train", False), chainer.no_backprop_mode():
+        return {"chainer": model(networks_chainer.nchw(images)).array}
+
+
+BY_FRAMEWORK = {
+    "torch": by_torch,
+    "tensorflow": by_tensorflow,
+    "jax": by_jax,
+    "mxnet": by_mxnet,
+    "chainer": by_chainer,
+}
+
+
 def main():
     framework, name, file = sys.argv[2:]
     with np.load(file) as arrays:
         images = arrays["images"]
         weights = [arrays[one] for one in sorted(arrays.files) if one != "images"]
-    compute = {"torch": by_torch, "tensorflow": by_tensorflow, "jax": by_jax, "mxnet": by_mxnet}[framework]
-    logits = compute(networks.NETWORKS[name], weights, images)
+    logits = BY_FRAMEWORK[framework](networks.NETWORKS[name], weights, images)
     print("found: " + json.dumps({how: array.tolist() for how, array in logits.items()}))
 
 

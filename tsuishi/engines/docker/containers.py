@@ -47,9 +47,14 @@ class ContainerStarter:
                 bounded([*built.python, *launch.arguments], launch.limits.seconds),
                 name=launch.name,
                 labels=labels | owned_labels(launch.limits.seconds),
-                **hardening(launch.limits, launch.mounts, launch.network),
-                **self._gpus(launch.limits.gpus),
-                **self._connection.daemon.needs,
+                **networked(
+                    {
+                        **hardening(launch.limits, launch.mounts),
+                        **self._gpus(launch.limits.gpus),
+                        **self._connection.daemon.needs,
+                    },
+                    launch.network,
+                ),
             )
             try:
                 return RunningContainer(client, container)
@@ -87,15 +92,19 @@ class ContainerStarter:
         return find_passing(self._connection.daemon).arguments(gpus) if gpus else NO_GPUS
 
 
-def hardening(
-    limits: ResourceLimits, mounts: Mapping[Path, str], network: Mapping[str, str] | None = None
-) -> dict[str, Any]:
-    """The limits and permissions of a trial's container, as arguments of containers.create. network: see `Launch`."""
+def networked(given: Mapping[str, Any], network: Mapping[str, str] | None) -> dict[str, Any]:
+    """The arguments of containers.create for a program that reaches other machines, see `Launch`; else as given."""
+    if network is None:
+        return dict(given)
+    return {**given, "network_mode": "host", "environment": {**given.get("environment", {}), **network}}
+
+
+def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:
+    """The limits and permissions of a trial's container, as arguments of containers.create."""
     from docker.types import LogConfig, Mount
 
     given: dict[str, Any] = {
-        "network_mode": "none" if network is None else "host",
-        "environment": dict(network or {}),
+        "network_mode": "none",
         "read_only": True,
         "tmpfs": {"/tmp": "mode=1777"},  # noqa: S108
         "cap_drop": ["ALL"],

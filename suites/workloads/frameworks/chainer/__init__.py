@@ -1,0 +1,4 @@
+"""Chainer 5, on NumPy."""
+
+RANK = 5
+PACKAGES = ("cupy", "ideep4py")

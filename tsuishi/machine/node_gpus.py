@@ -1,0 +1,104 @@
+"""The GPUs of a cluster's nodes, as a job of seconds found them on one.
+
+`python -m tsuishi.machine.node_gpus` is that job: it prints the GPUs that Slurm gave it, as JSON. Login nodes often
+have none, and a plan has to know which GPUs there are, and how many a trial gets.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tsuishi.base import files, toml
+from tsuishi.base.errors import UserError
+from tsuishi.base.settings import Settings
+from tsuishi.machine.gpus import Gpu, Nvml
+from tsuishi.machine.slurm import NoAnswer, Slurm, wanted
+
+_ROOT = Path(__file__).parents[2]
+# Nodes of a cluster change rarely: the answer is kept for a week.
+_KEPT_S = 7 * 86400.0
+
+
+class NodeGpus(Nvml):
+    """The GPUs that a trial gets on a node. They can be planned for, and not be looked at from here."""
+
+    are_here = False
+
+    def __init__(self, found: dict[str, Any]) -> None:
+        self._found: list[dict[str, Any]] = found["gpus"]
+        self._driver: str | None = found["driver"]
+        self._peer_to_peer: bool | None = found["peer_to_peer"]
+        self.why_not = str(found["why_not"])
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return tuple(Gpu(gpu["index"], gpu["uuid"]) for gpu in self._found)
+
+    def driver(self) -> str | None:
+        return self._driver
+
+    def describe(self) -> list[dict[str, Any]]:
+        return self._found
+
+    def peer_to_peer(self) -> bool | None:
+        return self._peer_to_peer
+
+    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        return []
+
+    def processes(self, index: int) -> dict[int, float | None]:
+        return {}
+
+
+def of_nodes(given: Settings, accelerator: str, say: Callable[[str], None]) -> NodeGpus:
+    """The GPUs that these settings ask Slurm for; none where they ask for none.
+
+    A job asks a node for them, which waits in the queue like any other; the answer is kept in the cache. Raises
+    UserError for a part of a GPU, and where no node answers.
+    """
+    options = wanted(given)  # refuses parts of GPUs
+    if "gpu" not in given.slurm_gres or accelerator == "cpu":
+        return NodeGpus(_none(given))
+    kept = given.cache / "nodes" / f"{toml.digest(options)}.json"
+    if kept.exists() and time.time() - kept.stat().st_mtime < _KEPT_S:
+        return NodeGpus(files.read_json(kept))
+    say(f"asking a node for its GPUs ({given.slurm_gres}), by a job of seconds: it waits in the queue like any other")
+    try:
+        said = Slurm().answer_of_a_node([*options, f"--chdir={_ROOT}"], [sys.executable, "-m", __spec__.name])
+        found = files.parse_json("the answer of a node", said.encode())
+    except NoAnswer as silent:
+        raise UserError(f"no node said which GPUs it has: {silent}; plan for CPUs with --accelerator cpu") from silent
+    if "MIG" in found["why_not"]:
+        raise UserError(f"--gres {given.slurm_gres}: {found['why_not']}")
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    files.write_json(kept, found)
+    return NodeGpus(found)
+
+
+def _none(given: Settings) -> dict[str, Any]:
+    """What a job without GPUs has, and whether its nodes have any that it could ask for."""
+    try:
+        there = Slurm().gres(given.slurm_partition)
+    except (UserError, NoAnswer):
+        there = []
+    gpus = [name for name in there if name.startswith("gpu")]
+    hint = f"; the nodes have {', '.join(gpus)}" if gpus else ""
+    why_not = f"no GPU is asked of Slurm: give --gres gpu:1, say{hint}"
+    return {"gpus": [], "driver": None, "peer_to_peer": None, "why_not": why_not}
+
+
+def main() -> None:
+    """Print the GPUs that this process may use."""
+    nvml = Nvml()
+    found = {"gpus": nvml.describe(), "driver": nvml.driver(), "peer_to_peer": nvml.peer_to_peer()}
+    print(json.dumps({**found, "why_not": nvml.why_not}))
+
+
+if __name__ == "__main__":
+    main()
