@@ -295,7 +295,13 @@ def test_resume_takes_no_other_plan(tmp_path: Path) -> None:
 
 def test_list_and_doctor_say_what_there_is(tmp_path: Path) -> None:
     root = checkout(tmp_path, "ok")
+    bench = root / "suites" / "bench.toml"
+    (root / "suites" / "other.toml").write_text(
+        "default = false\n" + bench.read_text(encoding="utf-8"), encoding="utf-8"
+    )
     listed = invoke(root, "list")
+    suites = [line for line in listed.stdout.splitlines() if line.startswith(("bench ", "other "))]
+    assert ["yes" in suites[0], "where it is named" in suites[1]] == [True, True], suites
     assert listed.returncode == 0, listed.stderr
     assert "An interpreter of this machine" in listed.stdout
     assert "none yet: invoke build run-suite report" in listed.stdout

@@ -12,6 +12,7 @@ from common.events import Unsupported
 from common.request import Request
 from experiments import transformer_block
 from frameworks.numpy import decoder as reference
+from tests.suites.environments import PINNED, REAL, inside, run_inside
 
 TINY = decoders.Decoder("tiny", vocabulary=5, width=4, heads=2, blocks=2, length=3)
 
@@ -135,3 +136,21 @@ def test_a_case_of_two_devices_or_of_an_unknown_axis_is_refused() -> None:
         transformer_block.check(Request({**asked, "case": {**case, "devices": 2}}))
     with pytest.raises(ValueError, match="unknown 'layout'"):
         transformer_block.check(Request({**asked, "case": {**case, "devices": 1, "layout": "native"}}))
+
+
+@inside
+def test_a_decoder_learns_alike_in_every_framework() -> None:
+    """Parity sees one step; from the second on, the momentum of the steps before counts."""
+    able = [one for one in PINNED if (REAL.workloads / "frameworks" / one.framework / "decoder.py").is_file()]
+    able = [one for one in able if one.framework != "mxnet"]  # which says that it has none
+    assert {one.framework for one in able} == {"torch", "tensorflow", "jax"}
+    found = {one.name: run_inside(one, "check_decoder.py", one.framework) for one in able}
+    expected, _ = found["torch2-cpu"]["training"]
+    assert expected[0] > expected[-1] + 0.5
+    for results in found.values():
+        learnt, changed = results["training"]
+        assert learnt == pytest.approx(expected, rel=1e-4)
+        assert changed
+        stayed, changed = results["inference"]
+        assert stayed == pytest.approx([expected[0]] * len(stayed), rel=1e-6)
+        assert not changed

@@ -10,7 +10,7 @@ from tsuishi.environments.inventory import environment_row, only_glanced_at
 from tsuishi.plan.session import Session
 from tsuishi.results import directory, quick_verification
 from tsuishi.specs.environment import read_environments
-from tsuishi.specs.suite import PROFILES, every_suite
+from tsuishi.specs.suite import PROFILES, Suite, every_suite
 
 if TYPE_CHECKING:
     from tsuishi.specs.claims import Claim
@@ -29,16 +29,19 @@ def show(session: Session) -> None:
     suites = every_suite(session.checkout.suites)
     session.screen.table(
         "Suites",
-        ("name", "what", "source", *(f"cases, {profile}" for profile in PROFILES)),
-        [
-            (suite.name, suite.title, suite.source or "", *(len(list(suite.cases(p, "cpu"))) for p in PROFILES))
-            for suite in suites
-        ],
+        ("name", "what", "source", "default", *(f"cases, {profile}" for profile in PROFILES)),
+        [_suite_row(suite) for suite in suites],
     )
     runs = [run_row(path) for path in directory.known_runs(session.settings.results).values()]
     session.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
     if not runs:
         session.screen.say("none yet: invoke build run-suite report")
+
+
+def _suite_row(suite: Suite) -> tuple[object, ...]:
+    default = "yes" if suite.default else "where it is named"
+    counts = (len(list(suite.cases(profile, "cpu"))) for profile in PROFILES)
+    return suite.name, suite.title, suite.source or "", default, *counts
 
 
 def show_sources(session: Session) -> None:

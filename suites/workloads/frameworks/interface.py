@@ -8,7 +8,7 @@ A framework is a folder with the name of the framework's module. It has
     facts.py              a class Framework
     strategies/<name>.py  a class Strategy for every way to share a batch among devices; `none` is for a single device
     <part>.py             the operations of an experiment: conv2d.py with a class Conv2d, limits.py with Limits,
-                          pipelines.py with Pipelines, self_check.py with SelfCheck
+                          pipelines.py with Pipelines, decoder.py with Decoder, self_check.py with SelfCheck
 Each class is a subclass of the class with the same name, here or in parts.py.
 """
 

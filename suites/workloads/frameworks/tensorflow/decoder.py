@@ -103,7 +103,7 @@ class SteadyGraph(Trainer):
     def _updates(self, loss):
         settings = self.job.settings
         optimizer = tf.train.MomentumOptimizer(settings["learning_rate"], settings["momentum"])
-        # Dense, as momentum would otherwise leave out the rows of tokens that are not in the batch.
+        # Dense, as in the other frameworks: the update would otherwise be of those rows alone whose tokens are there.
         gradients = [tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, self._values)]
         apply = optimizer.apply_gradients(zip(gradients, self.variables))
         self.session.run(graph_api.initial_slots(optimizer, self.variables))

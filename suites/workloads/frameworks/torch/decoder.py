@@ -15,16 +15,8 @@ from frameworks.torch.trainer import AMP, Trainer
 
 try:
     from torch._dynamo import callback as _compilation
-except ImportError:  # before 2.2
+except ImportError:  # older releases do not call back
     _compilation = None
-
-
-def _has_fused():
-    return hasattr(functional, "scaled_dot_product_attention")
-
-
-def _enabled(cuda, name):
-    return getattr(cuda, name + "_sdp_enabled", lambda: False)()
 
 
 class Attention(nn.Module):
@@ -185,6 +177,14 @@ class Compiling:
 
     def _ended(self, *what):
         self._total += time.perf_counter() - self._begin
+
+
+def _has_fused():
+    return hasattr(functional, "scaled_dot_product_attention")
+
+
+def _enabled(cuda, name):
+    return getattr(cuda, name + "_sdp_enabled", lambda: False)()
 
 
 class Decoder(parts.Decoder):
