@@ -123,7 +123,7 @@ def test_a_visit_of_all_finds_it_too_and_names_the_release_that_cannot_run_the_c
 
 def interrupted(session: Session, after: int, monkeypatch: pytest.MonkeyPatch, *, every: bool = False) -> RunDirectory:
     """A search that Ctrl-C ends in the middle of a round, after so many trials."""
-    measured = []
+    measured: list[PlannedTrial] = []
 
     def run(self: Runner, batch: Sequence[PlannedTrial], left: Iterable[PlannedTrial]) -> None:
         for trial in left:
