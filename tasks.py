@@ -248,6 +248,7 @@ def run_suite(
         "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
         "seed": "decides the order of the trials of a round",
         "name": "goes into the run's id in place of `find`",
+        "resume": "go on with the search of that run, with the options that it began with; `latest` for the latest run",
     },
 )
 def find(
@@ -265,6 +266,7 @@ def find(
     accelerator: str = "",
     seed: str = "",
     name: str = "",
+    resume: str = "",
     plan: bool = False,
 ) -> None:
     """Find the release of a framework that changed a value: measure both ends in turns, then releases between them.

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -23,7 +24,10 @@ from tsuishi.base.settings import Settings
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.plan.session import Session
+from tsuishi.plan.trials import PlannedTrial
+from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.run.release_run import SearchedReleases, measure_search
+from tsuishi.run.runner import Runner
 
 # The seconds of a step by release; None: the release cannot run it.
 SECONDS: dict[str, float | None] = {"1.0": 0.5, "1.1": None, "1.2": 0.5, "2.0": 1.5, "2.1": 1.5}
@@ -115,6 +119,49 @@ def test_a_visit_of_all_finds_it_too_and_names_the_release_that_cannot_run_the_c
     assert found.search.result.unable == ("tiny1.1",)
     assert found.reasons["tiny1.1"].startswith("unsupported: ")
     assert found.reasons["tiny1.1"].endswith("no such step in tiny 1.1")
+
+
+def interrupted(session: Session, after: int, monkeypatch: pytest.MonkeyPatch, *, every: bool = False) -> RunDirectory:
+    """A search that Ctrl-C ends in the middle of a round, after so many trials."""
+    measured: list[PlannedTrial] = []
+
+    def run(self: Runner, batch: Sequence[PlannedTrial], left: Iterable[PlannedTrial]) -> None:
+        for trial in left:
+            if len(measured) == after:
+                raise KeyboardInterrupt
+            measured.append(trial)
+            original(self, batch, [trial])
+
+    original = Runner.run
+    with monkeypatch.context() as patch:
+        patch.setattr(Runner, "run", run)
+        with pytest.raises(KeyboardInterrupt):
+            searched(session, every=every)
+    return open_run(session.settings.results)
+
+
+@pytest.mark.parametrize(("every", "after", "whole"), [(False, 8, 6), (True, 11, 9)])
+def test_a_search_that_was_interrupted_goes_on_and_measures_no_whole_round_again(
+    session: Session, monkeypatch: pytest.MonkeyPatch, every: bool, after: int, whole: int
+) -> None:
+    run = interrupted(session, after, monkeypatch, every=every)
+    before = {trial.trial_id for _, trial in run.finished()}
+    assert len(before) == after
+    with pytest.raises(UserError, match="is of another search: give the options that it began with"):
+        measure_search(session, asked(session), every=not every, resumed=run)
+    other = replace(session, choice=replace(session.choice, seed=7))
+    with pytest.raises(UserError, match="is of another search: give the options that it began with"):
+        measure_search(other, asked(session), every=every, resumed=run)
+    found = measure_search(session, asked(session), every=every, resumed=run)
+    (change,) = found.search.result.changes
+    assert (found.run.id, change.older, change.newer, change.is_certain) == (run.id, "tiny1.2", "tiny2.0", True)
+    trials = [trial for _, trial in run.finished()]
+    assert before < {trial.trial_id for trial in trials}
+    # Of the interrupted round, what was measured is kept in the run, and does not count.
+    assert found.trials == len(trials) - (after - whole)
+    again = measure_search(session, asked(session), every=every, resumed=run)
+    assert (again.search.result, again.values) == (found.search.result, found.values)
+    assert len(list(run.finished())) == len(trials)
 
 
 def test_time_that_is_over_ends_the_search_between_rounds(session: Session) -> None:

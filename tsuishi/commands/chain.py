@@ -108,6 +108,7 @@ class ChainExecutor(Executor):
             raise Refused(f"{error.strerror or error}: {error.filename or ''}") from None
         except KeyboardInterrupt:
             goes_on = "`invoke run-suite --resume latest`" if {"run-suite", "replay"} & {*names} else "the same command"
+            goes_on += " with `--resume latest`" if "find" in names else ""
             raise Exit(f"interrupted; {goes_on} goes on", code=EXIT_INTERRUPTED) from None
         sys.stdout.flush()
         if self._chain.exit_code:

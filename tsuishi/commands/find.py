@@ -3,9 +3,11 @@
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import LATEST
 from tsuishi.environments.build_plan import plan_builds, print_builds
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
+from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.run.release_run import SearchedReleases, measure_search
 
 # Python has words of its own for some options: their names in tasks.py end with an underscore.
@@ -21,13 +23,14 @@ def find(chain: Chain) -> None:
             "docs/releases.md has an example"
         )
     asked = release_question(session, *(options.text(name) for name in _NEEDED))
+    resumed = _resumed(chain)
     rows = [(each.name, each.release, str(each.released)) for each in asked.releases]
     session.screen.table("Releases", ("environment", "release", "date"), rows)
     print_builds(session.screen, plan_builds(session.builder, asked.releases, session.history), {})
     session.screen.say("environments are built when the search first wants them")
     if chain.only_plans:
         return
-    searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"))
+    searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"), resumed=resumed)
     answer = answered(chain, asked, searched)
     for sentence in answer.sentences():
         session.screen.say(sentence)
@@ -35,6 +38,12 @@ def find(chain: Chain) -> None:
     session.screen.table("Measured", heads, answer.rows())
     page = write_answer(session.settings.reports / searched.run.id, answer)
     session.screen.say(f"{searched.trials} trials in {duration(session.clock.spent_s)}; answer: {page}")
+
+
+def _resumed(chain: Chain) -> RunDirectory | None:
+    """The run that --resume names; None without it. The search decides whether it is one of its own."""
+    name = chain.options.text("resume")
+    return open_run(chain.session.settings.results, "" if name == LATEST else name) if name else None
 
 
 def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:

@@ -6,6 +6,7 @@ from functools import partial
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
+from tsuishi.commands.options import LATEST
 from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
@@ -14,8 +15,7 @@ from tsuishi.run.executor import LOCAL, Executor, RunStopped
 from tsuishi.run.resume import resume
 
 # The options that decide the plan of a run, which --resume cannot change.
-_PLANNING = ("env", "suite", "profile", "repetitions", "accelerator", "force", "seed", "nodes", "name", "plan")
-_LATEST = "latest"
+_PLANNING = ("env", "family", "suite", "profile", "repetitions", "accelerator", "force", "seed", "nodes", "name", "plan")
 
 
 def run_suite(chain: Chain) -> None:
@@ -46,7 +46,7 @@ def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirect
 
 def _measured(chain: Chain) -> RunDirectory:
     if name := chain.options.text("resume"):
-        return resume(chain.session, "" if name == _LATEST else name, executor_of)
+        return resume(chain.session, "" if name == LATEST else name, executor_of)
     executor = executor_of(chain.session.settings)
     return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)
 

@@ -166,11 +166,15 @@ def fitting(
     table: CompatibilityTable,
     known: Iterable[Environment],
 ) -> list[str]:
-    """Names of the environments with the same framework that these GPUs run; those with complete locks come first."""
+    """Names of the environments with the same framework that these GPUs run; those with complete locks come first.
+
+    Environments of a certain day are named only where there is no other.
+    """
     like = (environment.framework, environment.machine)
     candidates = [other for other in known if other.cuda and (other.framework, other.machine) == like]
     usable = [other for other in candidates if misfit(other, gpus, driver, table) is None]
-    return [other.name for other in sorted(usable, key=lambda other: (bool(other.open), other.name))]
+    named = [other for other in usable if other.as_of is None] or usable
+    return [other.name for other in sorted(named, key=lambda other: (bool(other.open), other.name))]
 
 
 def _described(gpu: GpuDescription, table: CompatibilityTable) -> str:

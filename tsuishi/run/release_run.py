@@ -5,6 +5,7 @@ Environments are built when the search first wants them. A round ends whole or d
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -18,16 +19,20 @@ from tsuishi.plan.releases import ReleaseQuestion
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs
+from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_record import PlanEntry
 from tsuishi.run.executor import LOCAL
 from tsuishi.run.ledger import Learning, Ledger
 from tsuishi.run.measuring import prepared
 from tsuishi.run.new_run import create
 from tsuishi.run.progress import running
+from tsuishi.run.replan import plan_entry
+from tsuishi.run.resume import own_run, refuse_other_environments
 from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Tally
 from tsuishi.specs.questions import MatrixCell
-from tsuishi.specs.statuses import OK
+from tsuishi.specs.statuses import INTERRUPTED, OK
 from tsuishi.verdicts.bisection import Bisection
 from tsuishi.verdicts.release_changes import SearchResult
 from tsuishi.verdicts.survey import Survey
@@ -56,12 +61,15 @@ class SearchedReleases:
     trials: int = 0
 
 
-def measure_search(session: Session, question: ReleaseQuestion, *, every: bool, name: str = "") -> SearchedReleases:
+def measure_search(
+    session: Session, question: ReleaseQuestion, *, every: bool, name: str = "", resumed: RunDirectory | None = None
+) -> SearchedReleases:
     """Make a run, and measure rounds until the search ends or time does.
 
-    every: all releases are visited, and not only those that a bisection needs.
+    every: all releases are visited, and not only those that a bisection needs. resumed: the run of the same search that
+    ended before it was done; its whole rounds count, and the search goes on with the next.
 
-    Raises UserError where an end of the search cannot run the case.
+    Raises UserError where an end of the search cannot run the case, and where the run is of another search.
     """
     names = tuple(each.name for each in question.releases)
     search: ReleaseSearch = Survey(names) if every else Bisection(names)
@@ -70,31 +78,65 @@ def measure_search(session: Session, question: ReleaseQuestion, *, every: bool, 
     matrix = trials.matrix(choice, session.checkout, question.releases, *given)
     outlined = Outline(matrix, (), (), (), Costs({}, {}))
     with prepared(LOCAL, session, {}, ()):
-        run = create(session, name or "find", Plan(question.releases, 0.0), outlined, {})
-        ledger = Ledger(run)
-        ledger.begin(session.clock, 0.0)
-        measured = SearchedReleases(run, search)
+        run = resumed or create(session, name or "find", Plan(question.releases, 0.0), outlined, {})
         with run.alone():
-            _SearchRounds(session, question, matrix, ledger, measured).go()
+            recorded = own_run(run)
+            if (recorded.profile, recorded.seed) != (choice.profile, choice.seed):
+                raise another_search(run)
+            trial_folders.settle(run.trials)
+            measured = SearchedReleases(run, search)
+            rounds = _SearchRounds(session, question, matrix, measured)
+            rounds.repeat(recorded.plan)
+            rounds.go()
     return measured
+
+
+def another_search(run: RunDirectory) -> UserError:
+    """The error that a run is of another search than the options ask for."""
+    return UserError(f"run {run.id} is of another search: give the options that it began with")
 
 
 class _SearchRounds:
     """The rounds of a search in a run."""
 
-    def __init__(
-        self, session: Session, question: ReleaseQuestion, matrix: Matrix, ledger: Ledger, measured: SearchedReleases
-    ) -> None:
+    def __init__(self, session: Session, question: ReleaseQuestion, matrix: Matrix, measured: SearchedReleases) -> None:
         self._session = session
         self._question = question
         self._matrix = matrix
-        self._ledger = ledger
+        self._ledger = Ledger(measured.run)
         self._measured = measured
         self._tally = Tally(measured.run, session.words)
         self._ready: dict[str, Ready] = {}
         self._number = 0
+        # The trials of each release that were planned, measured or not.
+        self._planned: Counter[str] = Counter()
+
+    def repeat(self, plan: Sequence[PlanEntry]) -> None:
+        """Give the search the whole rounds of an earlier session; a round that was interrupted does not count.
+
+        The search asks for the same rounds again, as it is decided by their values alone. Raises UserError where the
+        plan is of another search, or where an environment is another build.
+        """
+        search, run = self._measured.search, self._measured.run
+        if measured := {entry.environment for entry in plan}:
+            self._build([each.name for each in self._question.releases if each.name in measured])
+            refuse_other_environments(run, self._ready)
+        while plan and (wanted := search.wanted()):
+            batch, plan = plan[: len(wanted)], plan[len(wanted) :]
+            asked = {(self._question.case.id, name) for name in wanted}
+            if {(entry.case_id, entry.environment) for entry in batch} != asked:
+                raise another_search(run)
+            self._number += 1
+            for entry in batch:
+                self._planned[entry.environment] = entry.repetition
+            ended = {entry.environment: self._tally.read(entry.id) for entry in batch}
+            if all(record and record.status != INTERRUPTED for record in ended.values()):
+                self._measured.trials += len(batch)
+                self._take(batch)
 
     def go(self) -> None:
+        """Measure rounds until the search ends or time does."""
+        self._ledger.begin(self._session.clock, 0.0)
         search = self._measured.search
         while wanted := search.wanted():
             self._build(wanted)
@@ -103,12 +145,16 @@ class _SearchRounds:
                 self._session.screen.say("the time is over: the search ends here")
                 return
             self._run(batch)
-            values = {trial.environment: self._value(trial) for trial in batch}
-            try:
-                search.add(values)
-            except ValueError as end:
-                why = self._measured.reasons[str(end)]
-                raise UserError(f"{end}, an end of the search, cannot run the case: {why}") from end
+            self._take([plan_entry(trial) for trial in batch])
+
+    def _take(self, batch: Sequence[PlanEntry]) -> None:
+        """Give the search the values of a round."""
+        values = {entry.environment: self._value(entry) for entry in batch}
+        try:
+            self._measured.search.add(values)
+        except ValueError as end:
+            why = self._measured.reasons[str(end)]
+            raise UserError(f"{end}, an end of the search, cannot run the case: {why}") from end
 
     def _build(self, names: Sequence[str]) -> None:
         """Make those of the named environments ready that are not."""
@@ -121,9 +167,9 @@ class _SearchRounds:
         self._number += 1
         batch = []
         for name in names:
+            self._planned[name] += 1
             cell = MatrixCell(self._question.case.id, name)
-            done = self._tally.of[cell].trials if cell in self._tally.of else 0
-            batch.append(trials.repeated(self._matrix.first[cell], done + 1))
+            batch.append(trials.repeated(self._matrix.first[cell], self._planned[name]))
         random.Random(f"{self._session.choice.seed} {self._number}").shuffle(batch)  # noqa: S311
         return batch
 
@@ -141,18 +187,18 @@ class _SearchRounds:
             yield trial
             self._measured.trials += 1
 
-    def _value(self, trial: PlannedTrial) -> float | None:
+    def _value(self, entry: PlanEntry) -> float | None:
         """The logarithm of what a trial measured; None where it did not, and then the reason is kept."""
-        record = self._tally.read(trial.id)
+        record = self._tally.read(entry.id)
         if record is None or record.status != OK:
             status = record.status if record else "no trial"
-            self._measured.reasons[trial.environment] = f"{status}: {(record and record.reason) or 'see its log'}"
+            self._measured.reasons[entry.environment] = f"{status}: {(record and record.reason) or 'see its log'}"
             return None
         quantity = self._question.quantity
-        of_cell = self._tally.of[MatrixCell(trial.case.id, trial.environment)].values
-        value = of_cell.get(quantity, {}).get(trial.repetition)
+        of_cell = self._tally.of[MatrixCell(entry.case_id, entry.environment)].values
+        value = of_cell.get(quantity, {}).get(entry.repetition)
         if value is None or value <= 0:
-            known = ", ".join(sorted(name for name, values in of_cell.items() if trial.repetition in values))
+            known = ", ".join(sorted(name for name, values in of_cell.items() if entry.repetition in values))
             raise UserError(f"a trial of this case gives no {quantity}; it gives {known or 'no quantity'}")
-        self._measured.values.setdefault(trial.environment, []).append(value)
+        self._measured.values.setdefault(entry.environment, []).append(value)
         return math.log(value)

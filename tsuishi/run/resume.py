@@ -58,7 +58,7 @@ def resumed_session(session: Session, run: RunDirectory, recorded: RunRecord) ->
 
 
 def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], Executor]) -> None:
-    recorded = _own_run(run)
+    recorded = own_run(run)
     session = resumed_session(given, run, recorded)
     executor = executor_of(session.settings)
     count_from_first_job(executor, session)
@@ -71,7 +71,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
     excluded = _excluded(session, run)
     left = runner.unfinished(run, planned, excluded)  # before anything is built, as it may raise UserError
     ready = session.build(list(environments.values()))
-    _refuse_other_environments(run, ready)
+    refuse_other_environments(run, ready)
     refuse_other_gpus(session, ready, left or planned)
     with prepared(executor, session, ready, left or planned):
         measuring = Measuring(session, run, ready, excluded=excluded, executor=executor)
@@ -84,7 +84,7 @@ def _go_on(given: Session, run: RunDirectory, executor_of: Callable[[Settings], 
             measuring.deepen(matrix, recorded.questions, others, planned, left)
 
 
-def _own_run(run: RunDirectory) -> RunRecord:
+def own_run(run: RunDirectory) -> RunRecord:
     """The content of run.json. Raises UserError where this user did not make the run."""
     recorded = run.run()
     if not run.is_ours(recorded):
@@ -130,7 +130,7 @@ def refuse_other_data(session: Session, run: RunDirectory, recorded: RunRecord) 
         )
 
 
-def _refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
+def refuse_other_environments(run: RunDirectory, ready: Mapping[str, Ready]) -> None:
     """Raise UserError where the run has trials in another build of an environment than the present build."""
     for _, trial in run.finished():
         if trial.environment not in ready:
