@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list`
 
 ENV = "environments, separated by commas; without it every default one this machine can make (see `invoke list`)"
 SUITE = "suites, separated by commas; without it all"
-ENGINE = "docker, venv or host; without it Docker where it answers, else venv"
+ENGINE = "docker, venv, host or apptainer; without it Docker where it answers, else venv"
 PROFILE = "smoke (seconds a trial), quick (minutes in all) or full (the source's length)"
 MIRRORS = "base images used in place of others: asked=used,asked=used (for machines that cannot reach the registry)"
 HOST_PYTHON = "the interpreter of the environment `host`"
@@ -137,9 +137,12 @@ def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
 @task(
     name="import",
     auto_shortflags=False,
-    help={"archive": "files that `invoke export` wrote, separated by commas"},
+    help={
+        "archive": "files that `invoke export` wrote, separated by commas",
+        "engine": "docker, or apptainer, which makes a SIF file of each; docker without it",
+    },
 )
-def import_(ctx: "ChainContext", archive: str = "") -> None:
+def import_(ctx: "ChainContext", archive: str = "", engine: str = "") -> None:
     """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
     from tsuishi.environments import exchange
 

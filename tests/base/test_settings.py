@@ -73,11 +73,11 @@ def test_variables_of_others_are_left_alone() -> None:
         ),
         (
             {"flags": {"engine": "podman"}},
-            "settings: key 'engine': input should be 'auto', 'docker', 'venv' or 'host'; given: 'podman'",
+            "settings: key 'engine': input should be 'auto', 'docker', 'venv', 'host' or 'apptainer'; given: 'podman'",
         ),
         (
             {"environ": {"INVOKE_TSUISHI_ENGINE": "false"}},
-            "settings: key 'engine': input should be 'auto', 'docker', 'venv' or 'host'; given: 'false'",
+            "settings: key 'engine': input should be 'auto', 'docker', 'venv', 'host' or 'apptainer'; given: 'false'",
         ),
         (
             {"flags": {"gpus": "0,1"}},

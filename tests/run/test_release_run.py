@@ -1,5 +1,6 @@
 """`invoke find` in real virtual environments of a package that has several releases, slower from one of them on."""
 
+import itertools
 import os
 import re
 import shutil
@@ -125,12 +126,12 @@ def interrupted(session: Session, after: int, monkeypatch: pytest.MonkeyPatch, *
     """A search that Ctrl-C ends in the middle of a round, after so many trials."""
     measured: list[PlannedTrial] = []
 
-    def run(self: Runner, batch: Sequence[PlannedTrial], left: Iterable[PlannedTrial]) -> None:
-        for trial in left:
+    def run(self: Runner, planned: Sequence[PlannedTrial], batches: Iterable[Iterable[PlannedTrial]]) -> None:
+        for trial in itertools.chain.from_iterable(batches):
             if len(measured) == after:
                 raise KeyboardInterrupt
             measured.append(trial)
-            original(self, batch, [trial])
+            original(self, planned, [[trial]])
 
     original = Runner.run
     with monkeypatch.context() as patch:

@@ -15,7 +15,19 @@ from tsuishi.run.executor import LOCAL, Executor, RunStopped
 from tsuishi.run.resume import resume
 
 # The options that decide the plan of a run, which --resume cannot change.
-_PLANNING = ("env", "family", "suite", "profile", "repetitions", "accelerator", "force", "seed", "nodes", "name", "plan")
+_PLANNING = (
+    "env",
+    "family",
+    "suite",
+    "profile",
+    "repetitions",
+    "accelerator",
+    "force",
+    "seed",
+    "nodes",
+    "name",
+    "plan",
+)
 
 
 def run_suite(chain: Chain) -> None:

@@ -7,6 +7,7 @@ does nothing, and the type tells a caller that an engine may lack a part.
     docker    yes      yes    yes               yes
     venv      yes      yes    yes    yes
     host      yes
+    apptainer yes
 """
 
 from collections.abc import Mapping, Sequence

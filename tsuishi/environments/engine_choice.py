@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
+from tsuishi.engines.apptainer import ApptainerEngine
 from tsuishi.engines.docker.daemon import address
 from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Engine
@@ -29,6 +30,7 @@ class Engines:
         self._checkout = checkout
         self.venv = VenvEngine(settings.cache, settings.pythons)
         self.host = HostEngine(settings.host_python)
+        self.apptainer = ApptainerEngine(checkout.dockerfile, settings.cache)
 
     @cached_property
     def docker(self) -> "DockerEngine":
@@ -44,7 +46,7 @@ class Engines:
         )
 
     def __iter__(self) -> Iterator[Engine]:
-        yield from (self.docker, self.venv, self.host)
+        yield from (self.docker, self.venv, self.host, self.apptainer)
 
     def __getitem__(self, name: str) -> Engine:
         return next(engine for engine in self if engine.name == name)

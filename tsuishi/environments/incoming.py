@@ -62,7 +62,7 @@ class IncomingImage:
         """
         require_room((engine.store.folder(), self.image.unpacked_bytes + self.path.stat().st_size))
         with self.path.open("rb") as file:
-            return engine.store.load(_counted(self.image.packed(file), progress), self.image.tag, self.image.ids)
+            return engine.store.load(counted(self.image.packed(file), progress), self.image.tag, self.image.ids)
 
 
 def incoming_image(checkout: Checkout, path: Path) -> IncomingImage:
@@ -112,7 +112,7 @@ def asked_files(checkout: Checkout, name: str) -> dict[str, Path]:
     return {part.relative_to(checkout.root).as_posix(): part for part in parts}
 
 
-def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
+def counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
     """The same pieces; `progress` is called with the size of each."""
     for piece in pieces:
         threads.check()

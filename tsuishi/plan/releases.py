@@ -106,9 +106,9 @@ def _check_ends(session: Session, ends: Sequence[Environment]) -> None:
 
 
 def _lies_between(environment: Environment, ends: Sequence[Environment]) -> bool:
-    """Whether an environment is a release of the family from one end to the other, for the same accelerators."""
+    """Whether an environment is a release of the family from one end to the other, for what both ends compute on."""
     old, new = ends
-    if environment.family != old.family or not set(environment.accelerators) & set(old.accelerators):
+    if environment.family != old.family or not {*environment.accelerators} & {*old.accelerators} & {*new.accelerators}:
         return False
     return _order(old) <= _order(environment) <= _order(new)
 

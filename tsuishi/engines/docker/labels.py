@@ -1,5 +1,6 @@
 """The labels of images, and the facts that are read from them later."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tsuishi import __version__
@@ -33,25 +34,30 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
 
 def details(environment: Environment, image: "Image", tag: str) -> dict[str, Any]:
     """Facts for the environment's record: the base in the spec, the base that was used, substitutions, the image."""
+    facts = {"size_bytes": image.attrs.get("Size"), "layers": image.attrs["RootFS"]["Layers"]}
+    return facts_of(environment, image.labels, {"id": image.id, "tag": tag, **facts}, image.attrs.get("Created"))
+
+
+def facts_of(
+    environment: Environment, labels: Mapping[str, str], image: Mapping[str, Any], created: str | None
+) -> dict[str, Any]:
+    """As `details`, for an image with these labels. image: id, tag, size_bytes and layers."""
     assert environment.base is not None
-    asked, used = environment.base.reference, image.labels[f"{OURS}base-used"]
+    asked, used = environment.base.reference, labels[f"{OURS}base-used"]
     replaced = used.partition("@")[0] not in (asked, asked.rpartition(":")[0])
     return {
         "base": {
             "reference": asked,
             "used": used,
             "digest": environment.base.digest or "unpinned",
-            "image_id": image.labels.get(f"{OURS}base-image", ""),
+            "image_id": labels.get(f"{OURS}base-image", ""),
         },
         "substitutions": [{"asked": asked, "used": used}] if replaced else [],
         "image": {
-            "id": image.id,
-            "tag": tag,
-            "size_bytes": image.attrs.get("Size"),
             # Equal layers have equal files. The id of the image also depends on the time of its build.
-            "layers": image.attrs["RootFS"]["Layers"],
-            "created": image.attrs.get("Created"),
-            "labels": dict(sorted(image.labels.items())),
+            **image,
+            "created": created,
+            "labels": dict(sorted(labels.items())),
         },
     }
 
