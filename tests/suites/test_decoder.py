@@ -142,7 +142,6 @@ def test_a_case_of_two_devices_or_of_an_unknown_axis_is_refused() -> None:
 def test_a_decoder_learns_alike_in_every_framework() -> None:
     """Parity sees one step; from the second on, the momentum of the steps before counts."""
     able = [one for one in PINNED if (REAL.workloads / "frameworks" / one.framework / "decoder.py").is_file()]
-    able = [one for one in able if one.framework != "mxnet"]  # which says that it has none
     assert {one.framework for one in able} == {"torch", "tensorflow", "jax"}
     found = {one.name: run_inside(one, "check_decoder.py", one.framework) for one in able}
     expected, _ = found["torch2-cpu"]["training"]

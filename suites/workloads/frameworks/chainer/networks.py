@@ -59,7 +59,8 @@ def _layer(layer, shape):
     if isinstance(layer, networks.AveragePool):
         return lambda images: functions.average_pooling_2d(images, layer.size)
     if isinstance(layer, networks.MaxPool):
-        return lambda images: functions.max_pooling_2d(images, layer.size)
+        padding = networks.pool_padding(layer)
+        return lambda images: functions.max_pooling_2d(images, layer.size, layer.stride, padding, cover_all=False)
     if isinstance(layer, networks.GlobalAveragePool):
         return lambda images: functions.average(images, axis=(2, 3))
     if isinstance(layer, networks.Flatten):
