@@ -31,3 +31,25 @@ def test_without_an_engine_the_main_job_runs_in_a_virtual_environment(tmp_path: 
     record = run.environment(rows(tmp_path, "trials")[0]["environment_record"]).content()
     assert record["engine"] == "venv"
     assert record["substitutions"][0]["used"].startswith("CPython 3.6.")
+
+
+def test_an_older_release_of_each_family_is_built_and_computes_as_numpy_does(tmp_path: Path) -> None:
+    if find_python("3.6") is None:
+        missing("no CPython 3.6")
+    cache = linked_cache(read_settings({}, {}, {}).cache, tmp_path / "cache")
+    older = ("tf1.4-cpu", "torch1.4-cpu")
+    result = invoke(
+        tmp_path,
+        *("build", "run-suite", "--env", ",".join(older), "--suite", "parity", "--profile", "smoke"),
+        INVOKE_TSUISHI_CACHE=str(cache),
+        DOCKER_HOST=f"unix://{tmp_path}/nobody.sock",
+    )
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr
+    found = rows(tmp_path, "trials")
+    assert {row["status"] for row in found} == {"ok", "unsupported"}
+    # Networks in training and inference on one device, and the family's own way to share a batch between two.
+    ran = {(row["environment"], row["model"], row["mode"], row["strategy"]) for row in found if row["status"] == "ok"}
+    single = [(model, "training", "none") for model in ("cnn10", "vgg_small", "mlp", "wrn28_10")]
+    for environment, strategy in zip(older, ("towers", "distributed_data_parallel"), strict=True):
+        for case in (*single, ("cnn10", "inference", "none"), ("cnn10", "training", strategy)):
+            assert (environment, *case) in ran

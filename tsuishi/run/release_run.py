@@ -82,7 +82,7 @@ def measure_search(
         with run.alone():
             recorded = own_run(run)
             if (recorded.profile, recorded.seed) != (choice.profile, choice.seed):
-                raise another_search(run)
+                raise _another_search(run)
             trial_folders.settle(run.trials)
             measured = SearchedReleases(run, search)
             rounds = _SearchRounds(session, question, matrix, measured)
@@ -91,7 +91,7 @@ def measure_search(
     return measured
 
 
-def another_search(run: RunDirectory) -> UserError:
+def _another_search(run: RunDirectory) -> UserError:
     """The error that a run is of another search than the options ask for."""
     return UserError(f"run {run.id} is of another search: give the options that it began with")
 
@@ -125,7 +125,7 @@ class _SearchRounds:
             batch, plan = plan[: len(wanted)], plan[len(wanted) :]
             asked = {(self._question.case.id, name) for name in wanted}
             if {(entry.case_id, entry.environment) for entry in batch} != asked:
-                raise another_search(run)
+                raise _another_search(run)
             self._number += 1
             for entry in batch:
                 self._planned[entry.environment] = entry.repetition

@@ -37,6 +37,12 @@ class Strategy(keras_trainer.Strategy):
             raise Unsupported(
                 "strategy 'multi_gpu_model': TensorFlow 2.4 and newer have it no more; 'mirrored' would run"
             )
+        if not hasattr(tf.keras.utils, "multi_gpu_model"):
+            raise Unsupported(
+                "strategy 'multi_gpu_model': tf.keras of TensorFlow {} has none yet; 'towers' would run".format(
+                    tf.__version__
+                )
+            )
 
     def tries(self, job):
         """Also whether multi_gpu_model finds its GPUs."""
