@@ -25,6 +25,8 @@ COMMAND, FAILED, END = "command-%d", "failed", "end"
 
 
 class Launched(group.Group):
+    """Meets the processes that torchrun has started. job: of all ranks; see group.start."""
+
     def __init__(self, job):
         self.rank, ranks = launch.rank(), len(job.places)
         own = job.places[: ranks // job.nodes]
