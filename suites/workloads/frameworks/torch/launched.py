@@ -75,14 +75,6 @@ class Launched(group.Group):
         with self.failing_as_they_do():
             self._store.set(COMMAND % self._commands, " ".join(map(str, command)))
 
-    @contextlib.contextmanager
-    def failing_as_they_do(self):
-        try:
-            yield
-        except Exception as error:
-            self.raise_theirs(error)
-            raise
-
     def failed(self):
         if time.monotonic() - self._looked < LOOK_S or not hasattr(self._store, "check"):
             return False
