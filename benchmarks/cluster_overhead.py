@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -82,10 +83,11 @@ def main() -> None:
             each_s = wall_s * nodes / given.trials - NAP_S
             table.add_row(name, f"{wall_s:.0f}", f"{each_s:.2f}", f"{memory_mib:.0f}")
         Console(width=100).print(table)
-        tables = [case_table(RunDirectory(path)) for path in sorted((root / "results").iterdir())]
-        assert all(len(rows) == given.trials for rows in tables)
+        runs = [RunDirectory(path) for path in sorted((root / "results").iterdir())]
+        for run in runs:
+            print(f"{run.id}: {dict(Counter(trial.status for _, trial in run.finished()))}")
         if given.local:
-            print(f"equal case tables: {tables[0] == tables[1]}")
+            print(f"equal case tables: {case_table(runs[0]) == case_table(runs[1])}")
 
 
 def apart(work: Callable[..., tuple[float, float]], *arguments: object) -> tuple[float, float]:
@@ -119,14 +121,16 @@ def make_naps(root: Path, count: int) -> None:
 
 
 def case_table(run: RunDirectory) -> list[tuple[str, ...]]:
-    """Case, environment, repetition, status and number of samples of every trial, sorted."""
+    """Case, environment, repetition, status and number of samples of the last attempt at every trial, sorted."""
     samples = csv.DictReader((run.path / "samples.csv").open(encoding="utf-8"))
     counts: dict[str, int] = {}
     for row in samples:
         counts[row["trial_id"]] = counts.get(row["trial_id"], 0) + 1
     trials = csv.DictReader((run.path / "trials.csv").open(encoding="utf-8"))
     named = ("case_id", "environment", "repetition", "status")
-    return sorted((*(row[name] for name in named), str(counts.get(row["trial_id"], 0))) for row in trials)
+    by_attempt = sorted(trials, key=lambda row: int(row["attempt"]))
+    last = {row["case_id"]: (*(row[name] for name in named), str(counts.get(row["trial_id"], 0))) for row in by_attempt}
+    return sorted(last.values())
 
 
 def _sub(folder: str) -> Path:

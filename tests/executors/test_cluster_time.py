@@ -1,7 +1,6 @@
 """Runs with a budget on a real Slurm: time counts from the first start of a job, and GPU-hours are what jobs take."""
 
 import time
-from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ from tests.executors.programs import wait_for
 from tests.executors.slurm_cluster import NODES, SlurmCluster
 from tests.executors.test_node_gpus import A100, with_answer
 from tests.executors.test_slurm_run import assert_whole, meanwhile, on_slurm, started
-from tests.run.test_measuring import SUITE
+from tests.run.test_measuring import SUITE, trials
 from tests.run.test_rounds import Bench
 from tsuishi.base.budget import Clock
 from tsuishi.base.errors import UserError
 from tsuishi.executors.cluster import OnSlurm
 from tsuishi.plan.session import Session
-from tsuishi.results.directory import RunDirectory
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 
@@ -40,20 +38,12 @@ def make_cores(root: Path) -> None:
     (made.suites / "cores.toml").write_text(SUITE, encoding="utf-8")
 
 
-def counts(run: RunDirectory) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for _, trial in run.finished():
-        assert trial.status == "ok", trial.reason
-        found[run.case(trial.case_record)["implementation"]] += 1
-    return found
-
-
 def test_time_on_a_cluster_counts_from_the_first_job_and_more_of_it_deepens_the_run(
     slurm: SlurmCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     make_cores(tmp_path)
     run = run_suite(limited(tmp_path, 90.0), executor=OnSlurm())
-    first = counts(run)
+    first = trials(run)
     assert min(first.values()) >= 3
     (recorded,) = run.run().sessions
     assert recorded.within_s == 90.0
@@ -66,7 +56,7 @@ def test_time_on_a_cluster_counts_from_the_first_job_and_more_of_it_deepens_the_
     assert_whole(run)
     open_before = run.run().more
     deeper = resume(limited(tmp_path, 60.0), run.id, lambda settings: OnSlurm())
-    after = counts(deeper)
+    after = trials(deeper)
     assert len(deeper.run().sessions) == 2
     if open_before:
         assert min(after.values()) > min(first.values())
@@ -93,7 +83,7 @@ def test_what_waits_when_time_is_over_is_no_trial(
     finally:
         for node in NODES:
             slurm.command("scontrol", "update", f"NodeName={node}", "State=RESUME")
-    assert sum(counts(run).values()) == 1
+    assert sum(trials(run).values()) == 1
     assert took_s < 60
     said = capsys.readouterr().out
     assert "time is over: no further trial begins, and those that run go on to their ends" in said

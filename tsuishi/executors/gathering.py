@@ -166,17 +166,23 @@ class Gathering:
             order = waiting.order
             if order.id not in self._trials:
                 continue
+            if self._was_cut(waiting):
+                del self._trials[order.id]
+                continue
             if waiting.state is None and not self._is_cancelled and not self._partial(order.id):
                 del self._trials[order.id]  # Slurm never had it, or it never started: the same attempt again
                 self._again.append(order)
-                continue
-            if self._is_cut and not waiting.has_begun and not self._partial(order.id):
-                del self._trials[order.id]
                 continue
             yield self._end(order.id, self._buried(order, waiting.state))
             if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
                 self._again.append(order.model_copy(update={"id": order.id.next_attempt}))
+
+    def _was_cut(self, waiting: _Waiting) -> bool:
+        """Whether a trial never began, as time was over before."""
+        state = waiting.state
+        never_ran = state is None or (state.name == "CANCELLED" and not state.node)
+        return self._is_cut and never_ran and not waiting.has_begun and not self._partial(waiting.order.id)
 
     def _is_over(self, waiting: _Waiting, now: float) -> bool:
         never_ran = waiting.state is not None and not waiting.state.node

@@ -12,7 +12,7 @@ from tsuishi.machine.history import DOWNLOAD, DOWNLOAD_BYTES, History
 from tsuishi.plan.decidable import Takes
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.power import Comparing, detectable_ratio, share_found
-from tsuishi.plan.trials import PlannedTrial, cell_of, gpus_for, scatter_name
+from tsuishi.plan.trials import PlannedTrial, cell_of, scatter_name
 from tsuishi.plan.worth import Extension
 from tsuishi.specs.questions import LOOKS, Asked, MatrixCell, look_at
 
@@ -38,11 +38,11 @@ def print_outline(screen: Screen, outlined: Outline, clock: Clock, history: Hist
 
 
 def on_slurm(planned: Sequence[PlannedTrial], gpus: Sequence[Gpu], at_once: int) -> str:
-    """The line that says what trials take on a cluster. gpus: those that the plan was made for."""
+    """The line that says what trials take on a cluster. gpus: of a job, whether its case uses them or not."""
     started = [trial for trial in planned if not trial.unsupported]
-    node_h = sum(trial.expected_s for trial in started) / 3600
-    gpu_h = sum(trial.expected_s * len(gpus_for(trial, gpus)) for trial in started) / 3600
-    most_h = sum(trial.timeout_s for trial in started) / 3600
+    node_h = sum(trial.expected_s * trial.case.nodes for trial in started) / 3600
+    gpu_h = node_h * len(gpus)
+    most_h = sum(trial.timeout_s * trial.case.nodes for trial in started) / 3600
     return (
         f"Slurm: {counted(len(started), 'trial')}, at most {at_once} at once: {node_h:.2f} node-hours and {gpu_h:.2f} "
         f"GPU-hours expected, at most {most_h:.1f} node-hours"

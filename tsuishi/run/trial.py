@@ -137,7 +137,9 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
                 "duration_s": round(files.sampler.elapsed_s(), 3),
                 "energy_j": joules,
                 "energy_source": source,
-                "peak_process_memory_mib": round(files.sampler.peak_process_memory_mib, 1),
+                "peak_process_memory_mib": round(files.sampler.peak_process_memory_mib, 1)
+                if order.nodes == 1
+                else None,
                 **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
             }
         )
@@ -179,7 +181,7 @@ def _measure(
 
     try:
         process = start(order, bench)
-        files.pids = process.pids()
+        files.pids = process.pids() if order.nodes == 1 else ()  # Slurm itself starts those of several nodes
         ended = listen(process, transcript, files.sampler.start, order.timeout_s, hear, files.log)
     except Timeout:
         return Outcome(TIMEOUT, f"stopped after {order.timeout_s:g} s; allow more with --timeout"), None

@@ -4,6 +4,7 @@ The other ranks are started here, where all are on one machine (replicas.py); or
 several nodes, before any knew of the others (launched.py).
 """
 
+import contextlib
 import datetime
 import time
 
@@ -32,9 +33,14 @@ class Group:
         """Sends a command and its numbers to every other rank."""
         raise NotImplementedError
 
+    @contextlib.contextmanager
     def failing_as_they_do(self):
-        """A context: where its block fails because another rank failed, it raises the error of that rank."""
-        raise NotImplementedError
+        """Where the block fails because another rank failed, raises the error of that rank."""
+        try:
+            yield
+        except Exception as error:
+            self.raise_theirs(error)
+            raise
 
     def failed(self):
         """Whether another rank is known to have failed."""

@@ -25,6 +25,8 @@ COMMAND, FAILED, END = "command-%d", "failed", "end"
 
 
 class Launched(group.Group):
+    """Meets the processes that torchrun has started. job: of all ranks; see group.start."""
+
     def __init__(self, job):
         self.rank, ranks = launch.rank(), len(job.places)
         own = job.places[: ranks // job.nodes]
@@ -72,14 +74,6 @@ class Launched(group.Group):
         self._commands += 1
         with self.failing_as_they_do():
             self._store.set(COMMAND % self._commands, " ".join(map(str, command)))
-
-    @contextlib.contextmanager
-    def failing_as_they_do(self):
-        try:
-            yield
-        except Exception as error:
-            self.raise_theirs(error)
-            raise
 
     def failed(self):
         if time.monotonic() - self._looked < LOOK_S or not hasattr(self._store, "check"):

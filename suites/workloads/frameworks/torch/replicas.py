@@ -69,14 +69,6 @@ class Replicas(group.Group):
                 other.stdin.write(line.encode("ascii"))
                 other.stdin.flush()
 
-    @contextlib.contextmanager
-    def failing_as_they_do(self):
-        try:
-            yield
-        except Exception as error:
-            self.raise_theirs(error)
-            raise
-
     def raise_theirs(self, error):
         """See Group. Ranks that failed later only lost touch with the first."""
         for other in self._others:
