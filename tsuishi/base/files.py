@@ -267,21 +267,32 @@ def _held(path: Path, flags: int) -> int | None:
 
 
 def _remove_abandoned(folder: Path) -> None:
-    if is_abandoned(folder):
-        shutil.rmtree(folder, ignore_errors=True)
+    # Its lock is held until it is gone: a process that has just made it finds then that it is not there, not later.
+    with _lock_of_abandoned(folder) as is_held:
+        if is_held:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def is_abandoned(folder: Path) -> bool:
     """Whether a temporary folder is this user's, and no process holds its lock; False where that cannot be seen."""
-    if is_folder_of_ours(folder):
-        with suppress(OSError):
+    with _lock_of_abandoned(folder) as is_held:
+        return is_held
+
+
+@contextmanager
+def _lock_of_abandoned(folder: Path) -> Iterator[bool]:
+    """Hold the lock of a temporary folder of this user; False where another process holds it, or it cannot be seen."""
+    descriptor, is_held = None, False
+    with suppress(OSError):
+        if is_folder_of_ours(folder):
             descriptor = os.open(folder, _FOLDER)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return True
-            finally:
-                os.close(descriptor)
-    return False
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_held = True
+    try:
+        yield is_held
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
 
 
 def is_folder_of_ours(path: Path) -> bool:
