@@ -26,8 +26,11 @@ from pathlib import Path
 # What an environment names, and the local image that stands in for it; its tag is the CPython it holds.
 MIRRORS = (
     ("docker.io/library/python:3.6.15-slim-bullseye", "tsuishi-test/python:3.6"),
+    ("docker.io/library/python:3.6.15-bullseye", "tsuishi-test/python-full:3.6"),
     ("docker.io/library/python:3.11.13-slim-bookworm", "tsuishi-test/python:3.11"),
 )
+# What Docker's images have that are not slim, as far as an environment needs it, by the image that stands in for one.
+MORE_PACKAGES = {"tsuishi-test/python-full:3.6": ("libgomp1",)}
 SOCKET = "/var/run/docker.sock"
 ENGINE_TIMEOUT_S = 60.0
 LABEL = "org.tsuishi.test.recipe"
@@ -232,10 +235,10 @@ def mirror(suite: str) -> str:
     return found[0]
 
 
-def root_file_system(pythons: Iterable[Path]) -> Path:
+def root_file_system(pythons: Iterable[Path], more: Iterable[str]) -> Path:
     """A minimal Debian of the host's own release as a tar, kept under a name that says what is in it."""
     suite = platform.freedesktop_os_release()["VERSION_CODENAME"]
-    include = ",".join(packages(pythons))
+    include = ",".join([*packages(pythons), *more])
     kept = cache() / f"rootfs-{suite}-{hashlib.sha256(include.encode()).hexdigest()[:12]}.tar"
     if kept.exists():
         return kept
@@ -316,9 +319,8 @@ def bases(host: str) -> None:
         return
     if os.geteuid() != 0:
         raise Failed("making the base images needs root: debootstrap and chroot do")
-    debian = root_file_system(pythons.values())
     for image, python in missing.items():
-        make(host, image, python, debian)
+        make(host, image, python, root_file_system(pythons.values(), MORE_PACKAGES.get(image, ())))
 
 
 def main() -> int:
