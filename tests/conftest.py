@@ -40,9 +40,7 @@ _OF_THE_TINY_ENVIRONMENT = (
 )
 TOGETHER = {
     **dict.fromkeys(_OF_THE_SMOKE_JOB, "job"),
-    **dict.fromkeys(
-        ("test_docker", "test_exchange", "test_locking", "test_archived_images", "test_registry"), "docker"
-    ),
+    **dict.fromkeys(_OF_THE_TINY_ENVIRONMENT, "docker"),
 }
 # Groups by what they take, longest first, those that wait beside those that compute; the others follow in their order.
 LONGEST = (

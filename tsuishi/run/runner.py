@@ -79,8 +79,8 @@ class Runner:
 
         batches: without it, every trial of the plan that has no finding yet. A batch is asked for when all trials of
         the batch before have ended, and a trial of it when the executor asks: on this machine, when the trial before is
-        committed. Raises KeyboardInterrupt after the
-        interrupted trial is recorded, RunStopped where the engine or the disk fails.
+        committed. Raises KeyboardInterrupt after the interrupted trial is recorded, RunStopped where the engine or the
+        disk fails.
         """
         given = self._executor.given(self._run)
         self._trials = {trial.id: trial for trial in planned}
