@@ -52,7 +52,8 @@ def of_suite(root: Path, workload: str, axes: str, nodes: int = 2) -> Session:
         (root / name).symlink_to(REAL.root / name)
     (root / "reports" / "published").mkdir(parents=True)
     _, there = built(read_environment(REAL.images / f"{ENVIRONMENT}.toml"))
-    given = on_slurm(root, engine=there.engine, cache=read_settings({}, os.environ, {}).cache)
+    here = read_settings({}, os.environ, {})
+    given = on_slurm(root, engine=there.engine, cache=here.cache, mirrors=here.mirrors)
     choice = replace(given.choice, environments=(ENVIRONMENT,), nodes=nodes)
     return replace(given, choice=choice, data_set=None, checkout=Checkout(root))
 

@@ -35,7 +35,7 @@ def run_member(folder: Path, index: int, port: int) -> int:
             node.lock(alone, order)  # the task itself has locked the first node
         each = int(order.case["devices"]) // order.nodes
         launcher = torchrun(order.nodes, each, number, first, port)
-        process = start(order, replace(bench, launcher=launcher, network=variables(first)))
+        process = start(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))
         for _, piece in process.output():
             sys.stdout.buffer.write(piece)
             sys.stdout.buffer.flush()

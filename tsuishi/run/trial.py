@@ -95,8 +95,9 @@ class TrialOrder(BaseModel):
 class Bench:
     """What a machine offers to a trial: the environment, the folder of workloads, GPUs, and the data set's file.
 
-    writer: as for `trial_folders.begin`. launcher, network: as for `start_workload`. beside: gives what else
-    runs on the machine, in words, where a scheduler knows it; it is asked before a trial and after it.
+    writer: as for `trial_folders.begin`. launcher, network: as for `start_workload`. part: tells the parts of a trial
+    over several nodes apart, which may share an engine. beside: gives what else runs on the machine, in words, where a
+    scheduler knows it; it is asked before a trial and after it.
     """
 
     ready: Ready
@@ -106,6 +107,7 @@ class Bench:
     writer: str = ""
     launcher: tuple[str, ...] = ()
     network: Mapping[str, str] | None = None
+    part: str = ""
     beside: Callable[[], list[str]] | None = None
 
 
@@ -211,7 +213,7 @@ def start(order: TrialOrder, bench: Bench) -> Process:
             bench.ready.built,
             bench.workloads,
             order.argument(data_file, lambda path: starter.inside(path, mounts[path])),
-            name=f"tsuishi-{order.run_id}-{order.id}",
+            name=f"tsuishi-{order.run_id}-{order.id}{bench.part}",
             labels={"run": order.run_id},
             seconds=order.timeout_s,
             gpus=order.gpus,
