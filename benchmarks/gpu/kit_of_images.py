@@ -19,6 +19,12 @@ from tsuishi.specs.environment import Accelerator, Environment, read_environment
 
 # By worth: the first two have open hashes, the last one only a base without digest, the largest of all.
 ENVIRONMENTS = ("torch1.1-cu100", "tf1.13-cu100", "tf1.15-ngc")
+# Other environments with open hashes, and why the kit does not make them.
+NOT_MADE = {
+    "mxnet-cu100": "no claim that can be tested is about it; `invoke lock --env mxnet-cu100` fills it in",
+    "tf0.10-cu75": "for GPUs up to compute capability 5.2",
+    "torch2-cpu-aarch64": "for another machine",
+}
 PATCH = "images.patch"
 # Of an error, the text in a line; all of it is in the log.
 LONGEST_WORDS = 600

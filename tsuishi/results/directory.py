@@ -39,6 +39,8 @@ T = TypeVar("T")
 GATHERED = ("trials.csv", *(f"{table}.csv" for table in schema.OF_A_TRIAL), "datapackage.json")
 # What a run.json is sealed for.
 _SEALED = "run.json"
+# The most characters of the first line of a table that are read.
+_LONGEST_HEADER = 1 << 16
 _NEW_RUN = ".run-"
 
 
@@ -145,16 +147,20 @@ class RunDirectory:
         for folder, trial, _ in trial_folders.read(self.finished_folders()):
             yield folder, trial
 
-    def gather(self, words: Vocabulary, into: Path | None = None) -> None:
+    def gather(self, words: Vocabulary, into: Path | None = None, columns_of: Path | None = None) -> None:
         """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.
 
-        into: the folder for them; without it the run's own.
+        into: the folder for them; without it the run's own. columns_of: a trials.csv, perhaps of an earlier checkout
+        with fewer axes: an axis that neither it nor a case has gets no column.
         """
         into = into or self.path
         trials = list(self.finished())
         case_of = cache(self.case)
         cases = [case_of(trial.case_record) for _, trial in trials]
         axes = words.of(cases).axes
+        if columns_of:
+            known = {*_header(columns_of)}.union(*cases)
+            axes = {name: axis for name, axis in axes.items() if name in known}
         columns = schema.of_trials(axes)
         with replacing(into / "trials.csv") as file:
             rows = csv.writer(file, lineterminator="\n")
@@ -167,6 +173,12 @@ class RunDirectory:
                 _concatenate(table, (folder for folder, _ in trials), file)
         tables = {"trials": columns, **schema.OF_A_TRIAL}
         write_json(into / "datapackage.json", schema.data_package(self.run().run_id.lower(), tables))
+
+
+def _header(path: Path) -> list[str]:
+    """The names of the columns of a table."""
+    with path.open(encoding="utf-8", errors="replace", newline="") as file:
+        return file.readline(_LONGEST_HEADER).rstrip("\n").split(",")
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:

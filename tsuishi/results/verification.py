@@ -165,7 +165,8 @@ class _Reading:
 
         try:
             with tempfile.TemporaryDirectory() as folder:
-                self._run.gather(words, Path(folder))
+                trials = self._run.path / "trials.csv"
+                self._run.gather(words, Path(folder), trials if trials.exists() else None)
                 for name in GATHERED:
                     path = self._run.path / name
                     if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
