@@ -115,5 +115,5 @@ def test_a_run_whose_axes_nothing_here_describes_is_reported_by_their_names(tmp_
         ("red", 9, "slide_s", 0.9),
     ]
     head, *trials = (run.directory.path / "trials.csv").read_text(encoding="utf-8").splitlines()
-    assert head.endswith(",host_memory,colour,window_size")
+    assert head.endswith(f",{[*WORDS.axes][-1]},colour,window_size"), "after the axes of this checkout"
     assert {line.rpartition(",red,")[2] for line in trials} == {"7", "9"}
