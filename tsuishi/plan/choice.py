@@ -1,5 +1,6 @@
 """The choice of a user, and the environments that this machine can use for it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tsuishi.base.checkout import Checkout
@@ -37,6 +38,32 @@ class UsableEnvironments:
     environments: tuple[Environment, ...]
     left_out: dict[str, str]
 
+    @property
+    def reasons(self) -> str:
+        """Every environment that is left out, with why, in a line."""
+        return "; ".join(f"{name}: {reason}" for name, reason in self.left_out.items())
+
+
+def _usable(
+    builder: Builder,
+    checkout: Checkout,
+    choice: Choice,
+    nvml: Nvml,
+    asked: Iterable[Environment],
+    to_run: bool,
+) -> UsableEnvironments:
+    """Which of these environments can be made here and, with `to_run`, run."""
+    chosen, left_out = [], {}
+    for environment in asked:
+        refusal = builder.engines.refusal(environment)
+        if to_run and not refusal:
+            refusal = why_not_run(builder, checkout, choice, nvml, environment)
+        if refusal:
+            left_out[environment.name] = refusal
+        else:
+            chosen.append(environment)
+    return UsableEnvironments(tuple(chosen), left_out)
+
 
 def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
     """The named environments; without names, the defaults that this machine can make.
@@ -44,21 +71,15 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
     `to_run`: this machine must also be able to run them as the user asked. Raises UserError where a named environment
     cannot be used: it is never left out silently.
     """
-    chosen, left_out = [], {}
-    for environment in select_environments(checkout.images, choice.environments, computing(choice, nvml)):
-        refusal = builder.engines.refusal(environment)
-        if to_run and not refusal:
-            refusal = why_not_run(builder, checkout, choice, nvml, environment)
-        if refusal and choice.environments:
-            raise UserError(f"{environment.name} cannot be used here: {refusal}")
-        if refusal:
-            left_out[environment.name] = refusal
-        else:
-            chosen.append(environment)
-    if not chosen:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UserError(f"no environment can be used here: {reasons or 'images/ marks none as default'}")
-    return UsableEnvironments(tuple(chosen), left_out)
+    asked = select_environments(checkout.images, choice.environments, computing(choice, nvml))
+    found = _usable(builder, checkout, choice, nvml, asked, to_run)
+    for name, refusal in found.left_out.items():
+        if choice.environments:
+            raise UserError(f"{name} cannot be used here: {refusal}")
+    if not found.environments:
+        reasons = found.reasons or "images/ marks none as default"
+        raise UserError(f"no environment can be used here: {reasons}")
+    return found
 
 
 def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
@@ -70,18 +91,12 @@ def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nv
     known = sorted({environment.family for environment in every if environment.family})
     if family not in known:
         raise unknown("family", family, known)
-    chosen, left_out = [], {}
-    for environment in sorted(every, key=lambda each: (str(each.released), each.name)):
-        if environment.family == family and on in environment.accelerators:
-            refusal = builder.engines.refusal(environment) or why_not_run(builder, checkout, choice, nvml, environment)
-            if refusal:
-                left_out[environment.name] = refusal
-            else:
-                chosen.append(environment)
-    if not chosen:
-        reasons = "; ".join(f"{name}: {reason}" for name, reason in left_out.items())
-        raise UserError(f"no release of {family} can be used here: {reasons or f'none computes on {on}'}")
-    return UsableEnvironments(tuple(chosen), left_out)
+    releases = [each for each in every if each.family == family and on in each.accelerators]
+    releases.sort(key=lambda each: (str(each.released), each.name))
+    found = _usable(builder, checkout, choice, nvml, releases, to_run=True)
+    if not found.environments:
+        raise UserError(f"no release of {family} can be used here: {found.reasons or f'none computes on {on}'}")
+    return found
 
 
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
