@@ -1,5 +1,6 @@
 """The parts of a framework, beside training, that experiments can ask for. See interface.py."""
 
+from common import timing
 from common.events import Unsupported
 from frameworks.interface import Trainer
 
@@ -7,6 +8,27 @@ from frameworks.interface import Trainer
 def lacking(part, what):
     """The Unsupported that says a framework's part does not offer `what`."""
     return Unsupported("{}: frameworks/{} has none".format(what, type(part).__module__.split(".")[1]))
+
+
+def refuse_graphs(case, folding, optimizers, call):
+    """Raises Unsupported for a case of conv2d that needs tf.keras, a graph or a session.
+
+    Why a framework has none, in words. folding: of constants; optimizers: of a graph; call: what it has for a session.
+    """
+    if case["implementation"] == "keras":
+        raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
+    if "search" in case:
+        raise Unsupported("search 'folding_edge': {}; TensorFlow has one".format(folding))
+    if case["graph_optimizers"] != "default":
+        raise Unsupported("graph_optimizers {!r}: {}; 'default' would run".format(case["graph_optimizers"], optimizers))
+    if case["call"] != "run":
+        raise Unsupported("call {!r}: {}, there is no session; TensorFlow has one".format(case["call"], call))
+
+
+def time_apart(problem, emitter, synchronise, copy_in, compute, copy_out):
+    """Times the phases of a steady conv2d one after the other; all are callables without arguments."""
+    for phase, step in (("host_to_device", copy_in), ("compute", compute), ("device_to_host", copy_out)):
+        timing.steady(emitter, step, synchronise, len(problem.images), problem.settings, phase, budget=problem.budget)
 
 
 class Conv2d:

@@ -5,7 +5,6 @@ import chainer.functions as functions
 import numpy as np
 
 from common import timing
-from common.events import Unsupported
 from common.networks import same_padding
 from frameworks import parts
 from frameworks.chainer import places
@@ -14,22 +13,12 @@ from frameworks.chainer.networks import nchw
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
-        if case["implementation"] == "keras":
-            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
-        if "search" in case:
-            raise Unsupported(
-                "search 'folding_edge': operations of Chainer run as they are called, there is no graph to fold; "
-                "TensorFlow has one"
-            )
-        if case["graph_optimizers"] != "default":
-            raise Unsupported(
-                "graph_optimizers {!r}: they are TensorFlow's, Chainer runs operations as they are called; 'default' "
-                "would run".format(case["graph_optimizers"])
-            )
-        if case["call"] != "run":
-            raise Unsupported(
-                "call {!r}: Chainer calls functions, there is no session; TensorFlow has one".format(case["call"])
-            )
+        parts.refuse_graphs(
+            case,
+            "operations of Chainer run as they are called, there is no graph to fold",
+            "they are TensorFlow's, Chainer runs operations as they are called",
+            "Chainer calls functions",
+        )
 
     def literal(self, problem, emitter):
         """The source's work in Chainer: every run splits, convolves and adds up.
@@ -65,16 +54,10 @@ class Conv2d(parts.Conv2d):
             for _ in range(problem.chained):
                 results[:] = [_convolve(images, kernel, problem) for images in results]
 
-        steps = (
-            ("host_to_device", lambda: copy(inputs, host)),
-            ("compute", compute),
-            ("device_to_host", lambda: copy(returned, results)),
-        )
         with chainer.no_backprop_mode():
-            for phase, step in steps:
-                timing.steady(
-                    emitter, step, _nothing, len(problem.images), problem.settings, phase, budget=problem.budget
-                )
+            parts.time_apart(
+                problem, emitter, _nothing, lambda: copy(inputs, host), compute, lambda: copy(returned, results)
+            )
         return [_nhwc(sum(returned))], 1
 
 

@@ -13,23 +13,12 @@ from frameworks.jax import devices
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
-        if case["implementation"] == "keras":
-            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
-        if "search" in case:
-            raise Unsupported(
-                "search 'folding_edge': a program of JAX gets its arrays as arguments, there is no constant to fold; "
-                "TensorFlow has one"
-            )
-        if case["graph_optimizers"] != "default":
-            raise Unsupported(
-                "graph_optimizers {!r}: they are TensorFlow's, XLA has others; 'default' would run".format(
-                    case["graph_optimizers"]
-                )
-            )
-        if case["call"] != "run":
-            raise Unsupported(
-                "call {!r}: JAX calls compiled functions, there is no session; TensorFlow has one".format(case["call"])
-            )
+        parts.refuse_graphs(
+            case,
+            "a program of JAX gets its arrays as arguments, there is no constant to fold",
+            "they are TensorFlow's, XLA has others",
+            "JAX calls compiled functions",
+        )
         if case["autotune"] != "default":
             raise Unsupported("autotune {!r}: XLA's search, not cuDNN's; 'default' would run".format(case["autotune"]))
         if case["host_memory"] != "default":

@@ -4,7 +4,6 @@ import mxnet
 import numpy as np
 
 from common import timing
-from common.events import Unsupported
 from common.networks import same_padding
 from frameworks import parts
 from frameworks.mxnet import devices
@@ -13,22 +12,12 @@ from frameworks.mxnet.networks import nchw
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
-        if case["implementation"] == "keras":
-            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
-        if "search" in case:
-            raise Unsupported(
-                "search 'folding_edge': operations of MXNet run as they are called, there is no graph to fold; "
-                "TensorFlow has one"
-            )
-        if case["graph_optimizers"] != "default":
-            raise Unsupported(
-                "graph_optimizers {!r}: they are TensorFlow's, MXNet runs operations as they are called; 'default' "
-                "would run".format(case["graph_optimizers"])
-            )
-        if case["call"] != "run":
-            raise Unsupported(
-                "call {!r}: MXNet calls functions, there is no session; TensorFlow has one".format(case["call"])
-            )
+        parts.refuse_graphs(
+            case,
+            "operations of MXNet run as they are called, there is no graph to fold",
+            "they are TensorFlow's, MXNet runs operations as they are called",
+            "MXNet calls functions",
+        )
 
     def literal(self, problem, emitter):
         """The source's work in MXNet: every run splits, copies to the devices, convolves, copies back and adds up.
@@ -75,15 +64,9 @@ class Conv2d(parts.Conv2d):
             for _ in range(problem.chained):
                 results[:] = [_convolve(images, weights, problem) for images, weights in zip(results, filters)]
 
-        steps = (
-            ("host_to_device", lambda: copy(host, inputs)),
-            ("compute", compute),
-            ("device_to_host", lambda: copy(results, returned)),
+        parts.time_apart(
+            problem, emitter, mxnet.nd.waitall, lambda: copy(host, inputs), compute, lambda: copy(results, returned)
         )
-        for phase, step in steps:
-            timing.steady(
-                emitter, step, mxnet.nd.waitall, len(problem.images), problem.settings, phase, budget=problem.budget
-            )
         return [_nhwc(sum(images.as_in_context(mxnet.cpu()) for images in returned))], 1
 
 

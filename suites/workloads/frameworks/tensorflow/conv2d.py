@@ -77,15 +77,14 @@ class Conv2d(parts.Conv2d):
             operations = [operation for operation, _ in load]
             values = {placeholder: array for _, feed in load for placeholder, array in feed.items()}
             with tf.Session(config=session_config(problem.graph_optimizers)) as session:
-                steps = (
-                    ("host_to_device", _caller(problem, session, operations, values)),
-                    ("compute", _caller(problem, session, compute)),
-                    ("device_to_host", _caller(problem, session, fetches)),
+                parts.time_apart(
+                    problem,
+                    emitter,
+                    _done,
+                    _caller(problem, session, operations, values),
+                    _caller(problem, session, compute),
+                    _caller(problem, session, fetches),
                 )
-                for phase, step in steps:
-                    timing.steady(
-                        emitter, step, _done, len(problem.images), problem.settings, phase, budget=problem.budget
-                    )
                 share = folding.share_left(tf, emitter, session, compute)
                 return [np.sum(session.run(fetches), axis=0)], share
 

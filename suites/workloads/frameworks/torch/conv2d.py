@@ -13,22 +13,12 @@ from frameworks.torch import devices
 
 class Conv2d(parts.Conv2d):
     def check(self, case):
-        if case["implementation"] == "keras":
-            raise Unsupported("implementation 'keras': tf.keras, which TensorFlow has; 'framework' would run")
-        if "search" in case:
-            raise Unsupported(
-                "search 'folding_edge': PyTorch runs eagerly, there is no graph to fold; TensorFlow has one"
-            )
-        if case["graph_optimizers"] != "default":
-            raise Unsupported(
-                "graph_optimizers {!r}: PyTorch has no graph to optimise; 'default' would run".format(
-                    case["graph_optimizers"]
-                )
-            )
-        if case["call"] != "run":
-            raise Unsupported(
-                "call {!r}: PyTorch calls functions, there is no session; TensorFlow has one".format(case["call"])
-            )
+        parts.refuse_graphs(
+            case,
+            "PyTorch runs eagerly, there is no graph to fold",
+            "PyTorch has no graph to optimise",
+            "PyTorch calls functions",
+        )
         if case["autotune"] != "default":
             raise Unsupported(
                 "autotune {!r}: PyTorch lets cuDNN search only where it is asked to (cudnn.benchmark), and here it is "
@@ -82,16 +72,10 @@ class Conv2d(parts.Conv2d):
         def synchronise():
             devices.synchronise(problem.places)
 
-        steps = (
-            ("host_to_device", lambda: copy(inputs, host)),
-            ("compute", compute),
-            ("device_to_host", lambda: copy(returned, results)),
-        )
         with torch.no_grad():
-            for phase, step in steps:
-                timing.steady(
-                    emitter, step, synchronise, len(problem.images), problem.settings, phase, budget=problem.budget
-                )
+            parts.time_apart(
+                problem, emitter, synchronise, lambda: copy(inputs, host), compute, lambda: copy(returned, results)
+            )
         return [_nhwc(sum(returned))], 1
 
 
