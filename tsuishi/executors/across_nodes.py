@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tsuishi.machine.slurm import variables
+from tsuishi.machine.slurm import AT_THE_LIBRARY, variables
 from tsuishi.run.trial import Bench
 
 # Seconds after the first node has ended until Slurm ends the others.
@@ -33,6 +33,7 @@ def on_each_node(nodes: int) -> list[str]:
         f"--ntasks={nodes}",
         "--ntasks-per-node=1",
         "--cpu-bind=none",
+        AT_THE_LIBRARY,
         "--mem=0",
         "--export=ALL",
         f"--wait={_OTHERS_END_IN_S}",

@@ -5,19 +5,16 @@ import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.executors import submission
 from tsuishi.executors.submission import Submission
-from tsuishi.machine.slurm import NoAnswer, Slurm, wanted
+from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 from tsuishi.results.directory import RunDirectory
 from tsuishi.run.executor import Work
 from tsuishi.run.trial import TrialOrder
 
-# Where nodes find this library.
-_ROOT = Path(__file__).parents[2]
 # A job may take so many seconds longer than its trial: to enter the environment, and to commit.
 _AROUND_S = 300.0
 # Tries to submit an array while the controller does not answer, and the seconds between them.
@@ -86,7 +83,7 @@ def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
         "--no-requeue",  # each attempt has a row: tsuishi itself submits the next
         *alone,
         *wanted(given),
-        f"--chdir={_ROOT}",
+        AT_THE_LIBRARY,
         f"--output={submission.output(run, made.name)}",
         "--open-mode=append",
     ]

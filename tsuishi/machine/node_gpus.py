@@ -8,16 +8,14 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 from tsuishi.machine.gpus import Gpu, Nvml
-from tsuishi.machine.slurm import NoAnswer, Slurm, wanted
+from tsuishi.machine.slurm import AT_THE_LIBRARY, NoAnswer, Slurm, wanted
 
-_ROOT = Path(__file__).parents[2]
 # Nodes of a cluster change rarely: the answer is kept for a week.
 _KEPT_S = 7 * 86400.0
 
@@ -70,7 +68,7 @@ def of_nodes(given: Settings, accelerator: str, say: Callable[[str], None]) -> N
         return NodeGpus(files.read_json(kept))
     say(f"asking a node for its GPUs ({given.slurm_gres}), by a job of seconds: it waits in the queue like any other")
     try:
-        said = Slurm().answer_of_a_node([*options, f"--chdir={_ROOT}"], [sys.executable, "-m", __spec__.name])
+        said = Slurm().answer_of_a_node([*options, AT_THE_LIBRARY], [sys.executable, "-m", __spec__.name])
         found = files.parse_json("the answer of a node", said.encode())
     except NoAnswer as silent:
         raise UserError(f"no node said which GPUs it has: {silent}; plan for CPUs with --accelerator cpu") from silent

@@ -10,11 +10,14 @@ import re
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
 
+# The option that starts a program where Python finds this library: on every node, from whatever folder.
+AT_THE_LIBRARY = f"--chdir={Path(__file__).parents[2]}"
 # A job of seconds may wait so long in the queue, and run so many minutes.
 _IN_QUEUE_S, _MINUTES = 900.0, 2
 # The type of a part of a GPU (MIG), as administrators name it: 1g.5gb, a100_3g.20gb.
