@@ -22,6 +22,9 @@ from tests.reports import KEPT_IN
 settings.register_profile("tsuishi", deadline=None)
 settings.load_profile("tsuishi")
 
+# Processes of tsuishi have to find it without what a shell says of where modules are.
+os.environ.pop("PYTHONPATH", None)
+
 # What a shell starts in the background ignores Ctrl-C, and so would all that tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
