@@ -361,3 +361,14 @@ def test_the_tests_get_the_settings_their_call_was_given(tmp_path: Path) -> None
     result = invoke(root, "test", INVOKE_TSUISHI_MIRRORS="a/b=c/d")
     assert result.returncode == 0, result.stdout + result.stderr
     assert "1 passed" in result.stdout
+
+
+def test_an_answer_that_its_reader_closes_ends_without_a_traceback() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        command = [sys.executable, "-m", "invoke", "run-suite", "--help"]
+        result = subprocess.run(command, cwd=REAL.root, stdout=writing, stderr=subprocess.PIPE, check=False)
+    finally:
+        os.close(writing)
+    assert (result.returncode, result.stderr) == (0, b"")

@@ -8,7 +8,9 @@ it. Invoke has a setting for the executor of tasks, but not for the program that
 
 import copy
 import difflib
+import os
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
@@ -111,7 +113,13 @@ class ChainProgram(Program):
 
     def _in_one_line(self, parse: Callable[[], None]) -> None:
         try:
-            parse()
+            try:
+                parse()
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:  # whoever reads the answer had enough, as `head` has
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise Exit from None
         except ParseError as error:
             raise Refused(self._explain(error)) from None
         except UserError as error:
