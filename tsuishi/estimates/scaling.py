@@ -14,12 +14,15 @@ from tsuishi.specs.case import ALONE, BATCH_SIZE, DEVICES, NODES, STRATEGY
 _FREE = (DEVICES, NODES, STRATEGY, BATCH_SIZE)
 # The axes that every case needs here: the usual number of nodes is 1.
 _NEEDED = frozenset({DEVICES, STRATEGY, BATCH_SIZE})
+# Gradients are summed in float32.
+_GRADIENT_BYTES = 4
 
 
 class SpeedPoint(NamedTuple):
     """A case of a series (an environment, or published hardware): its axes and images/s.
 
-    `term`: of the logarithms of images/s; published numbers have none.
+    `term`: of the logarithms of images/s; published numbers have none. `summing_share`: `summing_s` over the time of a
+    step; None where no all-reduce was measured.
     """
 
     series: str
@@ -27,6 +30,7 @@ class SpeedPoint(NamedTuple):
     images_per_s: float
     simulated: bool
     term: Term | None = None
+    summing_share: float | None = None
 
 
 class Scaling(NamedTuple):
@@ -35,7 +39,7 @@ class Scaling(NamedTuple):
     `kind`: "strong" where the baseline has the same global batch, so that devices share the work of a step; "weak"
     where it has the same batch per device, so that work grows with the devices. `baseline_devices`: of the baseline.
     `speedup`: images/s over the baseline's; `logarithm`: of the speed-up, None for published numbers. Simulated devices
-    share one device: their speed-up says nothing about GPUs.
+    share one device: their speed-up says nothing about GPUs. `summing_share`: of the case.
     """
 
     kind: Literal["strong", "weak"]
@@ -46,6 +50,7 @@ class Scaling(NamedTuple):
     speedup: float
     simulated: bool
     logarithm: Contrast | None = None
+    summing_share: float | None = None
 
     @property
     def nodes(self) -> int:
@@ -84,7 +89,16 @@ def scalings(points: Iterable[SpeedPoint]) -> Iterator[Scaling]:
                 if baseline:
                     speedup = case.images_per_s / baseline.images_per_s
                     logarithm = ratio(case.term, baseline.term) if case.term and baseline.term else None
-                    yield Scaling(kind, case.series, case.axes, alone, batch_size, speedup, case.simulated, logarithm)
+                    compared = alone, batch_size, speedup, case.simulated, logarithm, case.summing_share
+                    yield Scaling(kind, case.series, case.axes, *compared)
+
+
+def summing_s(parameters: float, devices: int, bytes_per_s: float) -> float:
+    """The seconds in which devices sum the gradients of a step, at the bus bandwidth that an all-reduce reached there.
+
+    Each of n devices sends at least 2 (n - 1) / n of them (NVIDIA/nccl-tests, doc/PERFORMANCE.md).
+    """
+    return 2 * (devices - 1) / devices * parameters * _GRADIENT_BYTES / bytes_per_s
 
 
 def _nodes(case: SpeedPoint) -> int:

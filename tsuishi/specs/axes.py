@@ -22,7 +22,7 @@ TAKEN = frozenset(
     peak_process_memory_mib points power_w printed_by published pure_error_percent quantity question ratio
     ratio_high ratio_low reading reason reference released repetition residual_percent run_id scatter_percent sentence
     series session sessions_now sessions_then simulated sm_clock_mhz smallest_out_of_memory source speedup
-    spread_kind started_at startup_s state stated status statuses step_s synthetic t_cost_s t_cost_s_high
+    spread_kind started_at startup_s state stated status statuses step_s summing_share synthetic t_cost_s t_cost_s_high
     t_cost_s_low temperature_c text then threshold times_as_fast times_as_fast_high times_as_fast_low
     times_as_long title topic trial trial_id trials unit utilisation_percent v0_images_per_s
     v0_images_per_s_high v0_images_per_s_low value verdict version what workload_record

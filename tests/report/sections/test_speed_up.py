@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.report.compared import compared, tables
-from tests.synthetic_run import TF, SyntheticRun, steady_samples, training_case
+from tests.synthetic_run import TF, SyntheticRun, limits_case, steady_samples, training_case, work
 from tsuishi.estimates.scaling import SpeedPoint, scalings
 from tsuishi.report.parts.blocks import Chart, View
 from tsuishi.report.sections import speed_up
@@ -66,6 +66,27 @@ def test_scaling_over_nodes_has_tables_of_its_own(tmp_path: Path) -> None:
         "distributed_data_parallel", "2", "2", "128", "128", "1.60", "0.800"
     ]  # fmt: skip
     assert table.notes[1] == "Efficiency: speed-up ÷ nodes."
+
+
+def test_the_sum_of_gradients_is_a_share_of_the_step_by_the_fastest_all_reduce_on_the_same_devices(
+    tmp_path: Path,
+) -> None:
+    # 3,000,000 gradients of 4 bytes, two devices: 12 MB at 120 MB/s take 0.1 s of a step of 0.8 s.
+    run = SyntheticRun(tmp_path / "run")
+    parameters = [("trainable_parameters", 3e6, "1")]
+    for case, step_s in (
+        (training_case(128), 1.0),
+        (training_case(128, strategy="mirrored", devices=2), 0.8),
+        (training_case(128, strategy="mirrored", devices=4), 0.5),
+    ):
+        run.add(case, TF, steady_samples(128, [step_s] * 4), metrics=parameters)
+    for buffer_mib, rate in ((8, 80e6), (64, 120e6)):
+        case = limits_case("all_reduce", devices=2, buffer_mib=buffer_mib)
+        run.add(case, TF, steady_samples(1, [0.5] * 4), metrics=work(moved=rate / 2))
+    view = speed_up.scalings(compared(run))
+    assert [row["summing_share"] for row in view.rows["scaling"]] == [pytest.approx(0.125), None]
+    table = tables(view)["Strong scaling: the same global batch"]
+    assert [table.columns[-1], *(row[-1].text for row in table.rows)] == ["sum of gradients", "12 %", ""]
 
 
 def on_two(tmp_path: Path, *batch_sizes: int) -> View:

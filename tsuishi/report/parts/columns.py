@@ -273,6 +273,7 @@ TABLES: dict[str, Declared] = {
         Column("low", "number", "end of the speed-up's 95 % interval, per comparison; empty for too few trials"),
         Column("high", "number", "its other end"),
         Column("efficiency", "number", "speed-up over how many times as many devices"),
+        Column("summing_share", "number", "sum of gradients at the measured all-reduce over the step; or empty"),
         _SIMULATED,
     ),
     "load": (

@@ -6,12 +6,14 @@ from typing import Any
 from tsuishi.base.language import mark, prose, t
 from tsuishi.estimates import scaling
 from tsuishi.estimates.ratios import as_ratio
-from tsuishi.estimates.scaling import Scaling
+from tsuishi.estimates.scaling import Scaling, summing_s
 from tsuishi.report.charts import figures
 from tsuishi.report.parts.blocks import Block, Chart, View
-from tsuishi.report.parts.comparison import Comparison, differing
+from tsuishi.report.parts.comparison import Comparison, Known, differing
 from tsuishi.report.parts.wording import Cell, Table, case_text, digits, text_cell, words
+from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import BATCH_SIZE, DEVICES, MODEL, NODES, STRATEGY
+from tsuishi.verdicts.evidence import Evidence
 
 # By kind, and whether several nodes are held against one.
 _TITLES = {
@@ -47,9 +49,16 @@ def _ends(result: Scaling) -> dict[str, float | None]:
 
 
 def _scalings(comparison: Comparison) -> list[Scaling]:
-    terms = comparison.evidence.terms
+    terms, rates = comparison.evidence.terms, _all_reduces(comparison.evidence)
     measured = [
-        scaling.SpeedPoint(known.series, known.axes, known.values[quantity], known.simulated, terms.get(term))
+        scaling.SpeedPoint(
+            known.series,
+            known.axes,
+            known.values[quantity],
+            known.simulated,
+            terms.get(term),
+            _summing_share(known, rates),
+        )
         for known in comparison.ours()
         # Several devices may process the same image: it counts once.
         for quantity in [next((name for name in _SPEEDS if known.values.get(name)), "")]
@@ -65,12 +74,39 @@ def _scalings(comparison: Comparison) -> list[Scaling]:
     return [*ours, *scaling.scalings(published)] if ours else []
 
 
+# By environment, devices and nodes.
+_Rates = dict[tuple[str, int, int], float]
+
+
+def _all_reduces(evidence: Evidence) -> _Rates:
+    """The bus bandwidth of the fastest all-reduce, in B/s."""
+    rates: _Rates = {}
+    rows = evidence.cases
+    for row in named_rows(rows[rows["quantity"] == "bytes_per_s"]):
+        axes = evidence.axes[row.case_id]
+        if axes.get("operation") == "all_reduce":
+            place = row.column, axes[DEVICES], axes.get(NODES, 1)
+            rates[place] = max(rates.get(place, 0.0), row.estimate)
+    return rates
+
+
+def _summing_share(known: Known, rates: _Rates) -> float | None:
+    """The share of a training step that summing its gradients takes; None where a part of it was not measured."""
+    axes, parameters, step_s = known.axes, known.values.get("trainable_parameters"), known.step_s
+    rate = rates.get((known.series, axes.get(DEVICES, 1), axes.get(NODES, 1)))
+    if axes.get("mode") != "training" or not (parameters and step_s and rate):
+        return None
+    return summing_s(parameters, axes[DEVICES], rate) / step_s
+
+
 def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator[Table]:
     for place, title in _TITLES.items():
         of_kind, over_nodes = [result for result in results if _kind(result) == place], place[1]
         axes = (NODES, DEVICES, BATCH_SIZE) if over_nodes else (DEVICES, BATCH_SIZE)
         one = t("on one node") if over_nodes else t("on one device")
         columns = ["", t("case"), *(words().axis(axis).called for axis in axes), one, t("speed-up"), t("efficiency")]
+        summed = any(result.summing_share is not None for result in of_kind)
+        columns += [t("sum of gradients")] if summed else []
         rows = []
         for result in of_kind:
             counts = *(result.axes[axis] for axis in axes), result.baseline_batch_size
@@ -79,9 +115,14 @@ def _tables(results: list[Scaling], telling: set[str], folded: bool) -> Iterator
             efficiency = Cell(digits(result.efficiency), result.efficiency, marks, "number")
             ends = [digits(end) for end in _ends(result).values() if end is not None]
             speedup = Cell(digits(result.speedup), result.speedup, (" – ".join(ends),) if ends else (), "number")
-            rows.append([*name, *map(text_cell, counts), speedup, efficiency])
+            rows.append([*name, *map(text_cell, counts), speedup, efficiency, *([_summing(result)] if summed else [])])
         if rows:
             yield Table(columns, rows, t(title), folded=folded, notes=[*_notes(of_kind, over_nodes)])
+
+
+def _summing(result: Scaling) -> Cell:
+    share = result.summing_share
+    return Cell("" if share is None else f"{100 * share:.2g} %", share, (), "number")
 
 
 def _kind(result: Scaling) -> tuple[str, bool]:
@@ -99,6 +140,11 @@ def _notes(results: list[Scaling], over_nodes: bool) -> Iterator[str]:
         yield t("Efficiency: speed-up ÷ devices.")
     if any(result.logarithm for result in results):
         yield t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none.")
+    if any(result.summing_share is not None for result in results):
+        yield t(
+            "Sum of gradients: what it takes at the fastest all-reduce that `device_limits` measured on these devices, "
+            "as a share of the step. Strategies may hide it behind computing, or need longer."
+        )
     if any(result.simulated for result in results):
         yield _simulated()
 
