@@ -93,10 +93,20 @@ def test_a_workload_that_finishes_is_ok_with_all_it_said(run: RunDirectory) -> N
         (
             "dies",
             "failed",
-            "it ended without saying it had finished: ended by SIGSEGV (a crash in native code); see its log",
+            "it ended without saying it had finished: ended by SIGSEGV (a crash in native code); it logged nothing",
         ),
-        ("leaves", "failed", "it ended without saying it had finished: exit code 0; see its log"),
-        ("half_an_event", "failed", "it ended without saying it had finished: exit code 0; see its log"),
+        ("leaves", "failed", "it ended without saying it had finished: exit code 0; it logged nothing"),
+        (
+            "leaves_a_word",
+            "failed",
+            "it ended without saying it had finished: exit code 3; its log ends: "
+            "ModuleNotFoundError: No module named 'nowhere'",
+        ),
+        (
+            "half_an_event",
+            "failed",
+            'it ended without saying it had finished: exit code 0; its log ends: ⟨U+001E⟩{"event":"finished","seq":',
+        ),
     ],
 )
 def test_what_goes_wrong_is_a_row_with_a_reason(run: RunDirectory, behaviour: str, status: str, reason: str) -> None:

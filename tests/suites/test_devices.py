@@ -12,7 +12,7 @@ from common.request import Fields, Request
 from experiments import device_limits, training
 from tests.suites.test_frameworks import TRAINED
 
-GPUS = [["Tesla T4", [7, 5]], ["A100", [8, 0]], ["H100", [9, 0]]]
+GPUS = [["Tesla T4", [7, 5], 15_360], ["A100", [8, 0], 40_960], ["H100", [9, 0], 81_559]]
 OLD, NEW = 0, 1
 
 

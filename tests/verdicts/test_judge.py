@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.gpu_run import GPU, add_steps, two_gpus
-from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, training_case
+from tests.synthetic_run import TF, TORCH, SyntheticRun, add_record, machine, steady_samples, training_case
 from tests.words import WORDS
 from tsuishi.report.sections.claim_words import sentence
 from tsuishi.specs.claims import Bounds, Check, Claim, Scope
@@ -14,6 +14,7 @@ from tsuishi.specs.source import Source, read_sources
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
+from tsuishi.verdicts.findings import measured_findings
 from tsuishi.verdicts.judge import Judgement, by_printed_numbers
 
 PUBLISHED = Path(__file__).parents[2] / "reports" / "published"
@@ -168,6 +169,18 @@ def test_a_claim_on_gpus_without_transfers_between_them_is_judged_on_such_gpus_o
     add_steps(run, TORCH, 0.05, devices=2, strategy="data_parallel")
     (found,) = judged(run, claim(FASTER_ON_TWO).model_copy(update={"scope": Scope(peer_to_peer=False)}))
     assert (found.verdict, found.hindrance) == (verdict, "" if reach is False else "other hardware")
+
+
+@pytest.mark.parametrize(("by_nvml", "by_cuda", "gib"), [(11264, 24576, 11), (None, 124928, 122), (None, None, None)])
+def test_where_nvml_states_no_memory_cuda_does(
+    tmp_path: Path, by_nvml: int | None, by_cuda: int | None, gib: float | None
+) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": [{"name": "x", "memory_mib": by_nvml}]})
+    reported = {"flags": {"threads": 2, **({"cuda_memory_mib": by_cuda} if by_cuda else {})}}
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), device="x", reported=reported)
+    (found,) = measured_findings(Evidence([run.finish()], (), WORDS))
+    assert found.gpu_memory_gib == gib
 
 
 def _scope(above: float, below: float) -> Scope:

@@ -44,6 +44,11 @@ def leaves(emitter):
     os._exit(0)
 
 
+def leaves_a_word(emitter):
+    os.write(2, b"Traceback\nModuleNotFoundError: No module named 'nowhere'\n \n")
+    os._exit(3)
+
+
 def garbage(emitter):
     os.write(1, b'\x1e{"event":"sample"\n\x1e\x00\xff\xfe\n\x1e{"event":"nonsense","seq":0,"t":0,"rank":0}\n')
     os.write(2, b"\xff\xfenot text\n")
@@ -296,6 +301,7 @@ BEHAVIOURS = (
     pours,
     ignores_signals,
     fills_its_folder,
+    leaves_a_word,
 )
 
 

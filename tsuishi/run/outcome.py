@@ -35,10 +35,15 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environm
         status = FAILED if failure.kind == "error" else failure.kind
         return Outcome(status, f"{failure.type}: {failure.text}", code)
     if not transcript.finished:
-        return Outcome(FAILED, f"it ended without saying it had finished: {why_it_ended(ended)}; see its log", code)
+        reason = f"it ended without saying it had finished: {why_it_ended(ended)}; {_end_of_log(transcript)}"
+        return Outcome(FAILED, reason, code)
     if code != 0:
-        return Outcome(FAILED, f"it had finished, then {why_it_ended(ended)}; see its log", code)
+        return Outcome(FAILED, f"it had finished, then {why_it_ended(ended)}; {_end_of_log(transcript)}", code)
     if transcript.missing:
         reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
         return Outcome(FAILED, reason, code)
     return Outcome(OK, "", code)
+
+
+def _end_of_log(transcript: Transcript) -> str:
+    return f"its log ends: {transcript.last_words}" if transcript.last_words else "it logged nothing"

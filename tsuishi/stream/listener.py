@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from tsuishi.base.errors import EngineLost
+from tsuishi.base.printable import line
 from tsuishi.base.processes import Ended, Process
 from tsuishi.results.facts import Facts, Metric, Phase
 from tsuishi.stream.events import (
@@ -27,6 +28,8 @@ from tsuishi.stream.events import (
 # Chunks of at most 64 KiB that wait between the reading thread and the runner; a full queue slows the workload down.
 _QUEUE_CHUNKS = 64
 _TICK_S = 0.2
+# Of a log, its last bytes are remembered, and this much of its last line is said in a reason.
+_TAIL_BYTES, _TAIL_CHARACTERS = 4096, 300
 
 
 @dataclass
@@ -51,6 +54,7 @@ class Transcript:
     startup_s: float | None = None
     garbled: int = 0
     missing: int = 0
+    _log_tail: bytes = b""
     # Facts by name, as events give them.
     _facts: dict[str, Any] = field(default_factory=dict)
     _spans: list[_Span] = field(default_factory=list)
@@ -80,6 +84,16 @@ class Transcript:
                 self.failure = event
             case Finished():
                 self.finished = True
+
+    def keep_log(self, piece: bytes) -> None:
+        """Remember the end of the log, which goes on with these bytes."""
+        self._log_tail = (self._log_tail + piece)[-_TAIL_BYTES:]
+
+    @property
+    def last_words(self) -> str:
+        """The last line of the log that says anything; empty where there is none."""
+        lines = self._log_tail.decode("utf-8", "replace").splitlines()
+        return next((text for text in (line(each.strip()) for each in reversed(lines)) if text), "")[:_TAIL_CHARACTERS]
 
     def facts(self) -> Facts:
         """All facts that the workload reported about its environment."""
@@ -159,6 +173,7 @@ def _take(
             transcript.hear(piece, arrived_s)
             on_event(piece)
         else:
+            transcript.keep_log(piece)
             on_log(piece)
 
 

@@ -58,7 +58,7 @@ def on_side(findings: Sequence[Finding], check: Check, side: Selection) -> list[
 
 def measured_findings(evidence: Evidence, first: int | None = None) -> list[Finding]:
     """A finding for every case of every environment. first: the numbers are of no more than so many first trials."""
-    terms = _terms_by_case(evidence, first)
+    terms, memories_gib = _terms_by_case(evidence, first), _gpu_memories_gib(evidence)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     names = ["run_id", "trial_id", "case_id", "column", "status", "device", "machine_record"]
     for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
@@ -76,7 +76,7 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
             synthetic=any(trial["synthetic"] is True for trial in of_case),
             epochs=evidence.epochs.get(case_id),
             shortened=any(_shortened(evidence, trial) for trial in of_case),
-            gpu_memory_gib=_gpu_memory_gib(evidence, of_case[0]["machine_record"]),
+            gpu_memory_gib=memories_gib.get(of_case[0]["machine_record"]),
             peer_to_peer=machine.peer_to_peer if machine else None,
             machine=of_case[0]["machine_record"],
         )
@@ -114,11 +114,19 @@ def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     return bool(fewer or smaller or settings.get("stop_at", 0) > 0)
 
 
-def _gpu_memory_gib(evidence: Evidence, machine: str) -> float | None:
-    """The memory of a machine's smallest GPU in GiB; None where no memory is recorded."""
-    record = evidence.results.machines.get(machine)
-    sizes = [gpu.memory_mib / 1024 for gpu in (record.gpus if record else None) or [] if gpu.memory_mib]
-    return min(sizes) if sizes else None
+def _gpu_memories_gib(evidence: Evidence) -> dict[str, float]:
+    """The memory of each machine's smallest GPU in GiB, as NVML states it, or else as CUDA does."""
+    results = evidence.results
+    by_cuda: dict[str, list[float]] = {}
+    for machine, flags in zip(results.trials["machine_record"].tolist(), results.flags, strict=True):
+        if memory_mib := flags.get("cuda_memory_mib"):
+            by_cuda.setdefault(machine, []).append(float(memory_mib))
+    by_nvml = {
+        machine: [gpu.memory_mib for gpu in record.gpus or [] if gpu.memory_mib]
+        for machine, record in results.machines.items()
+    }
+    known = {machine: by_nvml.get(machine) or by_cuda.get(machine) for machine in by_nvml | by_cuda}
+    return {machine: min(sizes) / 1024 for machine, sizes in known.items() if sizes}
 
 
 def published_findings(source: Source) -> dict[str, list[Finding]]:

@@ -1,8 +1,8 @@
-"""The names and compute capabilities of the CUDA devices, which a separate process asks the driver for.
+"""The names, compute capabilities and memory of the CUDA devices, which a separate process asks the driver for.
 
 A question to a framework would start the devices in the workload's process. Then the first timed run would not show the
-cost of their start, and no process that is forked afterwards could use them. As a script, this module prints the name
-and the compute capability of every device as JSON.
+cost of their start, and no process that is forked afterwards could use them. As a script, this module prints them of
+every device as JSON.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ def names():
 
     Raises RuntimeError when there is a driver but a call of it fails.
     """
-    return [name for name, _ in _devices()]
+    return [name for name, _, _ in _devices()]
 
 
 def compute_capability(index):
@@ -29,9 +29,17 @@ def compute_capability(index):
     return tuple(_devices()[index][1])
 
 
+def least_memory_mib():
+    """The memory of the smallest device as CUDA states it, which frameworks repeat; None without a device.
+
+    Where GPU and CPU share their memory, CUDA counts all of it, and NVML may state none.
+    """
+    return min((memory for _, _, memory in _devices()), default=None)
+
+
 @functools.lru_cache(maxsize=None)
 def _devices():
-    """[name, [major, minor]] of every device, by index."""
+    """[name, [major, minor], memory in MiB] of every device, by index."""
     done = subprocess.run([sys.executable, __file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         raise RuntimeError("cannot list CUDA devices: " + done.stderr.decode("utf-8", "replace").strip())
@@ -58,7 +66,9 @@ def _describe(driver, index):
         capability.append(number.value)
     name = ctypes.create_string_buffer(256)
     _call(driver.cuDeviceGetName, name, len(name), device)
-    return name.value.decode("ascii", "replace"), capability
+    memory = ctypes.c_size_t()
+    _call(driver.cuDeviceTotalMem_v2, ctypes.byref(memory), device)
+    return name.value.decode("ascii", "replace"), capability, memory.value // 2**20
 
 
 def _call(function, *arguments):

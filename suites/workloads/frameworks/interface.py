@@ -17,7 +17,7 @@ import importlib
 import os
 
 import frameworks
-from common import devices, installed, jobs
+from common import cuda_devices, devices, installed, jobs
 from common.events import Unsupported
 
 
@@ -55,6 +55,8 @@ class Framework:
         Starts no device.
         """
         facts = self.facts()
+        if request.accelerator == "cuda":
+            flags["cuda_memory_mib"] = cuda_devices.least_memory_mib()
         facts["flags"].update(flags)
         emitter.environment(
             framework=self.name,

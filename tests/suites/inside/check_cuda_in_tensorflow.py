@@ -116,7 +116,7 @@ def two_copies():
 
     ops, multi_gpu_utils.ops = multi_gpu_utils.ops, OnCpus()
     multi_gpu_utils._get_available_devices = lambda: ["/device:CPU:0", "/device:GPU:0", "/device:GPU:1"]
-    cuda_devices._devices = lambda: [["GPU", [7, 0]]] * 2
+    cuda_devices._devices = lambda: [["GPU", [7, 0], 16384]] * 2
     tf.keras.backend.set_session(tf.Session(config=tf.ConfigProto(device_count={"CPU": 2}, allow_soft_placement=True)))
     case = {
         "protocol": "steady",
