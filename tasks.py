@@ -11,7 +11,7 @@ if TYPE_CHECKING:  # what a task needs is imported when it runs: `invoke --list`
 
 ENV = "environments, separated by commas; without it every default one this machine can make (see `invoke list`)"
 SUITE = "suites, separated by commas; without it all"
-ENGINE = "docker, venv, host or apptainer; without it Docker where it answers, else venv"
+ENGINE = "docker, venv, host, apptainer or pyxis; without it Docker where it answers, else venv"
 PROFILE = "smoke (seconds a trial), quick (minutes in all) or full (the source's length)"
 MIRRORS = "base images used in place of others: asked=used,asked=used (for machines that cannot reach the registry)"
 HOST_PYTHON = "the interpreter of the environment `host`"
@@ -139,7 +139,7 @@ def export(ctx: "ChainContext", env: str = "", to: str = "") -> None:
     auto_shortflags=False,
     help={
         "archive": "files that `invoke export` wrote, separated by commas",
-        "engine": "docker, or apptainer, which makes a SIF file of each; docker without it",
+        "engine": "docker, or apptainer or pyxis, which make a file of each; docker without it",
     },
 )
 def import_(ctx: "ChainContext", archive: str = "", engine: str = "") -> None:

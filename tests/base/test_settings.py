@@ -12,6 +12,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings, mirrored, mirrored_url, read_settings
 
 KEYS = ", ".join(sorted(Settings.model_fields))
+ENGINES = "'auto', 'docker', 'venv', 'host', 'apptainer' or 'pyxis'"
 
 
 def message(
@@ -73,11 +74,11 @@ def test_variables_of_others_are_left_alone() -> None:
         ),
         (
             {"flags": {"engine": "podman"}},
-            "settings: key 'engine': input should be 'auto', 'docker', 'venv', 'host' or 'apptainer'; given: 'podman'",
+            f"settings: key 'engine': input should be {ENGINES}; given: 'podman'",
         ),
         (
             {"environ": {"INVOKE_TSUISHI_ENGINE": "false"}},
-            "settings: key 'engine': input should be 'auto', 'docker', 'venv', 'host' or 'apptainer'; given: 'false'",
+            f"settings: key 'engine': input should be {ENGINES}; given: 'false'",
         ),
         (
             {"flags": {"gpus": "0,1"}},

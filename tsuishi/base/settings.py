@@ -92,7 +92,7 @@ class Settings(toml.Spec):
 
     model_config = ConfigDict(strict=False)
 
-    engine: Literal["auto", "docker", "venv", "host", "apptainer"] = "auto"
+    engine: Literal["auto", "docker", "venv", "host", "apptainer", "pyxis"] = "auto"
     # Where trials are run: on this machine, or by a cluster's scheduler. auto: here, or where a resumed run was.
     executor: Literal["auto", "local", "slurm"] = "auto"
     # The folder of downloads, venvs and the lock for builds.

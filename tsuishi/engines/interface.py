@@ -8,6 +8,7 @@ does nothing, and the type tells a caller that an engine may lack a part.
     venv      yes      yes    yes    yes
     host      yes
     apptainer yes
+    pyxis     yes
 """
 
 from collections.abc import Mapping, Sequence

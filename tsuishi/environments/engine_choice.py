@@ -11,8 +11,11 @@ from tsuishi.base.settings import Settings
 from tsuishi.engines.apptainer import ApptainerEngine
 from tsuishi.engines.docker.daemon import address
 from tsuishi.engines.host import HostEngine
+from tsuishi.engines.image_files import ImageFiles
 from tsuishi.engines.interface import Engine
+from tsuishi.engines.pyxis import PyxisEngine
 from tsuishi.engines.venv import VenvEngine
+from tsuishi.machine.slurm import wanted
 from tsuishi.specs.environment import Environment, open_refusal
 
 if TYPE_CHECKING:
@@ -30,7 +33,11 @@ class Engines:
         self._checkout = checkout
         self.venv = VenvEngine(settings.cache, settings.pythons)
         self.host = HostEngine(settings.host_python)
-        self.apptainer = ApptainerEngine(checkout.dockerfile, settings.cache)
+        # Those of clusters, whose images come by `import` alone.
+        self.of_clusters: tuple[ImageFiles, ...] = (
+            ApptainerEngine(checkout.dockerfile, settings.cache),
+            PyxisEngine(checkout.dockerfile, settings.cache, lambda: wanted(settings)),
+        )
 
     @cached_property
     def docker(self) -> "DockerEngine":
@@ -46,7 +53,8 @@ class Engines:
         )
 
     def __iter__(self) -> Iterator[Engine]:
-        yield from (self.docker, self.venv, self.host, self.apptainer)
+        yield from (self.docker, self.venv, self.host)
+        yield from self.of_clusters
 
     def __getitem__(self, name: str) -> Engine:
         return next(engine for engine in self if engine.name == name)

@@ -17,9 +17,9 @@ from tsuishi.base import units
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
-from tsuishi.engines.apptainer import SifMark
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.docker.labels import facts_of
+from tsuishi.engines.image_files import ImageFiles, ImageMark
 from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.incoming import RECORD, asked_files, counted, incoming_image, require_room
@@ -80,28 +80,29 @@ def import_archives(builder: Builder, screen: Screen, files: Sequence[Path | str
     for path in paths:
         if not path.is_file():
             raise UserError(f"there is no file {path}: --archive takes what `invoke export` wrote")
-    if builder.settings.engine == builder.engines.apptainer.name:
-        build([_taken(builder, screen, path) for path in paths])
-        return
+    for of_cluster in builder.engines.of_clusters:
+        if of_cluster.name == builder.settings.engine:
+            build([_taken(builder.checkout, screen, of_cluster, path) for path in paths])
+            return
     engine = _engine(builder, "import")
     for path in paths:
         if environment := _import(builder.checkout, screen, engine, path):
             build([environment])
 
 
-def _taken(builder: Builder, screen: Screen, path: Path) -> Environment:
-    """Make the SIF of an archive's image. Raises UserError where this checkout has not exactly its environment."""
-    engine, incoming = builder.engines.apptainer, incoming_image(builder.checkout, path)
+def _taken(checkout: Checkout, screen: Screen, engine: ImageFiles, path: Path) -> Environment:
+    """Make an engine's file of an archive's image. Raises UserError where this checkout has another environment."""
+    incoming = incoming_image(checkout, path)
     record, image = incoming.record, incoming.image
-    spec = known_environments(builder.checkout.images).get(record.name)
+    spec = known_environments(checkout.images).get(record.name)
     asked = read_environment(spec) if spec else None
     if asked is None or engine.spec_id(asked) != record.spec_id:
-        raise UserError(f"{record.name}: {_how_to_use(builder.checkout, path, image)}")
+        raise UserError(f"{record.name}: {_how_to_use(checkout, path, image)}")
     facts = {"id": image.id, "tag": image.tag, "size_bytes": image.unpacked_bytes, "layers": image.diff_ids}
-    mark = SifMark(realised_id=image.id, details=facts_of(asked, image.labels, facts, None))
+    mark = ImageMark(realised_id=image.id, details=facts_of(asked, image.labels, facts, None))
     with screen.moving(f"importing {path.name}", path.stat().st_size) as progress, path.open("rb") as file:
-        sif = engine.take(asked, mark, counted(image.packed(file), progress))
-    screen.say(f"{record.name}: imported as {sif}, image {image.id}")
+        made = engine.take(asked, mark, counted(image.packed(file), progress))
+    screen.say(f"{record.name}: imported as {made}, image {image.id}")
     return asked
 
 

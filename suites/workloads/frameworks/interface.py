@@ -4,7 +4,7 @@ A framework is a folder with the name of the framework's module. It has
     __init__.py           RANK (a request that names no framework gets the installed framework of the lowest rank) and
                           PACKAGES (further packages whose versions an environment reports). Where the framework reads
                           variables at its import or start, also a function variables(request): it returns them as
-                          {name: text}, and they are set before the import, for every request. Imports nothing
+                          {name: text}, and they are set before the import, for every request. Imports no framework
     facts.py              a class Framework
     strategies/<name>.py  a class Strategy for every way to share a batch among devices; `none` is for a single device
     <part>.py             the operations of an experiment: conv2d.py with a class Conv2d, limits.py with Limits,

@@ -3,10 +3,13 @@
 import os
 import re
 
-import tensorflow
-
 from common import installed
 from frameworks import interface
+from frameworks.tensorflow import cuda_wheels
+
+cuda_wheels.load()  # TensorFlow looks for CUDA when it is imported
+
+import tensorflow  # noqa: E402
 
 # The error of a CPU kernel that cannot do channels_first. Which kernels can depends on the version of TensorFlow and on
 # oneDNN, which depends on the CPU.

@@ -1,0 +1,166 @@
+"""What engines of clusters share: they make nothing, and run images that are files of a cache.
+
+An image comes as an archive that `invoke export` wrote where there is Docker. `invoke import --engine <this>` checks it
+whole, and makes the engine's own file of the checked parts, under <cache>/<engine>/. It is the same environment: its
+realised id is that of the image.
+"""
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel
+
+from tsuishi.base import files
+from tsuishi.base.errors import UserError
+from tsuishi.engines.interface import Availability, Built, Launch
+from tsuishi.machine.gpus import Gpu
+from tsuishi.specs.environment import Environment
+
+if TYPE_CHECKING:
+    from tsuishi.base.processes import Process
+    from tsuishi.engines.subprocesses import ProcessStarter
+
+# Variables of every program in an image.
+_VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "LANG": "C.UTF-8"}
+
+
+class ImageMark(BaseModel):
+    """The file beside an engine's image: the image that it was made of."""
+
+    realised_id: str
+    details: dict[str, Any]
+
+
+class ImageFiles(ABC):
+    """An engine whose images are files, run by programs of this machine."""
+
+    name: str
+    # The ending of its images.
+    suffix: str
+    maker = store = inspector = bases = None
+
+    def __init__(self, template: Path, cache: Path) -> None:
+        self._template = template
+        self._folder = cache / self.name
+
+    @abstractmethod
+    def availability(self) -> Availability:
+        """See `Engine`."""
+
+    @abstractmethod
+    def make(self, archive: Path, image: Path) -> None:
+        """Make the engine's image of a checked archive. Raises UserError where that fails."""
+
+    @abstractmethod
+    def command(self, built: Built, launch: Launch) -> list[str]:
+        """The command that runs a program in an image: without network, and without the user's home and variables."""
+
+    @abstractmethod
+    def confinement(self) -> str:
+        """How a program is confined, in words."""
+
+    @abstractmethod
+    def own_variables(self) -> dict[str, str]:
+        """The variables of the user that the engine's programs need; programs in images get none of them."""
+
+    @cached_property
+    def starter(self) -> "FileStarter":
+        return FileStarter(self)
+
+    def refusal(self, environment: Environment) -> str:
+        if not environment.pinned:
+            return "it has no image: use --engine host"
+        return "" if self.find(environment) else self._how_to_get(environment)
+
+    def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
+        """See `Engine`: the file that was made of an image of exactly this spec."""
+        image = self.image(environment)
+        try:
+            mark = ImageMark.model_validate_json(files.read_bytes(image.with_suffix(".json")))
+        except (UserError, ValueError):
+            return None
+        if not image.is_file():
+            return None
+        ids = (self.spec_id(environment), mark.realised_id)
+        return Built(environment, self.name, self.availability().version, *ids, ("python",), mark.details)
+
+    def spec_id(self, environment: Environment) -> str:
+        """The spec id of an image: that of Docker's images."""
+        return environment.spec_id(self._template.read_text(encoding="utf-8"))
+
+    def image(self, environment: Environment) -> Path:
+        """The place of an environment's image, whether it is there or not."""
+        return self._folder / f"{environment.name}-{self.spec_id(environment)}{self.suffix}"
+
+    def take(self, environment: Environment, mark: ImageMark, archive: Iterator[bytes]) -> Path:
+        """Make the image of an environment of a checked archive. Raises UserError where that fails."""
+        usable = self.availability()
+        if not usable.usable:
+            raise UserError(f"engine {self.name}: {usable.reason}; {usable.remedy}")
+        image = self.image(environment)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with files.temporary_folder(self._folder, ".taking-") as room:
+            packed, made = room / "image.tar", room / image.name
+            with packed.open("wb") as file:
+                file.writelines(archive)
+            self.make(packed, made)
+            made.replace(image)
+        files.write_json(image.with_suffix(".json"), mark.model_dump())
+        return image
+
+    def _how_to_get(self, environment: Environment) -> str:
+        return (
+            f"it has no image here: `invoke export --env {environment.name}` where there is Docker, then "
+            f"`invoke import --engine {self.name} --archive <its file>` here"
+        )
+
+
+class FileStarter:
+    """Starts programs in image files, each as a child process under a supervisor."""
+
+    def __init__(self, engine: ImageFiles) -> None:
+        self._engine = engine
+
+    def start(self, built: Built, launch: Launch) -> "Process":
+        """See `Starter`. Of the limits only the time is enforced."""
+        from tsuishi.engines.subprocesses import ChildProcess
+
+        return ChildProcess(self._engine.command(built, launch), self._engine.own_variables())
+
+    def confinement(self, python: str) -> Mapping[str, Any]:
+        return {"sandbox": self._engine.confinement()}
+
+    def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
+        return ""
+
+    def inside(self, path: Path, place: str) -> str:
+        return place
+
+    def abandoned(self) -> Sequence[str]:
+        return self._processes.abandoned()
+
+    def sweep(self) -> None:
+        self._processes.sweep()
+
+    @cached_property
+    def _processes(self) -> "ProcessStarter":
+        from tsuishi.engines.subprocesses import ProcessStarter
+
+        return ProcessStarter()
+
+
+def inner_variables(launch: Launch) -> dict[str, str]:
+    """The variables of a program in an image."""
+    gpus = launch.limits.gpus
+    ids = ",".join(gpu.id for gpu in gpus)
+    of_gpus = {"CUDA_VISIBLE_DEVICES": ids, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
+    return {**_VARIABLES, **(launch.network or {}), **of_gpus}
+
+
+def passed_on(names: Sequence[str]) -> dict[str, str]:
+    """Variables of this process, where it has them."""
+    return {name: os.environ[name] for name in names if name in os.environ}
