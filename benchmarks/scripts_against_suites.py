@@ -1,7 +1,7 @@
 """Scripts that print their own times, against our suites: `python -m benchmarks.scripts_against_suites`, .venv active.
 
 For each published source, benchmarks/articles/ has a script as its author may have written it. It is measured as it
-is, by what it prints, and in the same session, in turns, as the case of our suite that does the same: TRIALS trials
+is, by what it prints, and in the same session, in turns, as the case of our suite that does the same: some trials
 each, in a virtual environment. Printed is how long a script says something takes, as a multiple of what our workload
 says, with an interval, and the family's word on it; all words together are wrong in 5 % of such tables. Some ten
 minutes. The source batch-throughput says too little for a `literal` case: its script stands beside `steady`.
@@ -38,7 +38,7 @@ from tsuishi.verdicts import family
 from tsuishi.verdicts.evidence import Evidence
 
 ARTICLES = Path(__file__).parent / "articles"
-TRIALS = 6
+TRIALS = 6  # without --trials
 
 
 class Article(NamedTuple):
@@ -132,25 +132,26 @@ class Row(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", help="names of articles, separated by commas")
+    parser.add_argument("--trials", type=int, default=TRIALS, help="of each script and of each case of ours")
     given = parser.parse_args()
     chosen = [each for each in ARTICLES_AND_CASES if each.name in (given.only or each.name).split(",")]
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for article in chosen:
-            rows += rows_of(article, Path(folder) / article.name)
+            rows += rows_of(article, Path(folder) / article.name, given.trials)
     sys.exit(report(Screen(), rows))
 
 
-def rows_of(article: Article, root: Path) -> list[Row]:
+def rows_of(article: Article, root: Path, trials: int) -> list[Row]:
     """Measure an article and our case in turns, under the folder `root`."""
-    checkout = make_checkout(article, root)
+    checkout = make_checkout(article, root, trials)
     run, words = measure(checkout, article.environment)
     terms = Evidence([run], (), words).terms
     found = {name: term for (_, _, name), term in terms.items()}
     return [Row(article, name, found[f"printed_{name}"], found[name]) for name in article.lines]
 
 
-def make_checkout(article: Article, root: Path) -> Checkout:
+def make_checkout(article: Article, root: Path, trials: int) -> Checkout:
     """A checkout whose two suites are the script and our case."""
     checkout = link_checkout(root)
     script = f"{article.name}.py"
@@ -163,7 +164,7 @@ def make_checkout(article: Article, root: Path) -> Checkout:
         quantities += f'[new_quantities.printed_{name}]\nlabel = "{name}, as printed"\nunit = "s"\n'
         quantities += f'from = "metric:printed_{name}"\ntake = "{take}"\n'
     words = ["python", "{script}", *map(str, article.arguments)]
-    profile = f"[profiles.quick]\nrepetitions = {{ cpu = {TRIALS} }}\ntimeout_s = 600.0\n"
+    profile = f"[profiles.quick]\nrepetitions = {{ cpu = {trials} }}\ntimeout_s = 600.0\n"
     (checkout.suites / "printed.toml").write_text(
         f'title = "the script"\nworkload = "script"\n[experiment]\nscript = "{script}"\n'
         f'sha256 = "{sha256_of(ARTICLES / script)}"\ncommand = {json.dumps(words)}\n{patterns}{quantities}{profile}'

@@ -209,6 +209,7 @@ def test_a_family_is_its_releases_by_date_that_compute_here(checkout: Checkout) 
         ("new", "2026-01-01", '["cpu", "cuda"]', ""),
         ("old", "2019-01-01", '["cpu"]', ""),
         ("for-gpus", "2021-01-01", '["cuda"]', cuda),
+        ("old-for-gpus-too", "2019-01-01", '["cpu", "cuda"]', cuda),
     ):
         (checkout.images / f"{name}.toml").write_text(
             f'title = "t"\nframework = "any"\nfamily = "f"\nreleased = {released}\n'
@@ -221,8 +222,8 @@ def test_a_family_is_its_releases_by_date_that_compute_here(checkout: Checkout) 
         return [each.name for each in found.environments], list(found.left_out)
 
     assert names("f", NoGpus()) == (["old", "new"], [])
-    assert names("f", Gpus("7.0")) == (["for-gpus", "new"], [])
-    assert names("f", Gpus("8.9")) == (["new"], ["for-gpus"])
+    assert names("f", Gpus("7.0")) == (["old-for-gpus-too", "for-gpus", "new"], [])
+    assert names("f", Gpus("8.9")) == (["new"], ["old-for-gpus-too", "for-gpus"])
     with pytest.raises(UserError, match="unknown family 'g'"):
         names("g", NoGpus())
 

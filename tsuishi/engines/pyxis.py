@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from tsuishi.artifacts.flattening import flattened
 from tsuishi.base.errors import UserError
+from tsuishi.engines.flattening import flattened
 from tsuishi.engines.image_files import ImageFiles, inner_variables, passed_on
 from tsuishi.engines.interface import Availability, Built, Launch
 

@@ -85,13 +85,16 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
 def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
     """The releases of a family, by date, that this machine can make and run on what it computes on.
 
+    Of several environments of a release, those for GPUs too are left out where only CPUs compute.
     Raises UserError for an unknown family, and where there is none of it.
     """
     every, on = read_environments(checkout.images), computing(choice, nvml)
     known = sorted({environment.family for environment in every if environment.family})
     if family not in known:
         raise unknown("family", family, known)
-    releases = [each for each in every if each.family == family and on in each.accelerators]
+    able = [each for each in every if each.family == family and on in each.accelerators]
+    for_cpus = {each.released for each in able if each.accelerators == ("cpu",)}
+    releases = [each for each in able if on == "cuda" or each.cuda is None or each.released not in for_cpus]
     releases.sort(key=lambda each: (str(each.released), each.name))
     found = _usable(builder, checkout, choice, nvml, releases, to_run=True)
     if not found.environments:

@@ -11,7 +11,17 @@ from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
 from tsuishi.report.parts.wording import unit_of
-from tsuishi.report.sections import caveats, fits, load, replayed, replication, side_by_side, source_figures, what_ran
+from tsuishi.report.sections import (
+    caveats,
+    fits,
+    load,
+    release_speeds,
+    replayed,
+    replication,
+    side_by_side,
+    source_figures,
+    what_ran,
+)
 from tsuishi.report.sections.against_baseline import AgainstBaseline
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
@@ -45,6 +55,7 @@ def make_page(
         yield Section("summary", t("Summary"), first, folded=False)
         if against:
             yield against.section()
+        yield from release_speeds.sections(evidence, compared)
         yield verdicts.section()
         yield side_by_side.section(evidence, compared)
         yield source_figures.section(evidence, every)

@@ -8,7 +8,7 @@ from tsuishi.base.language import prose, t
 from tsuishi.estimates.intervals import Contrast
 from tsuishi.estimates.ratios import as_ratio, mean_ratio
 from tsuishi.report.charts import figures
-from tsuishi.report.parts.blocks import Block, Heading, Text, View
+from tsuishi.report.parts.blocks import Block, Heading, Section, Text, View
 from tsuishi.report.parts.columns import ratio_columns
 from tsuishi.report.parts.wording import NOTHING, Cell, Table, label, ratio_cell, text_cell
 from tsuishi.report.sections.pairs import Matchup
@@ -29,6 +29,13 @@ class DatedRelease(NamedTuple):
     column: str
     record: EnvironmentRecord
     forced: bool
+
+
+def sections(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[Section]:
+    """The section of these views, if there are any. compared: see `views`."""
+    found = tuple(views(evidence, compared))
+    if found:
+        yield Section("releases", t("Releases, by date"), found, folded=False)
 
 
 def views(evidence: Evidence, compared: Sequence[Matchup]) -> Iterator[View]:

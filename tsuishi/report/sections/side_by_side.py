@@ -24,7 +24,7 @@ from tsuishi.report.parts.wording import (
     text_cell,
     unit_of,
 )
-from tsuishi.report.sections import descriptions, machine_speeds, release_speeds
+from tsuishi.report.sections import descriptions, machine_speeds
 from tsuishi.report.sections.pairs import Matchup
 from tsuishi.verdicts.evidence import Evidence
 
@@ -45,7 +45,7 @@ def section(evidence: Evidence, compared: Sequence[Matchup]) -> Section:
     views = (_view(matchup, folded=len(compared) > 1) for matchup in compared)
     about = in_words(evidence.environments)
     machines = machine_speeds.view(evidence, compared)
-    several = [*([machines] if machines else []), *release_speeds.views(evidence, compared)]
+    several = [machines] if machines else []
     return Section("side-by-side", title, (*several, _means(evidence, compared), *views), about)
 
 

@@ -142,8 +142,8 @@ def _notes(results: list[Scaling], over_nodes: bool) -> Iterator[str]:
         yield t("Below a speed-up: its 95 % interval, per comparison; seen, not tested, where there is none.")
     if any(result.summing_share is not None for result in results):
         yield t(
-            "Sum of gradients: what it takes at the fastest all-reduce that `device_limits` measured on these devices, "
-            "as a share of the step. Strategies may hide it behind computing, or need longer."
+            "Sum of gradients: what it takes at the fastest all-reduce that was measured on these devices, as a share "
+            "of the step. Strategies may hide it behind computing, or need longer."
         )
     if any(result.simulated for result in results):
         yield _simulated()

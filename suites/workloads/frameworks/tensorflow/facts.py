@@ -3,13 +3,14 @@
 import os
 import re
 
-from common import installed
-from frameworks import interface
 from frameworks.tensorflow import cuda_wheels
 
 cuda_wheels.load()  # TensorFlow looks for CUDA when it is imported
 
 import tensorflow  # noqa: E402
+
+from common import installed  # noqa: E402
+from frameworks import interface  # noqa: E402
 
 # The error of a CPU kernel that cannot do channels_first. Which kernels can depends on the version of TensorFlow and on
 # oneDNN, which depends on the CPU.

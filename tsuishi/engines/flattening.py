@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
-from tsuishi.artifacts.image_archive import MANIFEST
-
+_MANIFEST = "manifest.json"  # as `docker save` names it
 _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 
 
@@ -24,7 +23,7 @@ def flattened(archive: Path, to: IO[bytes]) -> None:
     image's config, as enroot reads them; etc/rc, which would be run, is left out.
     """
     with tarfile.open(archive) as image, tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT) as out:
-        (manifest,) = json.load(_content(image, MANIFEST))
+        (manifest,) = json.load(_content(image, _MANIFEST))
         variables = json.load(_content(image, manifest["Config"]))["config"].get("Env") or []
         upper = _Upper()
         own = {"etc/environment": "".join(f"{variable}\n" for variable in variables).encode()}

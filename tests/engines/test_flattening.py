@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tsuishi.artifacts.flattening import flattened
+from tsuishi.engines.flattening import flattened
 
 LINK = tarfile.SYMTYPE
 # By name: a text is a file's, None a folder, (type, target) a link.
