@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import missing
-from tsuishi.engines.flattening import flattened
+from tsuishi.engines.flattening import flattened, variables_of
 
 LINK = tarfile.SYMTYPE
 # By name: a text is a file's, None a folder, (type, target) a link.
@@ -59,7 +59,6 @@ MERGED: Entries = {
     "d/third": (tarfile.LNKTYPE, "d/new"),
     "bin": (LINK, "usr/bin"),
     "etc": None,
-    "etc/environment": "PATH=/usr/local/bin\nA=b c\n",
 }
 
 
@@ -84,7 +83,7 @@ def packed(entries: Entries) -> bytes:
 @pytest.fixture
 def archive(tmp_path: Path) -> Path:
     """An archive of an image of two layers."""
-    config = {"config": {"Env": ["PATH=/usr/local/bin", "A=b c"]}}
+    config = {"config": {"Env": ["PATH=/usr/local/bin", "A=b c=d"]}}
     layers = [LOWER, {"d": None, "d/new": "upper", **UPPER}]
     manifest = [{"Config": "config", "Layers": ["lower", "upper"]}]
     parts = {"manifest.json": json.dumps(manifest).encode(), "config": json.dumps(config).encode()}
@@ -115,6 +114,10 @@ def test_upper_layers_replace_and_remove_what_is_below_them(archive: Path) -> No
                 assert file is not None
                 found[member.name] = file.read().decode()
     assert found == MERGED
+
+
+def test_the_variables_of_an_image_are_those_of_its_config(archive: Path) -> None:
+    assert variables_of(archive) == {"PATH": "/usr/local/bin", "A": "b c=d"}
 
 
 def test_squashfs_tools_take_it(archive: Path, tmp_path: Path) -> None:

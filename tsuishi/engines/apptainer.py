@@ -24,12 +24,13 @@ class ApptainerEngine(ImageFiles):
             return Availability(False, reason="no apptainer in PATH", remedy="load its module, or use venv")
         return Availability(True, version=self._version)
 
-    def make(self, archive: Path, image: Path) -> None:
+    def make(self, archive: Path, image: Path) -> dict[str, str]:
         command = [self._program, "build", str(image), f"oci-archive:{archive}"]
         done = subprocess.run(command, env=self.own_variables(), capture_output=True, text=True, check=False)
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.strip()]
             raise UserError(f"apptainer makes no SIF of it: {' / '.join(lines[-3:]) or done.returncode}")
+        return {}
 
     def command(self, built: Built, launch: Launch) -> list[str]:
         """See `ImageFiles`. `--containall` also gives processes, /tmp and IPC of its own (apptainer exec --help)."""

@@ -4,7 +4,6 @@ Each layer changes those below it (OCI Image Format 1.0, "Image Layer Filesystem
 its name, `.wh.<name>` removes it, and `.wh..wh..opq` removes everything in its folder.
 """
 
-import io
 import json
 import posixpath
 import tarfile
@@ -19,21 +18,23 @@ _WHITEOUT, _OPAQUE = ".wh.", ".wh..wh..opq"
 def flattened(archive: Path, to: IO[bytes]) -> None:
     """Write the file system of an image as a tar archive, the upper layers first.
 
-    `archive` is an image archive whose every part was checked (intake.py). etc/environment holds the variables of the
-    image's config, as enroot reads them; etc/rc, which would be run, is left out.
+    `archive` is an image archive whose every part was checked (intake.py). What enroot would read or run of an image,
+    etc/environment and etc/rc, is left out.
     """
     with tarfile.open(archive) as image, tarfile.open(fileobj=to, mode="w|", format=tarfile.PAX_FORMAT) as out:
         (manifest,) = json.load(_content(image, _MANIFEST))
-        variables = json.load(_content(image, manifest["Config"]))["config"].get("Env") or []
         upper = _Upper()
-        own = {"etc/environment": "".join(f"{variable}\n" for variable in variables).encode()}
-        for name, text in own.items():
-            entry = tarfile.TarInfo(name)
-            entry.size, entry.mode = len(text), 0o644
-            out.addfile(entry, io.BytesIO(text))
-        upper.add({**dict.fromkeys(own, False), "etc/rc": False}, set(), set())
+        upper.add({}, {"etc/environment", "etc/rc"}, set())
         for layer in reversed(manifest["Layers"]):
             _write_layer(_content(image, layer), upper, out)
+
+
+def variables_of(archive: Path) -> dict[str, str]:
+    """The variables of the config of an image, which programs in it get."""
+    with tarfile.open(archive) as image:
+        (manifest,) = json.load(_content(image, _MANIFEST))
+        variables = json.load(_content(image, manifest["Config"]))["config"].get("Env") or []
+        return dict(variable.split("=", 1) for variable in variables)
 
 
 class _Upper:

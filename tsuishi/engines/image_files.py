@@ -29,10 +29,14 @@ _VARIABLES = {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1", "LANG": "
 
 
 class ImageMark(BaseModel):
-    """The file beside an engine's image: the image that it was made of."""
+    """The file beside an engine's image: the image that it was made of.
+
+    variables: of the image, where the engine's program would lose them.
+    """
 
     realised_id: str
     details: dict[str, Any]
+    variables: dict[str, str] = {}
 
 
 class ImageFiles(ABC):
@@ -52,8 +56,11 @@ class ImageFiles(ABC):
         """See `Engine`."""
 
     @abstractmethod
-    def make(self, archive: Path, image: Path) -> None:
-        """Make the engine's image of a checked archive. Raises UserError where that fails."""
+    def make(self, archive: Path, image: Path) -> dict[str, str]:
+        """Make the engine's image of a checked archive. Raises UserError where that fails.
+
+        Returns the variables of the image that `command` has to give to programs.
+        """
 
     @abstractmethod
     def command(self, built: Built, launch: Launch) -> list[str]:
@@ -78,15 +85,18 @@ class ImageFiles(ABC):
 
     def find(self, environment: Environment, *, at_a_glance: bool = False) -> Built | None:
         """See `Engine`: the file that was made of an image of exactly this spec."""
-        image = self.image(environment)
-        try:
-            mark = ImageMark.model_validate_json(files.read_bytes(image.with_suffix(".json")))
-        except (UserError, ValueError):
-            return None
-        if not image.is_file():
+        mark = self.mark(environment)
+        if mark is None or not self.image(environment).is_file():
             return None
         ids = (self.spec_id(environment), mark.realised_id)
         return Built(environment, self.name, self.availability().version, *ids, ("python",), mark.details)
+
+    def mark(self, environment: Environment) -> ImageMark | None:
+        """What is noted of an environment's image; None where nothing is."""
+        try:
+            return ImageMark.model_validate_json(files.read_bytes(self.image(environment).with_suffix(".json")))
+        except (UserError, ValueError):
+            return None
 
     def spec_id(self, environment: Environment) -> str:
         """The spec id of an image: that of Docker's images."""
@@ -107,9 +117,9 @@ class ImageFiles(ABC):
             packed, made = room / "image.tar", room / image.name
             with packed.open("wb") as file:
                 file.writelines(archive)
-            self.make(packed, made)
+            variables = self.make(packed, made)
             made.replace(image)
-        files.write_json(image.with_suffix(".json"), mark.model_dump())
+        files.write_json(image.with_suffix(".json"), mark.model_copy(update={"variables": variables}).model_dump())
         return image
 
     def _how_to_get(self, environment: Environment) -> str:

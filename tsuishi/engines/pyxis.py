@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.flattening import flattened
+from tsuishi.engines.flattening import flattened, variables_of
 from tsuishi.engines.image_files import ImageFiles, inner_variables, passed_on
 from tsuishi.engines.interface import Availability, Built, Launch
 
@@ -42,7 +43,7 @@ class PyxisEngine(ImageFiles):
             return Availability(False, reason=reason, remedy="pyxis 0.24 has it")
         return Availability(True, version=self._version)
 
-    def make(self, archive: Path, image: Path) -> None:
+    def make(self, archive: Path, image: Path) -> dict[str, str]:
         program = shutil.which(_SQUASH)
         if not program:
             raise UserError(
@@ -54,20 +55,23 @@ class PyxisEngine(ImageFiles):
         ) as squash:
             assert squash.stdin
             assert squash.stderr
-            try:
+            with suppress(BrokenPipeError):  # it says why
                 flattened(archive, squash.stdin)
                 squash.stdin.close()
-            except BrokenPipeError:
-                pass  # it says why
             said = squash.stderr.read().decode(errors="replace").strip()
         if squash.returncode:
             raise UserError(f"{_SQUASH} makes no image of it: {said.splitlines()[-1] if said else squash.returncode}")
+        return variables_of(archive)
 
     def command(self, built: Built, launch: Launch) -> list[str]:
-        """See `ImageFiles`. Options: pyxis, args.c; srun(1)."""
+        """See `ImageFiles`. Options: pyxis, args.c; srun(1).
+
+        enroot starts a login shell first, whose profile replaces the PATH of the image.
+        """
         binds = ",".join(f"{path}:{place}:ro" for path, place in launch.mounts.items())
         gpus = {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu.id for gpu in launch.limits.gpus) or "void"}
-        variables = {**inner_variables(launch), **gpus}
+        mark = self.mark(built.environment)
+        variables = {**(mark.variables if mark else {}), **inner_variables(launch), **gpus}
         return [
             "/usr/bin/env",
             "srun",
