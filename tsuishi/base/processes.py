@@ -30,7 +30,7 @@ class Process(Protocol):
         """Everything it prints, as it comes, until it ends. Raises EngineLost where the engine goes away."""
 
     def pids(self) -> Sequence[int]:
-        """The process ids on this machine whose process trees are the workload's."""
+        """The process ids on this machine whose process trees are the workload's; none where they cannot be known."""
 
     def stop(self) -> None:
         """End it at once, with everything it started. Does nothing where it has ended."""

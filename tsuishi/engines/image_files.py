@@ -45,6 +45,8 @@ class ImageFiles(ABC):
     name: str
     # The ending of its images.
     suffix: str
+    # Whether the program itself starts a workload, so that its processes are those of the workload.
+    starts_workloads = True
     maker = store = inspector = bases = None
 
     def __init__(self, template: Path, cache: Path) -> None:
@@ -139,7 +141,8 @@ class FileStarter:
         """See `Starter`. Of the limits only the time is enforced."""
         from tsuishi.engines.subprocesses import ChildProcess
 
-        return ChildProcess(self._engine.command(built, launch), self._engine.own_variables())
+        engine = self._engine
+        return ChildProcess(engine.command(built, launch), engine.own_variables(), is_workload=engine.starts_workloads)
 
     def confinement(self, python: str) -> Mapping[str, Any]:
         return {"sandbox": self._engine.confinement()}

@@ -29,6 +29,7 @@ class PyxisEngine(ImageFiles):
 
     name = "pyxis"
     suffix = ".sqsh"
+    starts_workloads = False  # slurmstepd does
 
     def __init__(self, template: Path, cache: Path, options: Callable[[], Sequence[str]]) -> None:
         super().__init__(template, cache)

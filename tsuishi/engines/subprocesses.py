@@ -36,11 +36,14 @@ _SCRATCH = "tsuishi-"
 class ChildProcess:
     """A workload under a supervisor, which ends every process that the workload started: see supervisor.py.
 
-    `scratch` is a folder that is made for the workload and removed when it ends. Raises OSError where the workload
-    cannot be started.
+    `scratch` is a folder that is made for the workload and removed when it ends. `is_workload`: whether the command is
+    the workload itself, and not a program by which something else starts it. Raises OSError where it cannot be started.
     """
 
-    def __init__(self, command: Sequence[str], variables: Mapping[str, str], scratch: str = "") -> None:
+    def __init__(
+        self, command: Sequence[str], variables: Mapping[str, str], scratch: str = "", *, is_workload: bool = True
+    ) -> None:
+        self._is_workload = is_workload
         self._mark = f"{owner.me()} {uuid.uuid4().hex}"
         self._code: int | None = None
         lifeline, holding = os.pipe()
@@ -89,7 +92,7 @@ class ChildProcess:
                 return
 
     def pids(self) -> Sequence[int]:
-        return [self._pid]
+        return [self._pid] if self._is_workload else []
 
     def stop(self) -> None:
         self._lifeline.close()

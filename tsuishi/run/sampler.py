@@ -44,7 +44,8 @@ class Sampler:
         nvml: Nvml,
         gpus: Sequence[int] | None = None,
     ) -> None:
-        self.peak_process_memory_mib = 0.0
+        # None where no process of the trial was seen.
+        self.peak_process_memory_mib: float | None = None
         self.start = time.monotonic()
         self._path = path
         self._interval_s = interval_s
@@ -121,23 +122,27 @@ class Sampler:
         moment = {"elapsed_s": round(self.elapsed_s(), 3), "phase": phase}
         gpus = self._nvml.sample(self._gpus)  # first: energy belongs to this moment, and reading /proc takes time
         memory = self._memory_mib()
-        self.peak_process_memory_mib = max(self.peak_process_memory_mib, memory)
+        if memory is not None:
+            self.peak_process_memory_mib = max(self.peak_process_memory_mib or 0.0, memory)
         host = {
             "device": "host",
             "utilisation_percent": psutil.cpu_percent(),
-            "process_memory_mib": round(memory, 1),
+            "process_memory_mib": None if memory is None else round(memory, 1),
             "load_1min": round(os.getloadavg()[0], 2),
         }
         for row in (host, *gpus):
             writer.writerow({key: schema.csv_value(value) for key, value in {**moment, **row}.items()})
 
-    def _memory_mib(self) -> float:
-        """The resident memory of the trial; its processes are looked up every `interval_s`, as all of /proc is read."""
+    def _memory_mib(self) -> float | None:
+        """The resident memory of the trial; None where no process of it can be seen.
+
+        Its processes are looked up every `interval_s`, as all of /proc is read.
+        """
         now = time.monotonic()
         if now >= self._processes_until:
             self._processes = families(self._pids())
             self._processes_until = now + self._interval_s - CLOSE_INTERVAL_S / 2
-        return resident_mib(self._processes)
+        return resident_mib(self._processes) if self._processes else None
 
 
 def families(roots: Iterable[int]) -> list[psutil.Process]:

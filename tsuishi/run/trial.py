@@ -134,14 +134,13 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
         outcome, stop = _measure(order, bench, files, transcript, begins)
         files.close()
         joules, source = energy(folder, transcript.phases())
+        peak_mib = files.sampler.peak_process_memory_mib
         record = _described(order, folder, outcome, started, transcript, transcript.facts()).model_copy(
             update={
                 "duration_s": round(files.sampler.elapsed_s(), 3),
                 "energy_j": joules,
                 "energy_source": source,
-                "peak_process_memory_mib": round(files.sampler.peak_process_memory_mib, 1)
-                if order.nodes == 1
-                else None,
+                "peak_process_memory_mib": None if peak_mib is None else round(peak_mib, 1),
                 **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
             }
         )
