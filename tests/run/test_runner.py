@@ -578,6 +578,6 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
 def test_run_json_holds_the_plan(run: RunDirectory) -> None:
     recorded = json.loads((run.path / "run.json").read_text())
     assert recorded["schema_version"] == 1
-    assert len(recorded["plan"]) == 10
+    assert len(recorded["plan"]) == 11
     assert recorded["data"] is None
     assert recorded["arguments"]["env"] == "host"
