@@ -118,7 +118,6 @@ def test_a_trial_by_pyxis_is_a_step_of_its_job_and_a_question_elsewhere_a_job_of
         "PYTHONDONTWRITEBYTECODE=1",
         "PYTHONUNBUFFERED=1",
         "LANG=C.UTF-8",
-        "NVIDIA_VISIBLE_DEVICES=void",
         "python",
         "-u",
         "/workloads/run.py",
@@ -134,9 +133,25 @@ def test_a_trial_by_pyxis_is_a_step_of_its_job_and_a_question_elsewhere_a_job_of
     assert "PYTHONPATH" not in pyxis.own_variables()
 
 
+def test_programs_by_pyxis_get_the_variables_of_the_image(pyxis: PyxisEngine) -> None:
+    mark = ImageMark(realised_id="sha256:1", details={}, variables={"PATH": "/opt/environment/bin:/usr/bin"})
+    file = pyxis.image(environment(())).with_suffix(".json")
+    file.parent.mkdir(parents=True)
+    file.write_text(mark.model_dump_json())
+    words = pyxis.command(built("pyxis"), launch())
+    assert words.index("PATH=/opt/environment/bin:/usr/bin") > words.index("--container-unshare=net")
+
+
 def test_pyxis_gets_gpus_by_their_uuids(pyxis: PyxisEngine) -> None:
     words = pyxis.command(built("pyxis"), launch(GPUS))
-    assert {"CUDA_VISIBLE_DEVICES=GPU-1,GPU-4", "NVIDIA_VISIBLE_DEVICES=GPU-1,GPU-4"} <= {*words}
+    assert words[:4] == [
+        "/usr/bin/env",
+        "NVIDIA_VISIBLE_DEVICES=GPU-1,GPU-4",
+        "NVIDIA_DRIVER_CAPABILITIES=compute,utility",
+        "srun",
+    ]
+    assert "--export=NVIDIA_VISIBLE_DEVICES,NVIDIA_DRIVER_CAPABILITIES" in words
+    assert "CUDA_VISIBLE_DEVICES=GPU-1,GPU-4" in words[words.index("--container-unshare=net") :]
 
 
 def test_a_slurm_without_pyxis_or_with_an_old_one_is_refused(

@@ -121,6 +121,31 @@ def test_what_a_round_has_in_common_is_in_the_error_of_a_mean() -> None:
     assert alone.error > 1.5 * within.error
 
 
+def test_a_case_that_was_alone_in_its_rounds_takes_nothing_from_the_others() -> None:
+    """A resumed run may add a case, whose first rounds of that day no other case has."""
+    random = np.random.default_rng(5)
+    earlier = [Round("day 0", number) for number in range(6)]
+    shared = random.normal(0, 0.03, 6)
+    key = ("s", "steady", "a", "step_s")
+    values = {key: {str(case): np.exp(random.normal(shared, 0.01)).tolist() for case in range(6)}}
+    rounds = {key: dict.fromkeys(values[key], earlier)}
+    before = case_terms(values, rounds=rounds)
+    values[key]["late"] = np.exp(random.normal(0, 0.01, 3)).tolist()
+    rounds[key]["late"] = [Round("day 1", number) for number in range(3)]
+    after = case_terms(values, rounds=rounds)
+
+    def error(terms: Terms) -> float | None:
+        return ratio(terms["0", "a", "step_s"], terms["1", "a", "step_s"]).error
+
+    assert before["0", "a", "step_s"].in_rounds is not None
+    assert error(after) == pytest.approx(error(before), rel=1e-3)
+    late = after["late", "a", "step_s"]
+    assert late.in_rounds is None
+    alone = contrast([(1.0, late)]).error
+    assert alone is not None
+    assert 0.01 / math.sqrt(3) < alone < 0.04 / math.sqrt(3)  # moderated by the others, which also have the rounds'
+
+
 def test_rounds_of_one_environment_say_nothing_of_another_that_was_not_in_them() -> None:
     """With other rounds on its side, a ratio has the whole scatter."""
     terms = drawn(np.random.default_rng(4), 6, 0.03)

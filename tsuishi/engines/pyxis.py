@@ -67,14 +67,17 @@ class PyxisEngine(ImageFiles):
     def command(self, built: Built, launch: Launch) -> list[str]:
         """See `ImageFiles`. Options: pyxis, args.c; srun(1).
 
-        enroot starts a login shell first, whose profile replaces the PATH of the image.
+        enroot's hook reads its variables of GPUs where srun is, before there is a container; its login shell replaces
+        the PATH of the image, so programs get that again.
         """
         binds = ",".join(f"{path}:{place}:ro" for path, place in launch.mounts.items())
-        gpus = {"NVIDIA_VISIBLE_DEVICES": ",".join(gpu.id for gpu in launch.limits.gpus) or "void"}
+        ids = ",".join(gpu.id for gpu in launch.limits.gpus)
+        hook = {"NVIDIA_VISIBLE_DEVICES": ids, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if ids else {}
         mark = self.mark(built.environment)
-        variables = {**(mark.variables if mark else {}), **inner_variables(launch), **gpus}
+        variables = {**(mark.variables if mark else {}), **inner_variables(launch)}
         return [
             "/usr/bin/env",
+            *(f"{name}={value}" for name, value in hook.items()),
             "srun",
             *(_of_job() or [f"--time={_MINUTES}", *self._options()]),
             "--nodes=1",
@@ -82,7 +85,7 @@ class PyxisEngine(ImageFiles):
             "--cpu-bind=none",
             "--unbuffered",
             "--quiet",
-            "--export=NONE",
+            f"--export={','.join(hook) or 'NONE'}",
             f"--container-image={self.image(built.environment)}",
             *([f"--container-mounts={binds}"] if binds else []),
             "--container-workdir=/",

@@ -6,6 +6,7 @@ share, and of a rest (a two-way model without interaction). Cells count by the i
 cell would say what its round has in common.
 """
 
+from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
@@ -41,6 +42,9 @@ def residuals(
     much a cell says of its rounds. None where the rounds have nothing in common that the values show.
     """
     cells = [cell for cell in values if variances[cell] > 0 and len(values[cell]) > 1]
+    having = Counter(each for cell in cells for each in rounds[cell])
+    # A cell that is alone in each of its rounds, as a case that a resumed run adds, says nothing of what rounds share.
+    cells = [cell for cell in cells if any(having[each] > 1 for each in rounds[cell])]
     places: dict[Hashable, int] = {}
     of_round = np.array([places.setdefault(each, len(places)) for cell in cells for each in rounds[cell]], dtype=int)
     counts = np.array([len(values[cell]) for cell in cells], dtype=int)

@@ -30,8 +30,8 @@ def questions(run: SyntheticRun) -> Questions:
     return Questions(evidence, Verdicts(evidence).conclusions.answers, Explanations(evidence))
 
 
-def add_steps(run: SyntheticRun, batch_size: int, environment: str, *steps_s: float) -> list[str]:
-    case = training_case(batch_size)
+def add_steps(run: SyntheticRun, batch_size: int, environment: str, *steps_s: float, **axes: str) -> list[str]:
+    case = training_case(batch_size, **axes)
     for number, step_s in enumerate(steps_s, 1):
         run.add(case, environment, [("measure", 0, 1, batch_size, step_s)], repetition=number)
     return [case.id, environment]
@@ -79,6 +79,14 @@ def test_cases_are_named_by_what_tells_them_apart(tmp_path: Path) -> None:
     run.run["questions"] = [question("batches", [of], [to])]
     found = questions(run)
     assert "batch 16 is 0.500 times that of batch 32" in found.words(found.answers[0])
+
+
+def test_what_readers_are_spared_is_named_where_it_alone_tells_two_cases_apart(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    of, to = add_steps(run, 16, TF, 1.0, execution="compiled"), add_steps(run, 16, TF, 2.0, execution="native")
+    run.run["questions"] = [question("compiled", [of], [to])]
+    found = questions(run)
+    assert "compiled is 0.500 times that of native" in found.words(found.answers[0])
 
 
 def test_a_case_that_brings_no_number_answers_nothing_and_says_why(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The questions of a run and their answers, and what more time would bring."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
@@ -128,7 +128,7 @@ class Questions:
         differ = {axis for axis in {*of, *to} if of.get(axis) != to.get(axis)}
         if {DEVICES} < differ:
             differ -= {BATCH_SIZE}
-        return case_text(of, differ), case_text(to, differ)
+        return _side(of, differ), _side(to, differ)
 
     def _explanation(self, answer: Answer) -> str:
         """The first paragraph of a suite's explanation in an environment."""
@@ -154,6 +154,11 @@ class Questions:
             "family_high": family.high if family else None,
             "trials": answer.trials,
         }
+
+
+def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
+    """A side by the axes in which sides differ; by their plain values where readers are spared all of them."""
+    return case_text(dict(axes), differ) or in_words(str(axes[axis]) for axis in sorted(differ) if axis in axes)
 
 
 def _judged(answer: Answer) -> str:
