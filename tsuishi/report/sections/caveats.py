@@ -52,6 +52,13 @@ def _of_trials(evidence: Evidence, suite: str) -> Iterator[str]:
             "{count} of {all} trials: synthetic data; their accuracy is not comparable with published accuracies.",
             count=synthetic, all=len(trials),
         )  # fmt: skip
+    versions = Counter(filter(None, trials["workload_record"].fillna("")))
+    if len(versions) > 1:
+        yield t(
+            "Trials ran {count} versions of the workload's code ({trials} trials): what differs between them may be "
+            "the code's.",
+            count=len(versions), trials=", ".join(map(str, versions.values())),
+        )  # fmt: skip
     for reason, count in Counter(filter(None, trials["forced"].fillna(""))).items():
         yield t(
             "{count} of {all} trials: run by --force, after a numerical self-check, in an environment that is not made "
