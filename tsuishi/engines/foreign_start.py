@@ -21,7 +21,7 @@ class ForeignStarter:
 
     def start(self, built: Built, launch: Launch) -> Process:
         """Run the command, whose output is that of the program."""
-        return ChildProcess(self.command, self.variables)
+        return ChildProcess(self.command, self.variables, is_workload=False)
 
     def confinement(self, python: str) -> Mapping[str, Any]:
         return self.own.confinement(python)

@@ -182,7 +182,7 @@ def _measure(
 
     try:
         process = start(order, bench)
-        files.pids = process.pids() if order.nodes == 1 else ()  # Slurm itself starts those of several nodes
+        files.pids = process.pids()
         ended = listen(process, transcript, files.sampler.start, order.timeout_s, hear, files.log)
     except Timeout:
         return Outcome(TIMEOUT, f"stopped after {order.timeout_s:g} s; allow more with --timeout"), None
