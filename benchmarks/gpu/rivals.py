@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import cases
-from benchmarks.gpu.findings import Finding, judged, within
+from benchmarks.gpu.findings import Finding, judged, not_here, within
 from benchmarks.gpu.inside import run_inside
 from benchmarks.gpu.kit import Kit
 
@@ -30,8 +30,12 @@ def raced(execution: str) -> Callable[[Kit], Iterator[Finding]]:
             return
         speeds: dict[str, list[float]] = {}
         for number in range(1 if kit.dry else ROUNDS):
+            trial = _our_trial(kit, execution, number)
+            if trial["status"] == "unsupported":
+                yield not_here(f"best mode, {execution}", trial["reason"])
+                return
             for name in (OURS, "timm", "torchbench"):
-                speed, why_not = _ours(kit, execution, number) if name == OURS else _theirs(kit, execution, name)
+                speed, why_not = _ours(trial) if name == OURS else _theirs(kit, execution, name)
                 if speed is None:
                     yield judged(f"loop of {name}, {execution}", False, f"{why_not}; expected images/s")
                 else:
@@ -46,12 +50,16 @@ def _mode(kit: Kit, execution: str) -> dict[str, Any]:
     return {"model": model, "batch_size": batch_size, "execution": execution}
 
 
-def _ours(kit: Kit, execution: str, number: int) -> tuple[float | None, str]:
-    """Images/s of tsuishi's own trial of the mode; or None, and why."""
+def _our_trial(kit: Kit, execution: str, number: int) -> Mapping[str, Any]:
+    """tsuishi's own trial of the mode."""
     axes = {**_mode(kit, execution), "precision": "amp_bf16", "layout": "channels_last"}
     timing = cases.ONCE if kit.dry else cases.STEADY
     name = f"kit_best_{execution}_{number + 1}"
-    trial = kit.measure_one(name, cases.suite("the best mode", "training", cases.TRAINING, [axes], timing))
+    return kit.measure_one(name, cases.suite("the best mode", "training", cases.TRAINING, [axes], timing))
+
+
+def _ours(trial: Mapping[str, Any]) -> tuple[float | None, str]:
+    """Images/s of a trial; or None, and why."""
     speed = trial["values"].get("throughput_images_per_s")
     return (speed, "") if speed and math.isfinite(speed) else (None, f"{trial['status']}: {trial['reason']}")
 

@@ -149,6 +149,18 @@ def test_a_folder_of_a_workload_that_still_runs_is_no_stray(temporary: Path) -> 
     assert abandoned_scratch() == [scratch]
 
 
+@pytest.mark.usefixtures("temporary")
+def test_processes_that_end_while_they_are_looked_at_do_no_harm() -> None:
+    ends_all_the_time = "import subprocess\nprint('ready', flush=True)\nwhile True: subprocess.run(['true'])"
+    process = ChildProcess([sys.executable, "-c", ends_all_the_time], {"PATH": os.environ["PATH"]})
+    try:
+        next(iter(process.output()))
+        assert [abandoned_scratch() for _ in range(300)] == [[]] * 300
+    finally:
+        process.stop()
+        process.wait()
+
+
 def test_doctor_names_strays_and_removes_them_on_request(
     tmp_path: Path, temporary: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -151,7 +151,7 @@ class ProcessStarter:
 
     def abandoned(self) -> Sequence[str]:
         return [
-            f"process {process.pid} ({process.name()}): of a trial whose runner was killed"
+            f"process {process.pid} ({process.info['name']}): of a trial whose runner was killed"
             for process, mark in _marked()
             if not _has_runner(mark)
         ]
@@ -165,7 +165,7 @@ class ProcessStarter:
 
 def abandoned_scratch() -> list[Path]:
     """The folders of workloads, of this user, that no supervisor will remove any more."""
-    used = {process.environ().get("HOME") for process, mark in _marked() if _has_runner(mark)}
+    used = {process.info["environ"].get("HOME") for process, mark in _marked() if _has_runner(mark)}
     named = re.compile(rf"{_SCRATCH}[0-9a-f]{{32}}")
     folders = [path for path in Path(tempfile.gettempdir()).iterdir() if named.fullmatch(path.name)]
     return [path for path in sorted(folders) if str(path) not in used and files.is_folder_of_ours(path)]
@@ -182,12 +182,15 @@ def _adopt_orphans() -> None:
 
 
 def _marked() -> Iterator[tuple[psutil.Process, str]]:
-    """Every process that a trial on this machine has started, with the mark of its trial."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):  # it belongs to another user, or has just ended
-            mark = process.environ().get(_MARK)
-            if mark and process.status() != psutil.STATUS_ZOMBIE:
-                yield process, mark
+    """Every process that a trial on this machine has started, with the mark of its trial.
+
+    Its name and its variables were read before, all at once, for it may end at any time: process.info["name"] and
+    ["environ"].
+    """
+    for process in psutil.process_iter(["name", "environ", "status"]):  # leaves out a process that has just ended
+        mark = (process.info["environ"] or {}).get(_MARK)  # it has none where it belongs to another user
+        if mark and process.info["status"] != psutil.STATUS_ZOMBIE:
+            yield process, mark
 
 
 def _kill_marked(mark: str) -> None:
