@@ -16,7 +16,9 @@ import docker
 import psutil
 import pytest
 
+from tests.conftest import missing
 from tests.engine.conftest import linked_cache, tiny_checkout
+from tests.executors import slurm_cluster
 from tests.job import REAL
 from tests.run.test_runner import (
     DATA_SET,
@@ -26,6 +28,7 @@ from tests.run.test_runner import (
     trials,
     wait_for,
 )
+from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
 from tsuishi.base.files import sha256_of
@@ -36,9 +39,11 @@ from tsuishi.engines.docker.daemon import identify
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.interface import Artefacts, ResourceLimits
 from tsuishi.environments.builder import Builder
+from tsuishi.executors.cluster import OnSlurm
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
+from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.specs.environment import read_environment
@@ -95,6 +100,25 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
     assert measured["capabilities"] == 0
     assert measured["no_new_privileges"] == 1
     assert measured["user"] != 0
+
+
+def test_trials_run_in_containers_on_the_nodes_of_a_cluster(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if lacking := slurm_cluster.why_not():
+        missing(lacking)
+    checkout = tiny_checkout(tmp_path, "escapes", "raises")
+    with slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")) as slurm:
+        for name, value in slurm.environ.items():
+            monkeypatch.setenv(name, value)
+        on_slurm = {"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0}
+        run = run_suite(session(checkout, settings, **on_slurm), executor=OnSlurm())
+        jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j %T")
+    found = trials(run)
+    assert {behaviour: trial["status"] for behaviour, trial in found.items()} == {"escapes": "ok", "raises": "failed"}
+    assert metrics(run, found["escapes"])["refused_network"] == 1
+    assert [line.split()[1] for line in jobs.splitlines() if run.id in line] == ["COMPLETED"] * 2
+    assert verify(run, WORDS).faults == ()
 
 
 def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_told(
@@ -342,6 +366,7 @@ import sys
 from pathlib import Path
 from tests.engine.test_docker import session
 from tsuishi.base.checkout import Checkout
+from tsuishi.results.verification import verify
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
 from tsuishi.base.settings import Settings
@@ -358,6 +383,7 @@ LOCK = """
 import sys
 from pathlib import Path
 from tsuishi.environments.builder import Builder
+from tsuishi.executors.cluster import OnSlurm
 from tsuishi.specs.environment import read_environment
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import Settings

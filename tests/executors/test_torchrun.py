@@ -7,11 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.bench import HERE, REAL
-from tests.executors.slurm_cluster import SlurmCluster
-from tests.executors.test_slurm_run import assert_whole, on_slurm
+from tests.executors.programs import wait_for
+from tests.executors.slurm_cluster import NODES, SlurmCluster
+from tests.executors.test_slurm_run import assert_whole, meanwhile, on_slurm
 from tests.suites.environments import built, inside
 from tests.words import describe
 from tsuishi.base.checkout import Checkout
@@ -68,6 +70,11 @@ def numbers(run: RunDirectory) -> dict[int, dict[str, float]]:
     return found
 
 
+def started(word: str) -> list[psutil.Process]:
+    """The processes with that word in their command, which may be in a container."""
+    return [process for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
+
+
 def simulated(run: RunDirectory) -> dict[Any, bool | None]:
     return {run.case(trial.case_record)["nodes"]: trial.simulated for _, trial in run.finished()}
 
@@ -109,6 +116,26 @@ def test_the_error_of_another_node_is_the_reason_of_the_trial(slurm: SlurmCluste
     )
     assert trial.duration_s
     assert trial.duration_s < 60, "it did not wait for a rank that is gone"
+    assert_whole(run)
+
+
+@inside
+def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, tmp_path: Path) -> None:
+    def kill_srun() -> None:
+        wait_for(lambda: len(started("--nnodes=2")) >= len(NODES), 60)
+        for process in started("tsuishi.executors.member"):
+            if process.name() == "srun":
+                process.kill()
+
+    session = of_suite(tmp_path, "epoch", TRAINING.replace("nodes = [1, 2]", "nodes = 2"))
+    with meanwhile(kill_srun):
+        run = run_suite(session, executor=OnSlurm())
+    ((_, trial),) = run.finished()
+    assert trial.status == "failed"
+    assert "ended by SIGKILL" in (trial.reason or "")
+    slurm.await_idle()
+    assert not started("--nnodes=2")
+    assert not started("tsuishi.executors.member")
     assert_whole(run)
 
 

@@ -137,6 +137,27 @@ def test_a_release_gets_the_newest_python_of_its_wheels_and_the_packages_of_the_
     assert made.base.reference == "docker.io/library/python:3.7-slim"
 
 
+@pytest.mark.parametrize(("belongs_to", "found"), [("1.4.1", "0.2.3"), ("1.4.2", None)])
+def test_a_release_has_the_version_of_a_package_that_belongs_to_it_or_none(
+    images: Images, index: Index, belongs_to: str, found: str | None
+) -> None:
+    spec = like(images)
+    text = spec.read_text().replace('"numpy"]', '"numpy", "torchsight==0.9.0"]')
+    spec.write_text(text.replace('torch = "2.9.0"', 'torch = "2.9.0"\ntorchsight = "0.9.0"'))
+    with spec.with_suffix(".lock").open("a") as lock:
+        lock.write(f"torchsight==0.9.0 --hash=sha256:{'b' * 64}\n")
+    index.day = "2019-05-01"
+    for version, of in (("0.2.2", "1.4.0"), ("0.2.3", belongs_to), ("0.9.0", "2.9.0")):
+        index.wheel("torchsight", version, requires=[f"torchcpu=={of}"])
+    name, new = locked(images, index, "1.4.1")
+    assert versions(new).get("torchsight") == found
+    new.write()
+    made = read_environment(spec.with_name(f"{name}.toml"))
+    assert made.promises.get("torchsight") == found
+    assert ("torchsight" in made.requires) == (found is not None)
+    assert ("left out" in images.said[-1]) == (found is None)
+
+
 def test_a_release_keeps_python_and_base_of_the_environment_that_it_is_like_where_it_has_a_wheel_for_it(
     images: Images, index: Index
 ) -> None:

@@ -36,10 +36,16 @@ def run_member(folder: Path, index: int, port: int) -> int:
         each = int(order.case["devices"]) // order.nodes
         launcher = torchrun(order.nodes, each, number, first, port)
         process = start(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))
-        for _, piece in process.output():
-            sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-        return process.wait().code
+        try:
+            for _, piece in process.output():
+                sys.stdout.buffer.write(piece)
+                sys.stdout.buffer.flush()
+        except BaseException:  # the job ends, say, or srun is gone
+            process.stop()
+            raise
+        finally:
+            code = process.wait().code
+        return code
 
 
 def torchrun(nodes: int, processes: int, number: int, first: str, port: int) -> tuple[str, ...]:
@@ -77,6 +83,7 @@ def _interface_to(address: str) -> str:
 
 
 if __name__ == "__main__":
+    node.stop_on_sigterm()
     try:
         sys.exit(run_member(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
     except UserError as refused:

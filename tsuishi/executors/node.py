@@ -1,9 +1,11 @@
 """`python -m tsuishi.executors.node FOLDER`: a task of an array runs its trial on its node, and commits it to the run.
 
-It builds nothing and fetches nothing. What it writes is the folder of its trial, and the record of its machine.
+It builds nothing and fetches nothing. What it writes is the folder of its trial, and the record of its machine. Before
+the trial it ends what trials have left on its node whose tasks were killed.
 """
 
 import os
+import signal
 import sys
 import time
 from contextlib import ExitStack
@@ -59,6 +61,14 @@ def run_task(folder: Path, index: int) -> None:
             run_trial(order, run.trials, bench, lambda phase: None)
 
 
+def stop_on_sigterm() -> None:
+    """Let SIGTERM, which comes before SIGKILL where Slurm ends a job, raise SystemExit: what was started is stopped.
+
+    No row is written then: the submitting side knows from Slurm why the job ended.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
 def lock(alone: ExitStack, order: TrialOrder) -> None:
     """Lock the GPUs of a trial, or this node. Raises UserError where somebody else measures on it all the time."""
     for part in [f"node {_node()} GPU {gpu.id}" for gpu in order.gpus] or [f"node {_node()}"]:
@@ -86,6 +96,7 @@ def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml:
     order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
     checkout = Checkout(submission.checkout)
     ready = _entered(run, submission, order, checkout)
+    ready.starter.sweep()
     return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer(), beside=_beside)
 
 
@@ -140,4 +151,5 @@ def _writer() -> str:
 
 
 if __name__ == "__main__":
+    stop_on_sigterm()
     run_task(Path(sys.argv[1]), int(os.environ["SLURM_ARRAY_TASK_ID"]))

@@ -122,7 +122,7 @@ def described(like: Environment, version: str, release: Release, others: Iterabl
         family=like.family or like.framework,
         released=release.first,
         as_of=release.day,
-        requires=(release.requirement, *BESIDE, *_TOOLS),
+        requires=(release.requirement, *_companions(like), *BESIDE, *_TOOLS),
         indexes=like.indexes if "+" in version else (),
         base=_base(release.python, (like, *others)),
         promises={"python": release.python, like.framework: version},
@@ -130,14 +130,21 @@ def described(like: Environment, version: str, release: Release, others: Iterabl
     )
 
 
+def without_companions(environment: Environment) -> tuple[Environment, list[str]]:
+    """A described environment with no more than its framework, BESIDE and tools; and the names of what it lost."""
+    left_out = [name for name in _beside(environment) if name not in BESIDE]
+    requires = [text for text in environment.requires if text not in left_out]
+    return environment.model_copy(update={"requires": tuple(requires)}), left_out
+
+
 def spec_text(environment: Environment) -> str:
-    """The text of images/<environment>.toml, with promises for what its lock pins of BESIDE."""
+    """The text of images/<environment>.toml, with promises for what its lock pins beside framework and tools."""
     import tomlkit
 
     base = environment.base
     assert base is not None
     locked = {pin.name: pin.version for pin in environment.pins}
-    promises = environment.promises | {name: locked[name] for name in BESIDE if name in locked}
+    promises = environment.promises | {name: locked[name] for name in _beside(environment) if name in locked}
     document = tomlkit.document()
     document["title"] = environment.title
     document["description"] = _paragraph(environment.description)
@@ -162,6 +169,20 @@ def spec_text(environment: Environment) -> str:
         document["expect"] = costs
     # A line break behind the quotes is no part of a text; tomlkit writes none.
     return tomlkit.dumps(document).replace('= """', '= """\n')
+
+
+def _companions(like: Environment) -> list[str]:
+    """The packages that an environment requires and promises beside its framework and BESIDE, as torchvision.
+
+    Each requires a release of the framework exactly, so a resolver finds the version that belongs to another release.
+    """
+    return [name for name in _beside(like) if name in like.promises and name not in BESIDE]
+
+
+def _beside(environment: Environment) -> list[str]:
+    """The names of what an environment requires beside its framework and the tools of packaging."""
+    others = (_package(environment), *_TOOLS)
+    return [name for text in environment.requires if (name := Requirement(text).name) not in others]
 
 
 def _paragraph(text: str) -> Any:

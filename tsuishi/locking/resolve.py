@@ -22,7 +22,7 @@ from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.base_digest import resolve_digest
 from tsuishi.locking.debs import resolve_debs
 from tsuishi.locking.packages import resolve_pins
-from tsuishi.locking.release import described, find_release, spec_file, spec_text
+from tsuishi.locking.release import described, find_release, spec_file, spec_text, without_companions
 from tsuishi.locking.servers import Servers
 from tsuishi.specs.debian import apt_lock, read_apt_lock
 from tsuishi.specs.environment import Environment, read_environment, read_environments
@@ -114,7 +114,14 @@ class Locker:
         made = described(known, version, release, read_environments(like.parent))
         path = spec_file(like.parent, made)
         self._say(f"{release.requirement} of {release.first}: CPython {made.python}, packages as of {made.as_of}")
-        pins = self._pins(made)
+        try:
+            pins = self._pins(made)
+        except UserError as error:
+            made, left_out = without_companions(made)
+            if not left_out:
+                raise
+            pins = self._pins(made)
+            self._say(f"left out, as no version of it goes with {release.requirement}: {', '.join(left_out)} ({error})")
         lock = _pins_header(made) + "".join(map(_line, pins))
         files = {path: spec_text(made.model_copy(update={"pins": pins})), path.with_suffix(".lock"): lock}
         _read(files, path)
