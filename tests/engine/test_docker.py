@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,8 @@ import pytest
 from tests.conftest import missing
 from tests.engine.conftest import linked_cache, tiny_checkout
 from tests.executors import slurm_cluster
+from tests.executors.slurm_cluster import SlurmCluster
+from tests.executors.test_slurm_run import meanwhile
 from tests.job import REAL
 from tests.run.test_runner import (
     DATA_SET,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.engine
 
+ON_SLURM = {"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0}
 # What Docker and Podman call the end of a container's being.
 GONE = ("destroy", "remove")
 
@@ -64,6 +68,17 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     if name == "podman":
         monkeypatch.setenv("DOCKER_HOST", request.getfixturevalue("podman"))
     return name
+
+
+@pytest.fixture
+def slurm(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[SlurmCluster]:
+    """A cluster on whose nodes the engine answers."""
+    if lacking := slurm_cluster.why_not():
+        missing(lacking)
+    with slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")) as made:
+        for name, value in made.environ.items():
+            monkeypatch.setenv(name, value)
+        yield made
 
 
 @pytest.fixture
@@ -103,22 +118,46 @@ def test_a_container_can_neither_reach_out_nor_write_nor_become_root(tmp_path: P
 
 
 def test_trials_run_in_containers_on_the_nodes_of_a_cluster(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, settings: Settings, slurm: SlurmCluster
 ) -> None:
-    if lacking := slurm_cluster.why_not():
-        missing(lacking)
-    checkout = tiny_checkout(tmp_path, "escapes", "raises")
-    with slurm_cluster.cluster(tmp_path_factory.mktemp("slurm")) as slurm:
-        for name, value in slurm.environ.items():
-            monkeypatch.setenv(name, value)
-        on_slurm = {"executor": "slurm", "slurm_poll_s": 0.5, "slurm_lag_s": 1.0}
-        run = run_suite(session(checkout, settings, **on_slurm), executor=OnSlurm())
-        jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j %T")
+    run = run_suite(session(tiny_checkout(tmp_path, "escapes", "raises"), settings, **ON_SLURM), executor=OnSlurm())
     found = trials(run)
     assert {behaviour: trial["status"] for behaviour, trial in found.items()} == {"escapes": "ok", "raises": "failed"}
     assert metrics(run, found["escapes"])["refused_network"] == 1
-    assert [line.split()[1] for line in jobs.splitlines() if run.id in line] == ["COMPLETED"] * 2
+    jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j %T").splitlines()
+    assert [line.split()[1] for line in jobs if run.id in line] == ["COMPLETED"] * 2
     assert verify(run, WORDS).faults == ()
+
+
+def test_no_container_outlives_a_task_of_a_cluster_for_long(
+    tmp_path: Path, settings: Settings, slurm: SlurmCluster, client: "docker.DockerClient"
+) -> None:
+    work = session(tiny_checkout(tmp_path, "silent_for_long"), settings, **ON_SLURM, slurm_at_once=1)
+    work = replace(work, choice=replace(work.choice, repetitions=3))
+    names: list[str] = []
+
+    def next_container() -> bool:
+        """Whether another container runs than those that did."""
+        found = containers(client, tmp_path) if list(tmp_path.glob("results/*")) else []
+        new = [str(one.name) for one, status in found if status == "running" and one.name not in names]
+        names.extend(new)
+        return bool(new)
+
+    def kill_and_cancel() -> None:
+        wait_for(next_container, 60)
+        for process in psutil.process_iter(["cmdline"]):
+            if "tsuishi.executors.node" in (process.info["cmdline"] or ()):
+                process.kill()
+        wait_for(next_container, 60)
+        assert len(containers(client, tmp_path)) == 1, "the next task has removed it"
+        wait_for(next_container, 60)
+        running = slurm.command("squeue", "--noheader", "--array", "--states=RUNNING", "--format=%i").split()
+        slurm.command("scancel", *running)
+
+    with meanwhile(kill_and_cancel):
+        run = run_suite(work, executor=OnSlurm())
+    assert sorted(trial.status for _, trial in run.finished()) == ["failed", "interrupted", "ok"]
+    assert containers(client, tmp_path) == [], "SIGTERM has ended it"
 
 
 def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_told(
