@@ -10,6 +10,7 @@ from typing import Any
 from tsuishi.base.files import write_json
 from tsuishi.report.charts import figures
 from tsuishi.report.output.vega import to_svg
+from tsuishi.report.parts.compared_times import at_least
 from tsuishi.specs.environment import Environment
 from tsuishi.verdicts.release_changes import ReleaseChange, SearchResult
 
@@ -69,9 +70,9 @@ class ReleaseAnswer:
         if not change.is_certain or interval is None:
             how_much = f"{ratio:.3g} times, which is not certain"
         elif interval.low > 0:
-            how_much = f"at least {math.exp(interval.low):.3g} times as {'slow' if self.unit == 's' else 'much'}"
+            how_much = f"at least {at_least(math.exp(interval.low))} as {'slow' if self.unit == 's' else 'much'}"
         else:
-            how_much = f"at least {math.exp(-interval.high):.3g} times as {'fast' if self.unit == 's' else 'little'}"
+            how_much = f"at least {at_least(math.exp(-interval.high))} as {'fast' if self.unit == 's' else 'little'}"
         return f"between {older} and {newer}{between}: {how_much} (ratio {ratio:.3g}, interval {ends})"
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:

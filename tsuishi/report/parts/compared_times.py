@@ -49,14 +49,17 @@ def _two_digits(ratio: float, form: str = "") -> str:
 
 
 def at_least(ratio: float) -> str:
-    """A ratio, at least 1, that intervals show at least: rounded down, and a little more exactly near 1.
+    """A ratio, at least 1, that intervals show at least: rounded down, and with as many digits as tell it from 1.
 
-    >>> at_least(1.0189), at_least(2.96), at_least(119.6)
-    ('1.01 times', '2.9 times', '119 times')
+    >>> at_least(1.0034), at_least(1.0189), at_least(2.96), at_least(119.6)
+    ('1.003 times', '1.01 times', '2.9 times', '119 times')
     """
-    step = 1 if ratio >= 100 else 10 ** (math.floor(math.log10(ratio)) - (2 if ratio < 2 else 1))
-    down = math.floor(ratio / step + 1e-9) * step
-    return t("{ratio} times", ratio=f"{down:,.0f}" if ratio >= 10 else f"{down:.2f}" if ratio < 2 else f"{down:.1f}")
+    if ratio >= 2:
+        digits = max(0, 1 - math.floor(math.log10(ratio)))
+    else:
+        digits = max(2, -math.floor(math.log10(ratio - 1))) if ratio > 1 else 2
+    down = math.floor(ratio * 10**digits + 1e-9) / 10**digits
+    return t("{ratio} times", ratio=f"{down:,.{digits}f}")
 
 
 def ratio_of_ratios(above: tuple[Timed, Timed], below: tuple[Timed, Timed]) -> Contrast:
@@ -84,7 +87,9 @@ def compared(ours: Timed, theirs: Timed, us: str, them: str) -> str:
     if 0.0 in interval:
         low, high = (_two_digits(math.exp(end)) for end in interval)
         return t("{one} takes {low} to {high} times as long as {other}: open", one=us, other=them, low=low, high=high)
-    return t("{slower} takes {times} as long as {faster} (at least {least})", **words, least=times(near_end(interval)))
+    return t(
+        "{slower} takes {times} as long as {faster} (at least {least})", **words, least=at_least(near_end(interval))
+    )
 
 
 def ratio_shown(ours: Timed, theirs: Timed, us: str, them: str) -> str:
@@ -116,7 +121,7 @@ def how_sure(slow: Timed | None, fast: Timed | None) -> str:
     if 0.0 in interval:
         low, high = (_two_digits(math.exp(end)) for end in interval)
         return t("({low} to {high}: open)", low=low, high=high)
-    return t("(at least {least})", least=times(near_end(interval)))
+    return t("(at least {least})", least=at_least(near_end(interval)))
 
 
 def near_end(interval: Region) -> float:
