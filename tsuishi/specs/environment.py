@@ -1,6 +1,8 @@
 """Environments, in which experiments run. Each has a TOML file and a lock in images/."""
 
 import platform
+import re
+from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +26,7 @@ Reference = Annotated[str, Field(pattern=r"^[a-z0-9.-]+(:[0-9]+)?/[a-z0-9._/-]+:
 
 # The file in images/ that is no environment: which GPUs and drivers run a toolkit (tsuishi/machine/compatibility.py).
 COMPATIBILITY = "compatibility.toml"
+_NUMBER = re.compile("([0-9]+)")
 
 # A framework, by the name of its package. Only the workloads know what it can do.
 Framework = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]*$")]
@@ -211,9 +214,24 @@ def open_refusal(environment: Environment) -> str:
     )
 
 
+def in_order(names: Iterable[str]) -> list[str]:
+    """Names or labels of environments in alphabetical order, numbers in theirs.
+
+    >>> in_order(["tf1.13-cpu", "tf1.4-cpu", "host"])
+    ['host', 'tf1.4-cpu', 'tf1.13-cpu']
+    """
+
+    def key(name: str) -> tuple[list[int | str], str]:
+        # Every second part is a number, so parts at the same place can be compared.
+        return [int(part) if part.isdecimal() else part for part in _NUMBER.split(name)], name
+
+    return sorted(names, key=key)
+
+
 def known_environments(images: Path) -> dict[str, Path]:
-    """Name and file of every environment, in alphabetical order."""
-    return {path.stem: path for path in sorted(images.glob("*.toml")) if path.name != COMPATIBILITY}
+    """Name and file of every environment, in order."""
+    paths = {path.stem: path for path in images.glob("*.toml") if path.name != COMPATIBILITY}
+    return {name: paths[name] for name in in_order(paths)}
 
 
 def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
@@ -226,7 +244,7 @@ def named_environments(images: Path, names: tuple[str, ...]) -> dict[str, Path]:
 
 
 def read_environments(images: Path) -> tuple[Environment, ...]:
-    """Every environment, in alphabetical order."""
+    """Every environment, in order."""
     return tuple(map(read_environment, known_environments(images).values()))
 
 

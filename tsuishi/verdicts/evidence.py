@@ -17,6 +17,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_runs
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.environment import in_order
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -32,7 +33,7 @@ class Evidence:
         self.every_axes = [*self.results.axes.values(), *published]
         self.words = words.of(self.every_axes)
         self.outcomes = outcomes(self.results)
-        self.environments = sorted(set(self.outcomes["column"]))
+        self.environments = in_order(set(self.outcomes["column"]))
         self.suites = sorted(set(self.outcomes[SUITE]))
         cases = zip(self.outcomes["case_id"].tolist(), self.outcomes["axes"].tolist(), strict=True)
         self.axes: dict[str, dict[str, Any]] = dict(cases)

@@ -22,6 +22,7 @@ from tsuishi.report.parts.wording import (
 )
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.environment import in_order
 from tsuishi.specs.source import Epochs, Hardware, Number
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.verdicts.evidence import Evidence
@@ -66,7 +67,7 @@ class Comparison:
         self.estimates = named_rows(cases)
         self.estimates_of: dict[str, list[Any]] = {}
         case_ids, columns, every_status = (outcomes[name].tolist() for name in ("case_id", "column", "status"))
-        self.environments = sorted(set(columns))
+        self.environments = in_order(set(columns))
         self.axes = {case_id: evidence.axes[case_id] for case_id in case_ids}
         every = evidence.words.axes
         every_value: dict[str, list[Any]] = {}

@@ -9,6 +9,7 @@ from tsuishi.report.parts.comparison import Comparison, published_name
 from tsuishi.report.parts.shown_units import Unit
 from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, words
 from tsuishi.specs.case import PROTOCOL
+from tsuishi.specs.environment import in_order
 from tsuishi.specs.pictures import Picture, PictureSeries
 from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Number, Source
@@ -87,8 +88,8 @@ def our_values(comparisons: Sequence[Comparison], picture: Picture, devices: Dev
         of_environment: dict[str, list[_OurCase]] = {}
         for case in _selected(comparisons, picture, series):
             of_environment.setdefault(case.column, []).append(case)
-        for column, cases in sorted(of_environment.items()):
-            line = _of_one_kind(cases, picture, series)
+        for column in in_order(of_environment):
+            line = _of_one_kind(of_environment[column], picture, series)
             names = (devices.get((case.case_id, column), "") for case in line)
             device = next(filter(None, names), "")
             who = t("{environment} on {device}", environment=column, device=device) if device else column
