@@ -13,6 +13,7 @@ import pytest
 
 from tests.conftest import missing
 from tests.pinned import environment
+from tsuishi.base import owner
 from tsuishi.engines import sandbox
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.engines.subprocesses import ChildProcess, ProcessStarter
@@ -245,6 +246,22 @@ def test_a_stopped_supervisor_does_not_hold_up_the_end(walls: bool, token: str) 
     with pytest.raises(Timeout):
         said(process, timeout_s=1)
     assert gone(token)
+
+
+def test_a_process_whose_runner_is_on_another_machine_is_left_alone(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_bwrap(monkeypatch)
+    process = started("-c", f"import time; print('{token}', flush=True); time.sleep(60)")
+    try:
+        next(iter(process.output()))
+        monkeypatch.setattr(owner, "_boot", lambda: "0" * 36)
+        ProcessStarter().sweep()
+        assert psutil.pid_exists(process.pids()[0])
+        assert ProcessStarter().abandoned() == []
+    finally:
+        process.stop()
+        process.wait()
 
 
 def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(

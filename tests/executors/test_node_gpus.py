@@ -1,6 +1,8 @@
 """GPUs of compute nodes, where the login node has none: asked of a node by a real job, whose GPUs are Slurm's alone."""
 
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -77,20 +79,22 @@ def test_gpus_of_nodes_decide_what_is_planned(tmp_path: Path) -> None:
     assert "made for the CPU" in why_on_cpu(KNOWN["torch2-cpu"], nvml)
 
 
-def test_trials_beside_others_on_their_node_say_so(slurm: SlurmCluster, tmp_path: Path) -> None:
-    make_checkout(tmp_path, "ok")
+def test_a_job_beside_another_on_its_node_says_so(slurm: SlurmCluster) -> None:
     hold = ("--output=/dev/null", "--wrap", "sleep 60")
     slurm.command("sbatch", "--nodelist=n1", "--gres=gpu:fake:1", *hold)
-    slurm.command("sbatch", "--nodelist=n2", "--exclusive", *hold)
-    held = ("squeue", "--noheader", "--states=RUNNING", "--format=%N")
-    wait_for(lambda: sorted(slurm.command(*held).split()) == ["n1", "n2"])
+    wait_for(lambda: slurm.command("squeue", "--noheader", "--states=RUNNING", "--format=%N").split() == ["n1"])
+    asks = "from tsuishi.executors import node; print(node.beside())"
+    said = slurm.command("srun", "--quiet", "--nodelist=n1", "--gres=gpu:fake:1", sys.executable, "-c", asks)
+    assert re.fullmatch(r"\['job \d+ of 1 CPUs and gres:gpu:fake:1'\]", said.splitlines()[-1])
+
+
+def test_a_trial_without_gpus_has_its_node_alone_where_others_get_gpus(slurm: SlurmCluster, tmp_path: Path) -> None:
+    make_checkout(tmp_path, "short_sleep", "ok", "garbage")
     work = on_slurm(tmp_path, slurm_gres="gpu:fake:1")
     with_answer(work)
     run = run_suite(work, executor=OnSlurm())
-    assert [row[2] for row in rows(run)] == ["ok"]
-    ((_, trial),) = run.finished()
-    assert trial.beside
-    assert [text.partition(" of ")[2] for text in trial.beside] == ["1 CPUs and gres:gpu:fake:1"]
+    assert [row[2] for row in rows(run)] == ["ok"] * 3
+    assert [trial.beside for _, trial in run.finished()] == [[]] * 3
     assert_whole(run)
 
 

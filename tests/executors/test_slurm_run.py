@@ -4,6 +4,7 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from tests.run.test_runner import session
 from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.commands.listing import run_row
+from tsuishi.executors import arrays
 from tsuishi.executors.cluster import OnSlurm
 from tsuishi.executors.submission import detached
 from tsuishi.plan.session import Session
@@ -120,6 +122,62 @@ def test_a_sweep_over_two_nodes_gives_the_rows_of_this_machine(slurm: SlurmClust
     assert {node for _, _, node in ours} == {*NODES}
     assert len(ours) == len(names)
     assert len({array for array, _, _ in ours}) == 2, "no array is larger than the site allows"
+
+
+SLOW = """#!/bin/sh
+# Answers once as a busy controller does, whatever it has done.
+if mkdir "{folder}/{name}-was-asked" 2>/dev/null; then
+    {before}
+    echo "Socket timed out on send/recv operation" >&2
+    exit 1
+fi
+exec {program} "$@"
+"""
+
+
+def test_an_array_whose_answer_was_lost_is_not_submitted_twice(
+    slurm: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name, before in (("sbatch", '{program} "$@"'), ("squeue", "")):
+        program = shutil.which(name, path=slurm.environ["PATH"])
+        before = before.format(program=program)
+        (programs / name).write_text(SLOW.format(folder=tmp_path, name=name, before=before, program=program))
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{programs}:{slurm.environ['PATH']}")
+    monkeypatch.setattr(arrays, "_BETWEEN_S", 0.5)
+    make_checkout(tmp_path, "ok", "short_sleep")
+    run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
+    assert sorted(path.name for path in tmp_path.glob("*-was-asked")) == ["sbatch-was-asked", "squeue-was-asked"]
+    assert [row[:3] for row in rows(run)] == [("ok", 1, "ok"), ("short_sleep", 1, "ok")]
+    jobs = slurm.command("squeue", "--noheader", "--states=all", "--array", "--format=%j").splitlines()
+    assert len([name for name in jobs if run.id in name]) == 2
+    assert_whole(run)
+
+
+STOPS = """
+import sys, time
+from tsuishi.executors.node import stop_on_sigterm
+stop_on_sigterm()
+try:
+    print("ready", flush=True)
+    time.sleep(60)
+finally:
+    time.sleep(0.5)
+    print("stopped", flush=True)
+"""
+
+
+def test_a_second_sigterm_does_not_stop_what_stops() -> None:
+    with subprocess.Popen([sys.executable, "-c", STOPS], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        process.stdout.readline()
+        for _ in range(5):
+            process.terminate()
+            time.sleep(0.02)
+        assert process.stdout.read() == "stopped\n"
+    assert process.returncode == 128 + signal.SIGTERM
 
 
 def test_the_whole_chain_runs_on_a_cluster_by_its_options(slurm: SlurmCluster, tmp_path: Path) -> None:

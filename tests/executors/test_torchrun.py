@@ -18,6 +18,7 @@ from tests.suites.environments import built, inside
 from tests.words import describe
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
+from tsuishi.engines.subprocesses import MARK
 from tsuishi.executors.cluster import OnSlurm
 from tsuishi.plan.planning import measurable
 from tsuishi.plan.session import Session
@@ -126,6 +127,8 @@ def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, t
         for process in started("tsuishi.executors.member"):
             if process.name() == "srun":
                 process.kill()
+            else:
+                assert MARK not in process.environ(), "on another machine it would be taken for a dead trial's"
 
     session = of_suite(tmp_path, "epoch", TRAINING.replace("nodes = [1, 2]", "nodes = 2"))
     with meanwhile(kill_srun):

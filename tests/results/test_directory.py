@@ -117,6 +117,16 @@ def test_a_partial_trial_of_the_same_name_is_begun_afresh(run: RunDirectory) -> 
     assert list(trial_folders.begin(run.trials, trial_of(1)).iterdir()) == []
 
 
+def test_what_a_second_writer_of_a_trial_leaves_is_removed(run: RunDirectory) -> None:
+    second = trial_folders.begin(run.trials, trial_of(1), "job2")
+    commit(run, 1)
+    with pytest.raises(OSError, match="not empty"):
+        trial_folders.commit(second, record(run, 1, status="failed"))
+    trial_folders.settle(run.trials)
+    assert trial_folders.left_behind(run.trials) == []
+    assert [trial.status for _, trial in run.finished()] == ["ok"]
+
+
 def test_a_finished_trial_is_not_overwritten(run: RunDirectory) -> None:
     final = commit(run, 1, status="ok")
     with pytest.raises(OSError, match="not empty"):

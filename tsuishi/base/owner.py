@@ -41,6 +41,12 @@ def is_alive(owner: str) -> bool:
     return state not in _ENDED and started == start
 
 
+def is_elsewhere(owner: str) -> bool:
+    """Whether the process is of another boot: of another machine, or of this one before it was started again."""
+    match = _OWNER.fullmatch(owner)
+    return match is not None and match[1] != _boot()
+
+
 def _state_and_start(pid: int) -> tuple[str, str]:
     """Fields 3 and 22 of /proc/<pid>/stat. They come after the program's name, which may hold any character."""
     fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -24,11 +25,13 @@ from tsuishi.machine.gpus import Gpu
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
+# Seconds for killed processes to end. A process that waits for a file system or a driver may take longer.
+_ENDS_IN_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
 # It is loaded before any fork, because the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None)
 # The variable of every process that a trial starts. Its value names the trial's runner (owner.py) and the trial.
-_MARK = "TSUISHI_TRIAL"
+MARK = "TSUISHI_TRIAL"
 # How the name of a workload's own folder begins.
 _SCRATCH = "tsuishi-"
 
@@ -55,7 +58,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env={**variables, _MARK: self._mark},
+                env={**variables, MARK: self._mark},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C goes to the runner only
                 preexec_fn=_adopt_orphans,
@@ -172,8 +175,9 @@ def abandoned_scratch() -> list[Path]:
 
 
 def _has_runner(mark: str) -> bool:
-    """Whether the runner of a trial may be alive."""
-    return owner.is_alive(mark.rpartition(" ")[0])
+    """Whether the runner of a trial may be alive. A process whose runner is on another machine is none of ours."""
+    runner = mark.rpartition(" ")[0]
+    return owner.is_elsewhere(runner) or owner.is_alive(runner)
 
 
 def _adopt_orphans() -> None:
@@ -188,14 +192,17 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
     ["environ"].
     """
     for process in psutil.process_iter(["name", "environ", "status"]):  # leaves out a process that has just ended
-        mark = (process.info["environ"] or {}).get(_MARK)  # it has none where it belongs to another user
+        mark = (process.info["environ"] or {}).get(MARK)  # it has none where it belongs to another user
         if mark and process.info["status"] != psutil.STATUS_ZOMBIE:
             yield process, mark
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill every process that a trial has started, until none is left."""
+    """Kill every process that a trial has started, until none is left, or none that the kernel can end soon."""
+    until = time.monotonic() + _ENDS_IN_S
     while living := [process for process, its_mark in _marked() if its_mark == mark]:
         for process in living:
             with suppress(psutil.Error):
                 process.kill()
+        if time.monotonic() > until:
+            return

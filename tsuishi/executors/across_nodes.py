@@ -6,12 +6,15 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tsuishi.engines.subprocesses import MARK
 from tsuishi.machine.slurm import AT_THE_LIBRARY, variables
 from tsuishi.run.trial import Bench
 
 # Seconds after the first node has ended until Slurm ends the others.
 _OTHERS_END_IN_S = 20
 _MEMBER = "tsuishi.executors.member"
+# srun is a process of the trial on this node. On other nodes nobody knows its runner: what they start has its own mark.
+_WITHOUT_MARK = ("/usr/bin/env", "-u", MARK)
 
 
 def across_nodes(bench: Bench, folder: Path, index: int, nodes: int) -> Bench:
@@ -20,7 +23,8 @@ def across_nodes(bench: Bench, folder: Path, index: int, nodes: int) -> Bench:
     Each node makes its own command for the trial, as its paths and GPUs may differ.
     """
     of_job = {name: value for name, value in os.environ.items() if name.startswith("SLURM")}
-    command = [*on_each_node(nodes), sys.executable, "-m", _MEMBER, str(folder), str(index), str(_free_port())]
+    member = (sys.executable, "-m", _MEMBER, str(folder), str(index), str(_free_port()))
+    command = [*on_each_node(nodes), *_WITHOUT_MARK, *member]
     return replace(bench, ready=bench.ready.started_by(command, {**variables(os.environ), **of_job}))
 
 

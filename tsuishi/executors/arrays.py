@@ -4,7 +4,9 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeVar
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
@@ -19,6 +21,7 @@ from tsuishi.run.trial import TrialOrder
 _AROUND_S = 300.0
 # Tries to submit an array while the controller does not answer, and the seconds between them.
 _TRIES, _BETWEEN_S = 12, 5.0
+_Answer = TypeVar("_Answer")
 
 
 def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterator[Submission]:
@@ -29,7 +32,7 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
     if not orders:
         return
     before = ""
-    parts = [*_parts(orders, slurm.most_tasks())]
+    parts = [*_parts(orders, _answer(slurm.most_tasks))]
     for part in parts:
         made = submission.write(work.run, work.checkout, work.settings, work.data, part)
         after = [f"--dependency=afterany:{before}"] if before else []
@@ -44,10 +47,15 @@ def submitted(work: Work, slurm: Slurm, orders: Sequence[TrialOrder]) -> Iterato
 
 
 def _parts(orders: Sequence[TrialOrder], most: int) -> Iterator[list[TrialOrder]]:
-    """The orders of each array: trials on as many nodes, at most `most`. The trials on most nodes are last."""
-    for nodes in sorted({order.nodes for order in orders}):
-        alike = [order for order in orders if order.nodes == nodes]
+    """The orders of each array: trials on as many nodes, with GPUs or without, at most `most`. Most nodes are last."""
+    for kind in sorted({_kind(order) for order in orders}):
+        alike = [order for order in orders if _kind(order) == kind]
         yield from (alike[begin : begin + most] for begin in range(0, len(alike), most))
+
+
+def _kind(order: TrialOrder) -> tuple[int, bool]:
+    """What all orders of an array share: the nodes of each, and whether it gets GPUs."""
+    return order.nodes, bool(order.gpus)
 
 
 def _submit(run: RunDirectory, slurm: Slurm, made: Submission, options: Sequence[str]) -> str:
@@ -60,22 +68,25 @@ def _submit(run: RunDirectory, slurm: Slurm, made: Submission, options: Sequence
             if not left:
                 raise
             time.sleep(_BETWEEN_S)
-            if _is_known(slurm, made.name):
+            if _answer(lambda: slurm.states([made.name])):
                 break
     return ""
 
 
-def _is_known(slurm: Slurm, name: str) -> bool:
-    try:
-        return bool(slurm.states([name]))
-    except NoAnswer:
-        return False
+def _answer(ask: Callable[[], _Answer]) -> _Answer:
+    """What Slurm answers, within a minute of silence. Raises NoAnswer then."""
+    for _ in range(_TRIES - 1):
+        with suppress(NoAnswer):
+            return ask()
+        time.sleep(_BETWEEN_S)
+    return ask()
 
 
 def _options(run: RunDirectory, given: Settings, made: Submission) -> list[str]:
     """The options of sbatch for an array."""
     longest_s = max(order.timeout_s for order in made.orders) + _AROUND_S
-    alone = [] if given.slurm_gres else ["--exclusive", "--mem=0"]
+    # Without GPUs a trial measures the cores of its node, which others would use beside it.
+    alone = [] if given.slurm_gres and made.orders[0].gpus else ["--exclusive", "--mem=0"]
     return [
         f"--array=0-{len(made.orders) - 1}%{given.slurm_at_once}",
         f"--time={given.slurm_time or math.ceil(longest_s / 60)}",

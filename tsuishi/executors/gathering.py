@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,8 @@ class Gathering:
         self._again: list[TrialOrder] = []
         # The planned ids of trials that got another attempt in this session.
         self._tried_again: set[TrialId] = set()
+        # The trials whose same attempt was submitted again.
+        self._sent_again: set[TrialId] = set()
         self._is_cancelled = False
         # Whether those that waited were cancelled, as time is over.
         self._is_cut = False
@@ -94,14 +96,24 @@ class Gathering:
     def cancel(self) -> None:
         """Cancel every task. Their trials still end, as interrupted ones."""
         self._is_cancelled = True
-        self._slurm.cancel(sorted(self._open))
+        submitted = (made.name for made in submission.submissions(self._work.run))  # one may not be known to be taken
+        self._cancel({*self._open, *submitted})
+
+    def _cancel(self, names: Iterable[str], *, only_waiting: bool = False) -> None:
+        """Cancel tasks, once Slurm answers."""
+        while True:
+            try:
+                return self._slurm.cancel(sorted(names), only_waiting=only_waiting)
+            except NoAnswer as silent:
+                self._say(f"Slurm does not answer, waiting: {silent}")
+                time.sleep(self._given.slurm_poll_s)
 
     def _cut(self) -> None:
         """Cancel what waits, once it would end too late: a trial that never began is none."""
         waiting = [one.order.id for one in self._trials.values() if one.state and one.state.name == "PENDING"]
         if waiting and max(map(self._work.expected_s, waiting)) > self._work.left_s():
             self._is_cut = True
-            self._slurm.cancel(sorted(self._open), only_waiting=True)
+            self._cancel(self._open, only_waiting=True)
             self._say("time is over: no further trial begins, and those that run go on to their ends")
 
     def _expect(self, given: submission.Submission) -> None:
@@ -132,7 +144,8 @@ class Gathering:
         if any(waiting.task not in states for waiting in self._trials.values()):
             states = {**self._slurm.past_states(sorted(self._open)), **states}
         for waiting in self._trials.values():
-            waiting.state = state = states.get(waiting.task)
+            ended = waiting.state if waiting.state and waiting.state.has_ended else None
+            waiting.state = state = states.get(waiting.task, ended)  # Slurm forgets a task that has ended
             if state and not state.has_ended:
                 waiting.gone_since = None
             elif waiting.gone_since is None:
@@ -169,14 +182,21 @@ class Gathering:
             if self._was_cut(waiting):
                 del self._trials[order.id]
                 continue
-            if waiting.state is None and not self._is_cancelled and not self._partial(order.id):
-                del self._trials[order.id]  # Slurm never had it, or it never started: the same attempt again
+            if self._never_began(waiting):
+                del self._trials[order.id]
+                self._sent_again.add(order.id)
                 self._again.append(order)
                 continue
             yield self._end(order.id, self._buried(order, waiting.state))
             if (waiting.was_gone or deserves_another(waiting.state)) and self._may_try_again(order.id.planned):
                 self._tried_again.add(order.id.planned)
                 self._again.append(order.model_copy(update={"id": order.id.next_attempt}))
+
+    def _never_began(self, waiting: _Waiting) -> bool:
+        """Whether Slurm never had a trial, or it never started: the same attempt is submitted again, once."""
+        trial_id = waiting.order.id
+        is_unknown = waiting.state is None and not self._is_cancelled and not self._partial(trial_id)
+        return is_unknown and trial_id not in self._sent_again
 
     def _was_cut(self, waiting: _Waiting) -> bool:
         """Whether a trial never began, as time was over before."""

@@ -32,7 +32,8 @@ def run_member(folder: Path, index: int, port: int) -> int:
     with ExitStack() as alone:
         order, bench = node.prepared(run, submission, order, Nvml())
         if number:
-            node.lock(alone, order)  # the task itself has locked the first node
+            node.lock(alone, order)  # the task itself has locked the first node, and swept it
+            node.sweep(submission)
         each = int(order.case["devices"]) // order.nodes
         launcher = torchrun(order.nodes, each, number, first, port)
         process = start(order, replace(bench, launcher=launcher, network=variables(first), part=f".n{number}"))

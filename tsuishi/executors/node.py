@@ -4,11 +4,12 @@ It builds nothing and fetches nothing. What it writes is the folder of its trial
 the trial it ends what trials have left on its node whose tasks were killed.
 """
 
+import errno
 import os
 import signal
 import sys
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -51,6 +52,7 @@ def run_task(folder: Path, index: int) -> None:
             order = order.model_copy(update={"machine_record": machine})
             order, bench = prepared(run, submission, order, nvml)
             lock(alone, order)
+            sweep(submission)
             if order.nodes > 1:
                 bench = across_nodes(bench, folder, index, order.nodes)
         except UserError as refused:
@@ -58,7 +60,12 @@ def run_task(folder: Path, index: int) -> None:
             leave_empty(place)
             bury(order, place, Outcome(FAILED, f"on {_node()}: {refused}"))
         else:
-            run_trial(order, run.trials, bench, lambda phase: None)
+            try:
+                run_trial(order, run.trials, bench, lambda phase: None)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY:
+                    raise
+                trial_folders.settle(run.trials)  # another task has committed the trial meanwhile
 
 
 def stop_on_sigterm() -> None:
@@ -66,7 +73,18 @@ def stop_on_sigterm() -> None:
 
     No row is written then: the submitting side knows from Slurm why the job ended.
     """
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+    def stop(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Slurm may send it twice: what stops now is not to be stopped
+        sys.exit(128 + number)
+
+    signal.signal(signal.SIGTERM, stop)
+
+
+def sweep(submission: Submission) -> None:
+    """End what killed tasks have left on this node, in any engine, once it is locked. What cannot be ended is left."""
+    with suppress(UserError):
+        Engines(submission.settings_for(None), Checkout(submission.checkout)).sweep()
 
 
 def lock(alone: ExitStack, order: TrialOrder) -> None:
@@ -96,8 +114,7 @@ def prepared(run: RunDirectory, submission: Submission, given: TrialOrder, nvml:
     order = given.model_copy(update={"gpus": _gpus(nvml, len(given.gpus)), "memory_bytes": _memory_bytes(submission)})
     checkout = Checkout(submission.checkout)
     ready = _entered(run, submission, order, checkout)
-    ready.starter.sweep()
-    return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer(), beside=_beside)
+    return order, Bench(ready, checkout.workloads, nvml, submission.data, _writer(), beside=beside)
 
 
 def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, checkout: Checkout) -> Ready:
@@ -117,8 +134,8 @@ def _entered(run: RunDirectory, submission: Submission, order: TrialOrder, check
     return Ready(environment, engine.starter, built, record)
 
 
-def _beside() -> list[str]:
-    """The other jobs on this node, without what would say whose they are."""
+def beside() -> list[str]:
+    """In a job of Slurm: the other jobs on this node, without what would say whose they are."""
     try:
         jobs = Slurm().neighbours(_node(), os.environ["SLURM_JOB_ID"])
     except (UserError, NoAnswer):

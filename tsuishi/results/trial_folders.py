@@ -40,7 +40,7 @@ def begin(trials: Path, trial_id: TrialId, writer: str = "") -> Path:
 def commit(partial: Path, trial: TrialRecord) -> Path:
     """Make a folder from `begin` part of the run: first its files, then trial.json, then its own name.
 
-    Returns its path from now on.
+    Returns its path from now on. Raises OSError (ENOTEMPTY) where another writer was the first.
     """
     for file in partial.iterdir():
         sync(file)
@@ -50,10 +50,16 @@ def commit(partial: Path, trial: TrialRecord) -> Path:
 
 
 def settle(trials: Path) -> None:
-    """Give its own name to every folder that a killed process had committed, but not yet named."""
+    """Give its own name to every folder that a killed process had committed, but not yet named.
+
+    Folders of trials that another writer has committed are removed.
+    """
     for trial_id, partial in left_behind(trials):
-        if (partial / "trial.json").exists() and not (trials / str(trial_id)).exists():
-            _named(partial)
+        if (trials / str(trial_id)).exists():
+            shutil.rmtree(partial, ignore_errors=True)
+        elif (partial / "trial.json").exists():
+            with suppress(FileNotFoundError):  # its writer is alive, and has just named it
+                _named(partial)
 
 
 def left_behind(trials: Path) -> list[tuple[TrialId, Path]]:
