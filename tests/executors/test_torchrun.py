@@ -76,6 +76,12 @@ def started(word: str) -> list[psutil.Process]:
     return [process for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
 
 
+def started_by(process: psutil.Process) -> str:
+    """The name of a process' parent."""
+    parent = process.parent()
+    return parent.name() if parent else ""
+
+
 def simulated(run: RunDirectory) -> dict[Any, bool | None]:
     return {run.case(trial.case_record)["nodes"]: trial.simulated for _, trial in run.finished()}
 
@@ -124,11 +130,13 @@ def test_the_error_of_another_node_is_the_reason_of_the_trial(slurm: SlurmCluste
 def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, tmp_path: Path) -> None:
     def kill_srun() -> None:
         wait_for(lambda: len(started("--nnodes=2")) >= len(NODES), 60)
+        members = [process for process in started("tsuishi.executors.member") if started_by(process) == "slurmstepd"]
+        assert len(members) == len(NODES)
+        for member in members:
+            assert MARK not in member.environ(), "on another machine it would be taken for a dead trial's"
         for process in started("tsuishi.executors.member"):
             if process.name() == "srun":
                 process.kill()
-            else:
-                assert MARK not in process.environ(), "on another machine it would be taken for a dead trial's"
 
     session = of_suite(tmp_path, "epoch", TRAINING.replace("nodes = [1, 2]", "nodes = 2"))
     with meanwhile(kill_srun):
