@@ -31,22 +31,23 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     (script.parent / "data" / "sizes.txt").write_text("8\n")
     tried = invoke(root, "try-script", str(script), *arguments)
     assert tried.returncode == 0, tried.stdout + tried.stderr
-    assert "step_time_ms" in tried.stdout
+    assert "step_time_s" in tried.stdout
     assert "Step time: 10.5 ms" in tried.stdout
     assert "written: suites/summary.toml: read it" in tried.stdout
     text = (root / "suites" / "summary.toml").read_text(encoding="utf-8")
     suite = tomllib.loads(text)
-    assert set(suite["patterns"]) == {"step_time_ms", "summary_loss", "accuracy_percent", "throughput_images_s"}
+    assert set(suite["patterns"]) == {"step_time_s", "summary_loss", "accuracy_percent", "throughput_images_s"}
     assert suite["experiment"]["command"] == ["python", "{script}", "--steps", "3"]
     assert suite["new_quantities"]["throughput_images_s"]["unit"] == "images/s"
     assert "# proposed, lines: 3; the first: Step time: 10.5 ms, loss=1.000" in text
-    assert suite["questions"][0]["quantity"] == "throughput_images_s"
+    assert suite["questions"][0]["quantity"] == "step_time_s"
+    assert suite["patterns"]["step_time_s"]["scale"] == {"step_time_s": 0.001}
     asked = ("--suite", "summary", "--env", "host", "--within", "none", "--out", "summary")
     done = invoke(root, "build", "run-suite", "report", *asked)
     assert done.returncode == 0, done.stdout + done.stderr
     estimates = table_of(root / "reports" / "out" / "summary", "estimates")
     found = {row["quantity"]: float(row["value"]) for row in estimates}
-    assert found["step_time_ms"] == 11.5
+    assert found["step_time_s"] == pytest.approx(0.0115)
     assert found["summary_loss"] == pytest.approx(0.5)
     assert found["accuracy_percent"] == 91.5
     assert found["throughput_images_s"] == 1234.5
@@ -193,7 +194,19 @@ def test_a_name_may_have_a_number_where_there_is_a_unit() -> None:
     made = proposals(lines, (), "theirs")
     assert [(proposal.metric, proposal.unit, proposal.count) for proposal in made] == [
         ("epoch_s", "s", 2),
-        ("repetition_ms", "ms", 1),
+        ("repetition_s", "s", 1),
     ]
     found = [re.search(made[0].line, line) for line in lines[:2]]
     assert [match and match["epoch_s"] for match in found] == ["13.90", "11.52"]
+
+
+def test_a_time_may_stand_behind_took_and_a_rate_alone() -> None:
+    lines = ["step took 0.015 seconds", "iter 0 took 3.5 ms", "1234.5 images/sec", "it took 12 of them", "3 and/or 4"]
+    made = proposals(lines, (), "theirs")
+    assert [(one.metric, one.unit, one.scale) for one in made] == [
+        ("step_s", "s", 1.0),
+        ("iter_s", "s", 0.001),
+        ("rate_images_s", "images/s", 1.0),
+    ]
+    found = [re.search(one.line, one.example) for one in made]
+    assert [match and match[one.metric] for match, one in zip(found, made, strict=True)] == ["0.015", "3.5", "1234.5"]

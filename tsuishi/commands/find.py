@@ -3,7 +3,6 @@
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.options import LATEST
 from tsuishi.environments.build_plan import plan_builds, print_builds
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
@@ -43,7 +42,7 @@ def find(chain: Chain) -> None:
 def _resumed(chain: Chain) -> RunDirectory | None:
     """The run that --resume names; None without it. The search decides whether it is one of its own."""
     name = chain.options.text("resume")
-    return open_run(chain.session.settings.results, "" if name == LATEST else name) if name else None
+    return open_run(chain.session.settings.results, name) if name else None
 
 
 def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:

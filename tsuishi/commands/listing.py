@@ -33,7 +33,7 @@ def show(session: Session) -> None:
         [_suite_row(suite) for suite in suites],
     )
     runs = [run_row(path) for path in directory.known_runs(session.settings.results).values()]
-    session.screen.table("Runs", ("id", "profile", "environments", "trials", "done", ""), runs)
+    session.screen.table("Runs", ("id", "profile", "environments", "trials", "tried", ""), runs)
     if not runs:
         session.screen.say("none yet: invoke build run-suite report")
 

@@ -19,7 +19,6 @@ from tsuishi.specs.suite import profile_name
 # The word of --fail-on for a case that is slower than its baseline.
 SLOWER = "slower"
 # In place of a run's id.
-LATEST = "latest"
 # Options that change settings.
 _SETTINGS = (
     *("engine", "offline", "jobs", "mirrors", "host_python"),

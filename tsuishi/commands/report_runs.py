@@ -90,7 +90,7 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
         given = (session.words, checkout.templates, out, drawings, against, _history(chain, runs))
         made = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
-    for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(made.more)):
+    for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(session, runs, made.more)):
         session.screen.say(line)
     wanted = options.names("fail_on")
     matched = [f"slower: {text}" for text in made.slower or () if slower_than(wanted) is not None]
@@ -140,7 +140,9 @@ def _time_taken(chain: Chain) -> Iterator[str]:
         yield f"took {units.duration(clock.spent_s)} of {units.duration(clock.within_s)}{planned}"
 
 
-def _more(lines: Sequence[str]) -> Iterator[str]:
-    """A line on what more time would bring, with the command for it."""
-    if lines:
-        yield f"{'; '.join(lines)}: `invoke run-suite --resume latest --within 30m report`"
+def _more(session: Session, runs: Sequence[RunDirectory], lines: Sequence[str]) -> Iterator[str]:
+    """A line on what more time would bring, with the command for it, where the report is of one run that can go on."""
+    known = list(directory.known_runs(session.settings.results).values())
+    if lines and len(runs) == 1 and runs[0].path in known and runs[0].is_ours(runs[0].run()):
+        name = directory.LATEST if runs[0].path == known[-1] else runs[0].id
+        yield f"{'; '.join(lines)}: `invoke run-suite --resume {name} --within 30m report`"

@@ -6,7 +6,6 @@ from functools import partial
 from tsuishi.base.errors import EXIT_TRIAL_FAILED, UserError
 from tsuishi.base.settings import Settings
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.options import LATEST
 from tsuishi.plan.planning import plan_run
 from tsuishi.results.attempts import has_failed
 from tsuishi.results.directory import RunDirectory
@@ -58,7 +57,7 @@ def measured_run(chain: Chain, measure: Callable[[], RunDirectory]) -> RunDirect
 
 def _measured(chain: Chain) -> RunDirectory:
     if name := chain.options.text("resume"):
-        return resume(chain.session, "" if name == LATEST else name, executor_of)
+        return resume(chain.session, name, executor_of)
     executor = executor_of(chain.session.settings)
     return new_run.run_suite(chain.session, chain.options.text("name"), chain.plan, executor)
 

@@ -199,7 +199,10 @@ def too_short(outlined: Outline, clock: Clock, report_s: float, gpu_hours: float
     """Why no question fits the time limit, with a limit that would do; or the GPU-hours, where only these are given."""
     given = duration(clock.within_s or 0) if clock.within_s or not gpu_hours else f"{gpu_hours:g} GPU-hours"
     if not outlined.others:
-        return "nothing to ask: no question of the chosen suites can be answered in these environments"
+        return (
+            "nothing to ask: no question of the chosen suites can be answered in these environments; give --profile "
+            "quick, which measures every case"
+        )
     costs = outlined.costs
 
     def once_s(question: Asked) -> float:

@@ -42,6 +42,8 @@ _SEALED = "run.json"
 # The most characters of the first line of a table that are read.
 _LONGEST_HEADER = 1 << 16
 _NEW_RUN = ".run-"
+# Stands for the latest run where a run is named.
+LATEST = "latest"
 
 
 class RunDirectory:
@@ -182,9 +184,9 @@ def _header(path: Path) -> list[str]:
 
 
 def open_run(results: Path, name: str = "") -> RunDirectory:
-    """The run of that id (or path), or the latest. Raises UserError where there is none."""
+    """The run of that id (or path); without a name, or for LATEST, the latest. Raises UserError where there is none."""
     runs = known_runs(results)
-    if not name:
+    if name in ("", LATEST):
         if not runs:
             raise UserError(f"there is no run in {results}/ yet: make one with `invoke run-suite`")
         return RunDirectory(list(runs.values())[-1])

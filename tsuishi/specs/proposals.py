@@ -1,10 +1,11 @@
 """Proposals of patterns, from what looks like `name: number unit` in a script's lines. A person has to judge them.
 
-The name may have a number of its own, as in `Epoch 3/10: 12.5 s`, where there is a unit: `12:30` is no such line.
+The name may have a number of its own, as in `Epoch 3/10: 12.5 s`, where there is a unit: `12:30` is no such line. With
+a unit, `took` does for the colon, and a rate (`120 images/sec`) needs no name.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 
@@ -19,12 +20,20 @@ LINE_CHARACTERS = 2000
 _BREAK, _COLOUR = re.compile(r"[\r\n\b]+"), re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _NUMBER = r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?"
 _NAMED = re.compile(
-    r"(?<![\w.])(?P<name>[^\W\d]+(?:[ _-][^\W\d]+){0,2})(?P<counted> \d+(?:/\d+)?)?(?P<between>[\"']?\s*[:=：]\s*)"
+    r"(?<![\w.])(?P<name>[^\W\d]+(?:[ _-][^\W\d]+){0,2})(?P<counted> \d+(?:/\d+)?)?"
+    r"(?P<between>[\"']?\s*[:=：]\s*|\s+took\s+)"
     rf"(?P<number>{_NUMBER})(?![\w.:]*\d)"
     # A word before another number's colon is that number's name.
     r"(?:\s?(?P<unit>%|[^\W\d_]+(?:/[^\W\d_]+)?)(?!\w)(?![\"']?\s*[:=：]))?"
 )
-_SECONDS = {"sec": "s", "secs": "s", "second": "s", "seconds": "s", "秒": "s"}
+_RATE = re.compile(rf"(?<![\w.])(?P<number>{_NUMBER})\s?(?P<unit>[^\W\d_]+/(?:s|sec|second))(?!\w)")
+# The units of time, in seconds.
+_SECONDS = {
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒"), 1.0),
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds", "ミリ秒"), 1e-3),
+    **dict.fromkeys(("us", "µs", "μs", "usec", "microseconds"), 1e-6),
+    "ns": 1e-9,
+}
 # The quantity of suites/quantities.toml that every script has, and the protocol of all scripts.
 _WHOLE, _PROTOCOL = "script_s", "literal"
 MOST = 20
@@ -33,13 +42,17 @@ _SHOWN = 100
 
 @dataclass
 class Proposal:
-    """A pattern for a number. `example`: the line that it was made from. `count`: of the lines that it finds."""
+    """A pattern for a number. `example`: the line that it was made from. `count`: of the lines that it finds.
+
+    scale: by which the number becomes one of `unit`.
+    """
 
     metric: str
     line: str
     unit: str
     example: str
     count: int
+    scale: float = 1.0
 
 
 def lines_of(output: bytes) -> list[str]:
@@ -55,17 +68,35 @@ def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list
     """
     found: dict[tuple[str, str], Proposal] = {}
     for line in lines:
-        for match in _NAMED.finditer(line):
-            name, unit = match["name"], match["unit"] or ""
-            if match["counted"] and not unit:
-                continue
+        for match, expression_of in _matches(line):
+            name, unit = match.groupdict().get("name", "rate"), match["unit"] or ""
             if (name, unit) not in found and len(found) < MOST:
                 used = {*taken, INDEX, *(known.metric for known in found.values())}
                 metric = _metric(name, unit, used, prefix)
-                expression = _expression(match, metric)
-                lines_found = sum(re.search(expression, other) is not None for other in lines)
-                found[name, unit] = Proposal(metric, expression, _SECONDS.get(unit, unit or "1"), line, lines_found)
+                expression = expression_of(match, metric)
+                count = sum(re.search(expression, other) is not None for other in lines)
+                found[name, unit] = Proposal(metric, expression, _unit(unit), line, count, _SECONDS.get(unit, 1.0))
     return list(found.values())
+
+
+def _matches(line: str) -> Iterator[tuple[re.Match[str], Callable[[re.Match[str], str], str]]]:
+    """What looks like a named number, or like a rate, in a line, each with the function for its expression."""
+    named = [match for match in _NAMED.finditer(line) if _is_named(match)]
+    numbers = {match.start("number") for match in named}
+    yield from ((match, _expression) for match in named)
+    yield from ((match, _rate) for match in _RATE.finditer(line) if match.start("number") not in numbers)
+
+
+def _is_named(match: re.Match[str]) -> bool:
+    return match["unit"] in _SECONDS if "took" in match["between"] else bool(match["unit"] or not match["counted"])
+
+
+def _unit(unit: str) -> str:
+    """The unit of a quantity: seconds for every time, `/s` for every rate by seconds, 1 where there is none."""
+    if unit in _SECONDS:
+        return "s"
+    counted, per, time = unit.partition("/")
+    return f"{counted}/s" if per and _SECONDS.get(time) == 1.0 else unit or "1"
 
 
 def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal], timeout_s: float) -> str:
@@ -82,6 +113,8 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
         pattern, quantity = tomlkit.table(), tomlkit.table()
         pattern.add(tomlkit.comment(f"proposed, lines: {proposal.count}; the first: {_shown(proposal.example)}"))
         pattern.add("line", tomlkit.string(proposal.line, literal="'" not in proposal.line))
+        if proposal.scale != 1:
+            pattern.add("scale", tomlkit.item({proposal.metric: proposal.scale}))
         patterns.add(proposal.metric, pattern)
         quantity.add("label", tomlkit.item(proposal.metric.replace("_", " ")))
         quantity.add("unit", tomlkit.item(proposal.unit))
@@ -112,7 +145,8 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
 
 def _metric(name: str, unit: str, taken: Collection[str], prefix: str) -> str:
     """A name for a metric, made of the name and the unit in the line; prefix and number make it a new name."""
-    of_unit = _SECONDS.get(unit, unit).replace("%", "percent").lower()
+    of_unit = _unit(unit) if unit else ""
+    of_unit = of_unit.replace("%", "percent").lower()
     words = [*(re.findall("[a-z]+", name.lower()) or ["value"]), *re.findall("[a-z]+", of_unit)]
     metric = "_".join(words)
     candidates = chain((metric, f"{prefix}_{metric}"), (f"{prefix}_{metric}_{number}" for number in count(2)))
@@ -121,11 +155,15 @@ def _metric(name: str, unit: str, taken: Collection[str], prefix: str) -> str:
 
 def _expression(match: re.Match[str], metric: str) -> str:
     quote = match["between"][0] if match["between"][0] in "\"'" else ""
-    separator = rf"{quote}\s*[:=：]\s*"
+    separator = r"\s+took\s+" if "took" in match["between"] else rf"{quote}\s*[:=：]\s*"
     unit = rf"\s?{re.escape(match['unit'])}(?!\w)" if match["unit"] else r"(?![\w%])"
     name = r"\ ".join(map(re.escape, match["name"].split(" "))).replace(r"\ ", " ")
     counted = r" \d+(?:/\d+)?" if match["counted"] else ""
     return rf"(?<![\w.]){name}{counted}{separator}(?P<{metric}>{_NUMBER}){unit}"
+
+
+def _rate(match: re.Match[str], metric: str) -> str:
+    return rf"(?<![\w.])(?P<{metric}>{_NUMBER})\s?{re.escape(match['unit'])}(?!\w)"
 
 
 def _shown(line: str) -> str:

@@ -69,7 +69,7 @@ class Opening:
             suites=named[0] if len(named) == 1 else t("{count} suites", count=len(named)),
             environments=in_words(self._evidence.environments),
         )
-        takes = "" if self._certain else _what_it_takes(self._questions)
+        takes = "" if self._certain else _what_it_takes(self._questions, [*self._evidence.results.runs])
         return prose([measured, self._counted(), takes, self._verdicts.headline])
 
     def _counted(self) -> str:
@@ -85,16 +85,20 @@ def chosen(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:
     return tuple(each.item for each in ordered[:_MOST_CARDS])
 
 
-def _what_it_takes(questions: Questions) -> str:
-    """What would make something certain: three trials of each case, or more time."""
-    if not questions.answers:
+def _what_it_takes(questions: Questions, runs: Sequence[str]) -> str:
+    """What would make something certain: three trials of each case, or more time for the run. runs: ids."""
+    if not questions.answers or len(runs) > 1:
         return ""
     if max(answer.trials for answer in questions.answers) < FEWEST_TRIALS:
         return t(
-            "A word takes {count} trials of each case: `invoke run-suite --resume latest --within 10m report`.",
+            "A word takes {count} trials of each case: `invoke run-suite --resume {run} --within 10m report`.",
             count=FEWEST_TRIALS,
+            run=runs[0],
         )
-    return t("More trials would show smaller differences: `invoke run-suite --resume latest --within 30m report`.")
+    return t(
+        "More trials would show smaller differences: `invoke run-suite --resume {run} --within 30m report`.",
+        run=runs[0],
+    )
 
 
 def _open(questions: Questions) -> Iterator[str]:
