@@ -1,5 +1,6 @@
 """`invoke report` as a user calls it: languages, several runs, and exit codes for use in CI."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,13 @@ def test_a_report_that_contradicts_nothing_ends_with_0(folder: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
 
 
+def test_the_latest_run_has_a_name(folder: Path) -> None:
+    result = invoke(folder, "report", "--run", "latest", "--out", "of-the-latest")
+    assert (result.returncode, result.stderr) == (0, "")
+    report = (folder / "reports" / "of-the-latest" / "report.json").read_text(encoding="utf-8")
+    assert [run["id"] for run in json.loads(report)["runs"]] == ["20260102-000000-slower"]
+
+
 def test_several_verdicts_may_be_named(folder: Path) -> None:
     named = "contradicted,direction only,reproduced"
     result = invoke(folder, "report", "--run", "20260101-000000-faster", "--fail-on", named)
@@ -52,6 +60,7 @@ def test_several_verdicts_may_be_named(folder: Path) -> None:
         (("--fail-on", "contradict"), "error: unknown verdict 'contradict'; did you mean 'contradicted'? known: "),
         (("--lang", "jp"), "error: unknown language 'jp'; known: en, ja"),
         (("--run", "20260103"), "error: unknown run '20260103'; "),
+        (("--out", "../mine"), "error: --out takes the name of a folder under "),
     ],
 )
 def test_what_there_is_none_of_is_refused_with_what_there_is(

@@ -69,6 +69,20 @@ def test_the_page_for_users_shows_what_becomes_of_its_script(tmp_path: Path) -> 
     assert list(suite["patterns"]) == list(suite["new_quantities"]) == ["time_s"]
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("verify", "suites/bench.toml"), "`verify` takes a file as --archive suites/bench.toml"),
+        (("find", "--suite", "bench", "--from", "host", "--to", "host"), "missing: --case, --quantity; a search has"),
+    ],
+)
+def test_what_is_missing_is_named(tmp_path: Path, command: tuple[str, ...], said: str) -> None:
+    root = checkout(tmp_path, "ok")
+    refused = invoke(root, *command)
+    assert refused.returncode == 1
+    assert said in refused.stderr
+
+
 def notebook(path: Path, *cells: str) -> Path:
     """A notebook of these code cells, with a text between them."""
     made = nbformat.v4.new_notebook()

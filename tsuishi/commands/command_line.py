@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from invoke import main
@@ -136,6 +137,8 @@ class ChainProgram(Program):
             return self._unknown_option(token, context)
         if context is not None and (twice := _given_again(token, context, self.core.unparsed)):
             return twice
+        if context is not None and Path(token).exists() and "--archive" in _flags(self._own.contexts[context.name]):
+            return UserError(f"`{context.name}` takes a file as --archive {token}")
         return unknown("task", token, self.parser.contexts)
 
     def _unknown_option(self, token: str, context: ParserContext | None) -> UserError:

@@ -16,10 +16,10 @@ _NEEDED = ("case", "quantity", "from_", "to")
 def find(chain: Chain) -> None:
     """Measure the search, print its answer, and write the page. With --plan only the releases are printed."""
     session, options = chain.session, chain.options
-    if not all(options.has(name) for name in _NEEDED):
+    if missing := [f"--{name.rstrip('_')}" for name in _NEEDED if not options.has(name)]:
         raise UserError(
-            "say what is searched by --suite, --case axis=value,axis=value, --quantity, --from and --to: "
-            "docs/releases.md has an example"
+            f"missing: {', '.join(missing)}; a search has --suite, --case axis=value,axis=value, --quantity, --from "
+            "and --to: docs/releases.md has an example"
         )
     asked = release_question(session, *(options.text(name) for name in _NEEDED))
     resumed = _resumed(chain)

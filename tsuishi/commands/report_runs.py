@@ -120,8 +120,13 @@ def _is_of(run: RunDirectory, machines: Collection[str]) -> bool:
 
 
 def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
-    """The folder of a report, by its given name or the ids of its runs, and by its language if that is not English."""
+    """The folder of a report, by its given name or the ids of its runs, and by its language if that is not English.
+
+    Raises UserError for a name that is a path.
+    """
     language = session.settings.lang
+    if name in (".", "..") or "/" in name:
+        raise UserError(f"--out takes the name of a folder under {session.settings.reports}/, and no path: {name}")
     name = name or "+".join(run.id for run in runs)
     return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")
 
