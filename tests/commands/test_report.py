@@ -44,7 +44,7 @@ def test_the_latest_run_has_a_name(folder: Path) -> None:
     result = invoke(folder, "report", "--run", "latest", "--out", "of-the-latest")
     assert (result.returncode, result.stderr) == (0, "")
     report = (folder / "reports" / "of-the-latest" / "report.json").read_text(encoding="utf-8")
-    assert [run["id"] for run in json.loads(report)["runs"]] == ["20260102-000000-slower"]
+    assert [run["run_id"] for run in json.loads(report)["runs"]] == ["20260102-000000-slower"]
 
 
 def test_several_verdicts_may_be_named(folder: Path) -> None:
