@@ -153,7 +153,8 @@ def test_no_container_outlives_a_task_of_a_cluster_for_long(
     def kill_and_cancel() -> None:
         wait_for(next_container, 60)
         for process in psutil.process_iter(["cmdline"]):
-            if "tsuishi.executors.node" in (process.info["cmdline"] or ()):
+            command = process.info["cmdline"] or ()
+            if "tsuishi.executors.node" in command and any(word.startswith(str(tmp_path)) for word in command):
                 process.kill()
         wait_for(next_container, 60)
         assert running() == names[-1:], "the next task has removed it"
