@@ -48,8 +48,9 @@ def test_a_job_of_seconds_says_which_gpus_a_trial_would_get_and_its_answer_is_ke
     assert said == [
         "asking a node for its GPUs (gpu:fake:1), by a job of seconds: it waits in the queue like any other"
     ]
-    jobs = slurm.command("squeue", "--noheader", "--states=all", "--name=tsuishi-nodes", "--format=%T %b %P")
-    assert jobs == "COMPLETED gres:gpu:fake:1 main"
+    asked = ("squeue", "--noheader", "--states=all", "--name=tsuishi-nodes", "--format=%T %b %P")
+    wait_for(lambda: not slurm.command(*asked).startswith("COMPLETING"))
+    assert slurm.command(*asked) == "COMPLETED gres:gpu:fake:1 main"
     assert of_nodes(given, "auto", said.append).why_not == found.why_not
     assert len(said) == 1
 
