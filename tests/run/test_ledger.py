@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.run.test_rounds import Bench
 from tsuishi.results import hash_chain
 from tsuishi.run.ledger import Ledger
@@ -15,7 +17,10 @@ def test_what_more_time_would_bring_is_chained_though_it_is_written_after_all_el
     chained.add(["run.json"])
     before = hash_chain.about(bench.run.path / "run.json")
     Ledger(bench.run).end(rounds, 0.0)
-    assert [more.title["en"] for more in bench.run.run().more] == ["the same"]
+    (more,) = bench.run.run().more
+    assert more.title["en"] == "the same"
+    Ledger(bench.run).end(rounds, 45.0)
+    assert bench.run.run().more[0].seconds == pytest.approx(more.seconds + 45.0), "another call takes time of its own"
     now = hash_chain.about(bench.run.path / "run.json")
     assert now != before
     assert hash_chain.read(bench.run.path).last == {"run.json": now}

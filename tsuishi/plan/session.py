@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # a command imports only what it uses
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
+# Seconds from a command to its first trial, where nothing has to be built.
+_STARTS_IN_S = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +123,11 @@ class Session:
     def left_s(self) -> float:
         """Seconds left for building and measuring, without the time of the report."""
         return self.clock.left_s - self.report_s - MARGIN_S
+
+    @property
+    def beside_trials_s(self) -> float:
+        """Expected seconds of a further call that measures, and reports as this call does, without its trials."""
+        return _STARTS_IN_S + self.report_s + MARGIN_S
 
     def left_for_trials_s(self, spent_s: float = 0.0) -> float:
         """Seconds of trials that are left: on a cluster, of all trials that run at the same time.

@@ -60,12 +60,15 @@ class Ledger:
             self._write(plan=(*self._record.plan, *map(plan_entry, new)), questions=(*self._record.questions, *asked))
         return new
 
-    def end(self, rounds: Rounds, spare_s: float) -> None:
-        """Record what more time would bring, at the end of a session, and chain the record."""
+    def end(self, rounds: Rounds, beside_s: float) -> None:
+        """Record what more time would bring, at the end of a session, and chain the record.
+
+        beside_s: the seconds that a further call takes beside its trials.
+        """
         tally = rounds.tally
         further = (question for question in rounds.others if not tally.is_dead(question))
         going_on = [*rounds.open_questions(), *further]
-        steps = with_more_time(going_on, rounds.costs(), spare_s, tally.counts())
+        steps = with_more_time(going_on, rounds.costs(), -beside_s, tally.counts())
         by_id = {question.id: question for question in going_on}
         needed = [(by_id[name], round(step.seconds, 1)) for step in steps for name in step.questions]
         self._write(more=tuple(More(**dict(question), seconds=seconds) for question, seconds in needed))

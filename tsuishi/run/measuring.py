@@ -90,7 +90,7 @@ class Measuring:
             self._measure(planned, left, rounds, ledger)
         finally:
             if begun:
-                ledger.end(begun[0], max(0.0, session.left_for_trials_s()))
+                ledger.end(begun[0], session.beside_trials_s)
             self._learn_scatter(tally)
 
     def _limits(self) -> str:
