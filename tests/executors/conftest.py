@@ -9,6 +9,14 @@ import pytest
 from tests.conftest import missing
 from tests.executors import slurm_accounting, slurm_cluster
 from tests.executors.slurm_cluster import SlurmCluster, cluster
+from tests.locking.test_resolve import NO_ENGINE
+
+
+@pytest.fixture(autouse=True)
+def no_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks end what killed tasks have left in an engine, and tests of engines, beside these, leave some on purpose."""
+    if "test_torchrun" not in request.node.nodeid:
+        monkeypatch.setenv("DOCKER_HOST", NO_ENGINE)
 
 
 @pytest.fixture

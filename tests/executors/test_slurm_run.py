@@ -146,7 +146,7 @@ def test_an_array_whose_answer_was_lost_is_not_submitted_twice(
         (programs / name).write_text(SLOW.format(folder=tmp_path, name=name, before=before, program=program))
         (programs / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}:{slurm.environ['PATH']}")
-    monkeypatch.setattr(arrays, "_BETWEEN_S", 0.5)
+    monkeypatch.setattr(arrays, "_BETWEEN_S", 2.0)  # so long that a trial has ended before its array is known
     make_checkout(tmp_path, "ok", "short_sleep")
     run = run_suite(on_slurm(tmp_path), executor=OnSlurm())
     assert sorted(path.name for path in tmp_path.glob("*-was-asked")) == ["sbatch-was-asked", "squeue-was-asked"]

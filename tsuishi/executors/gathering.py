@@ -3,7 +3,7 @@
 import math
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,14 +66,15 @@ class Gathering:
 
     def adopt(self) -> None:
         """Go on with what earlier sessions submitted."""
+        trials = self._work.run.trials
         for given in submission.submissions(self._work.run):
-            self._expect(given)
+            self._expect(given, lambda order: not (trials / str(order.id)).exists())
         self._close()
 
     def submit(self, orders: Sequence[TrialOrder]) -> None:
         """Submit orders. Raises UserError where Slurm refuses them, NoAnswer where it does not answer."""
         for made in submitted(self._work, self._slurm, orders):
-            self._expect(made)
+            self._expect(made)  # also what has ended since: nobody has seen it yet
 
     def ends(self) -> Iterator[TrialEnd]:
         """Every trial that ended, until none is with Slurm."""
@@ -116,10 +117,10 @@ class Gathering:
             self._cancel(self._open, only_waiting=True)
             self._say("time is over: no further trial begins, and those that run go on to their ends")
 
-    def _expect(self, given: submission.Submission) -> None:
+    def _expect(self, given: submission.Submission, is_new: Callable[[TrialOrder], bool] = lambda order: True) -> None:
         self._open.add(given.name)
         for index, order in enumerate(given.orders):
-            if not (self._work.run.trials / str(order.id)).exists():
+            if is_new(order):
                 self._trials[order.id] = _Waiting(order, Task(given.name, index))
 
     def _arrived(self) -> Iterator[TrialEnd]:
