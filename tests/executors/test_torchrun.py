@@ -17,9 +17,9 @@ from tests.executors.slurm_cluster import NODES, SlurmCluster
 from tests.executors.test_slurm_run import assert_whole, meanwhile, on_slurm
 from tests.suites.environments import built, inside
 from tests.words import describe
+from tsuishi.base import owner
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.settings import read_settings
-from tsuishi.engines.subprocesses import MARK
 from tsuishi.executors.cluster import OnSlurm
 from tsuishi.plan.planning import measurable
 from tsuishi.plan.session import Session
@@ -134,7 +134,7 @@ def test_nothing_goes_on_on_any_node_once_srun_was_killed(slurm: SlurmCluster, t
         members = [process for process in started("tsuishi.executors.member") if started_by(process) == "slurmstepd"]
         assert len(members) == len(NODES)
         for member in members:
-            assert MARK not in member.environ(), "on another machine it would be taken for a dead trial's"
+            assert owner.MARK not in member.environ(), "on another machine it would be taken for a dead trial's"
         for process in started("tsuishi.executors.member"):
             with suppress(psutil.NoSuchProcess):  # one srun ends with the other
                 if process.name() == "srun":

@@ -10,6 +10,8 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+# The variable of every process that a trial starts. Its value names the owner of the trial, its runner, and the trial.
+MARK = "TSUISHI_TRIAL"
 _OWNER = re.compile(r"([0-9a-f-]{36}):([0-9]+):([0-9]+):([0-9]+)")
 # States of a process that has ended, and for which its parent has not waited yet (proc(5)).
 _ENDED = ("Z", "X")

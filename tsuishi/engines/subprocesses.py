@@ -30,8 +30,6 @@ _ENDS_IN_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
 # It is loaded before any fork, because the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None)
-# The variable of every process that a trial starts. Its value names the trial's runner (owner.py) and the trial.
-MARK = "TSUISHI_TRIAL"
 # How the name of a workload's own folder begins.
 _SCRATCH = "tsuishi-"
 
@@ -58,7 +56,7 @@ class ChildProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                env={**variables, MARK: self._mark},
+                env={**variables, owner.MARK: self._mark},
                 cwd="/",
                 start_new_session=True,  # Ctrl-C goes to the runner only
                 preexec_fn=_adopt_orphans,
@@ -192,7 +190,7 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
     ["environ"].
     """
     for process in psutil.process_iter(["name", "environ", "status"]):  # leaves out a process that has just ended
-        mark = (process.info["environ"] or {}).get(MARK)  # it has none where it belongs to another user
+        mark = (process.info["environ"] or {}).get(owner.MARK)  # it has none where it belongs to another user
         if mark and process.info["status"] != psutil.STATUS_ZOMBIE:
             yield process, mark
 

@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tsuishi.engines.subprocesses import MARK
+from tsuishi.base import owner
 from tsuishi.machine.slurm import AT_THE_LIBRARY, variables
 from tsuishi.run.trial import Bench
 
@@ -14,7 +14,7 @@ from tsuishi.run.trial import Bench
 _OTHERS_END_IN_S = 20
 _MEMBER = "tsuishi.executors.member"
 # srun is a process of the trial on this node. On other nodes nobody knows its runner: what they start has its own mark.
-_WITHOUT_MARK = ("/usr/bin/env", "-u", MARK)
+_WITHOUT_MARK = ("/usr/bin/env", "-u", owner.MARK)
 
 
 def across_nodes(bench: Bench, folder: Path, index: int, nodes: int) -> Bench:
