@@ -85,11 +85,9 @@ LONGEST = (
 def group(nodeid: str) -> str:
     """The group of a test: its file, or what the file shares with others; Podman's half of a file is another.
 
-    The tests on a Slurm cluster share it. Those of them that need an engine are beside no other tests of engines.
+    The tests on a Slurm cluster share it.
     """
     file = nodeid.partition("::")[0]
-    if Path(file).stem == "test_torchrun":
-        return "docker"
     if "[podman" in nodeid:
         return "podman"
     if file.startswith("tests/executors/"):
