@@ -74,8 +74,9 @@ def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list
                 used = {*taken, INDEX, *(known.metric for known in found.values())}
                 metric = _metric(name, unit, used, prefix)
                 expression = expression_of(match, metric)
-                count = sum(re.search(expression, other) is not None for other in lines)
-                found[name, unit] = Proposal(metric, expression, _unit(unit), line, count, _SECONDS.get(unit, 1.0))
+                lines_found = sum(re.search(expression, other) is not None for other in lines)
+                scale = _SECONDS.get(unit, 1.0)
+                found[name, unit] = Proposal(metric, expression, _unit(unit), line, lines_found, scale)
     return list(found.values())
 
 
