@@ -224,3 +224,27 @@ def test_a_time_may_stand_behind_took_and_a_rate_alone() -> None:
     ]
     found = [re.search(one.line, one.example) for one in made]
     assert [match and match[one.metric] for match, one in zip(found, made, strict=True)] == ["0.015", "3.5", "1234.5"]
+
+
+# As TensorFlow 2.21.0 and 1.13.1, PyTorch 2.13.0 and absl print them.
+FRAMEWORKS_LOGS = (
+    "2026-11-25 09:54:30.123456: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. You may see "
+    "slightly different results. To turn them off, set the environment variable `TF_ENABLE_ONEDNN_OPTS=0`.",
+    "2026-11-25 09:54:30.1: I tensorflow/core/common_runtime/process_util.cc:71] Tune: inter_op_parallelism_threads=2",
+    "I0000 00:00:1795600470.123456     140 port.cc:153] Threads: 2",
+    "E0000 00:00:1795600470.123456 140 cuda_dnn.cc:8310] factory: 1",
+    "[W1125 09:54:30.123456789 NNPACK.cpp:61] Reason: 3 s",
+    "[W NNPACK.cpp:79] Reason: 3 s",
+    "[rank0]:[W105 09:54:30.123456789 ProcessGroup.cpp:61] Timeout: 600 s",
+)
+
+
+@pytest.mark.parametrize("line", FRAMEWORKS_LOGS)
+def test_nothing_is_proposed_from_what_a_framework_logs_about_itself(line: str) -> None:
+    assert not proposals([line], (), "theirs")
+    assert proposals([line.partition("] ")[2]], (), "theirs")
+
+
+def test_what_a_script_logs_in_such_a_format_is_proposed() -> None:
+    lines = ["I1125 09:54:30.123456 140 train.py:33] loss: 0.5", "2026-11-25 09:54:30: INFO train] step: 3 s"]
+    assert [one.metric for one in proposals(lines, (), "theirs")] == ["loss", "step_s"]

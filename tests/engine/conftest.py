@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +21,9 @@ from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings, mirrored, read_settings
 from tsuishi.environments.builder import Builder
 from tsuishi.specs.environment import read_environment
+
+if TYPE_CHECKING:
+    import docker
 
 
 @pytest.fixture(scope="session")
@@ -98,6 +102,18 @@ def tiny_checkout(root: Path, *behaviours: str, profile: str = "", extra: str = 
         encoding="utf-8",
     )
     return checkout
+
+
+def output_of(client: "docker.DockerClient", image: str, *command: str, **given: Any) -> str:
+    """What *command* prints in a container of *image* without network. Its log is read after its end: to follow it
+    (`containers.run`) may wait for ever on Podman where the container ends at once."""
+    container = client.containers.create(image, [*command], network_mode="none", **given)
+    try:
+        container.start()
+        assert container.wait(timeout=60)["StatusCode"] == 0, container.logs()
+        return str(container.logs(), "utf-8")
+    finally:
+        container.remove(force=True)
 
 
 def linked_cache(cache: Path, folder: Path) -> Path:

@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from tests.conftest import missing
-from tests.engine.conftest import linked_cache, tiny_checkout
+from tests.engine.conftest import linked_cache, output_of, tiny_checkout
 from tests.executors import slurm_cluster
 from tests.executors.slurm_cluster import SlurmCluster
 from tests.executors.test_slurm_run import meanwhile
@@ -385,15 +385,8 @@ def test_a_debian_package_is_an_artefact_like_a_wheel(
     locked = f"hostname={deb.name.split('_')[1]} --hash=sha256:{sha256_of(deb)} --from=debian/{deb.name}\n"
     (checkout.images / "tiny.apt.lock").write_text(locked, encoding="utf-8")
     ready = session(checkout, settings).build([read_environment(checkout.images / "tiny.toml")])["tiny"]
-    said = client.containers.run(
-        ready.built.realised_id,
-        ["hostname", "--version"],
-        network_mode="none",
-        remove=True,
-        stderr=True,
-        **identify(client).needs,
-    )
-    assert said.startswith(b"hostname ")
+    said = output_of(client, ready.built.realised_id, "hostname", "--version", **identify(client).needs)
+    assert said.startswith("hostname ")
 
 
 @pytest.mark.parametrize("engine", ["docker"], indirect=True)

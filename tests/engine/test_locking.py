@@ -9,7 +9,7 @@ import docker
 import pytest
 
 from tests.engine.apt_repository import PACKAGES, AptRepository, apt_repository, download_packages
-from tests.engine.conftest import tiny_checkout
+from tests.engine.conftest import output_of, tiny_checkout
 from tests.engine.registries import push, registry
 from tests.job import REAL
 from tsuishi.base.checkout import Checkout
@@ -116,8 +116,7 @@ def test_debian_packages_are_locked_with_all_the_base_lacks_and_built_without_a_
     fetcher = builder.fetcher(lambda line: None)
     artefacts = Artefacts(fetcher.fetch(environment), fetcher.fetch_debs(environment))
     built = builder.engines.docker.maker.build(environment, artefacts, lambda line: None, fetcher.progress)
-    said = docker.from_env().containers.run(built.realised_id, ["jq", "--version"], remove=True, network_mode="none")
-    assert said.strip() == b"jq-1.6"
+    assert output_of(docker.from_env(), built.realised_id, "jq", "--version").strip() == "jq-1.6"
 
 
 def test_the_base_is_locked_by_the_digest_its_registry_has_and_apt_asks_that_base(

@@ -17,7 +17,7 @@ from docker.models.images import Image
 
 from benchmarks.two_builds import build, compare, image_content
 from tests.bench import least_environment
-from tests.engine.conftest import tiny_checkout
+from tests.engine.conftest import output_of, tiny_checkout
 from tests.job import REAL
 from tsuishi.base.files import sha256_of
 from tsuishi.base.settings import Settings
@@ -72,11 +72,6 @@ def small(folder: Path, name: str, lock: str, python: str, base: str, extra: str
     return read_environment(file)
 
 
-def run(client: "docker.DockerClient", image: str, *command: str) -> str:
-    said = client.containers.run(image, [*command], network_mode="none", read_only=True, remove=True, stderr=True)
-    return str(said, "utf-8")
-
-
 def test_two_builds_from_empty_caches_have_the_same_layers_in_every_byte(twice: list[Image]) -> None:
     first, second = (image.attrs["RootFS"]["Layers"] for image in twice)
     assert first == second
@@ -103,7 +98,7 @@ def test_bytecode_is_there_and_is_used(
         (twice[0], "absl.flags, gast, termcolor, setuptools"),
         (from_debs[0][0], "pip._internal.commands.install"),
     ):
-        said = run(client, str(image.id), "python", "-v", "-c", f"import {modules}")
+        said = output_of(client, str(image.id), "python", "-v", "-c", f"import {modules}")
         read = [line for line in said.splitlines() if "code object from" in line]
         for folder in ("/opt/environment/", "/usr/"):  # the standard library's, too
             assert len([line for line in read if folder in line]) > 20
@@ -201,7 +196,7 @@ def test_debian_packages_bring_the_python_and_two_builds_of_them_are_the_same_in
     assert differing == {}
     assert first == second
     assert ready.record.content()["python"].startswith("3.11.")
-    said = run(client, ready.built.realised_id, "python", "-c", "import sys; print(sys.prefix, sys.base_prefix)")
+    said = output_of(client, ready.built.realised_id, "python", "-c", "import sys; print(sys.prefix, sys.base_prefix)")
     assert said.split() == ["/opt/environment", "/usr"]
 
 
@@ -222,14 +217,14 @@ def test_of_debian_packages_only_what_they_install_is_in_the_image(
         "var/lib/python/python3.11_installed",
     }
     assert found.keys() - new == {"etc/ld.so.cache", "var/lib/dpkg/status"}
-    assert run(client, ready.built.realised_id, "dpkg", "--audit") == ""
+    assert output_of(client, ready.built.realised_id, "dpkg", "--audit") == ""
 
 
 def test_nvidias_libraries_are_found_and_no_gpu_is_there_that_was_not_given(
     from_debs: tuple[list[Image], Ready], client: "docker.DockerClient"
 ) -> None:
     _, ready = from_debs
-    assert "/usr/local/cuda-10.0/targets/x86_64-linux/lib/libz.so.1" in run(
+    assert "/usr/local/cuda-10.0/targets/x86_64-linux/lib/libz.so.1" in output_of(
         client, ready.built.realised_id, "/sbin/ldconfig", "--print-cache"
     )
     assert {*NO_GPU, ("NVIDIA_REQUIRE_DRIVER", "driver>=410.48")} <= environ(client, ready)
@@ -243,7 +238,7 @@ def test_the_bill_of_materials_has_every_package_with_the_hash_of_what_was_check
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(bill)) is None
     components = {one["purl"]: one for one in bill["components"] if "purl" in one}
     show = "pkg:deb/debian/${Package}@${Version}?arch=${Architecture}&distro=debian-12\n"
-    installed = run(client, ready.built.realised_id, "dpkg-query", "--show", f"--showformat={show}").splitlines()
+    installed = output_of(client, ready.built.realised_id, "dpkg-query", "--show", f"--showformat={show}").splitlines()
     assert len(installed) > 80
     found = {unquote(purl) for purl in components if purl.startswith("pkg:deb/")}
     assert found == set(installed)
@@ -301,7 +296,7 @@ def test_an_environment_of_its_base_is_that_base_with_nothing_added(
     ready, _ = of_the_base
     image, base = (client.images.get(name) for name in (ready.built.realised_id, "tsuishi-tests/made:has-all"))
     assert image.attrs["RootFS"]["Layers"] == base.attrs["RootFS"]["Layers"]
-    assert run(client, ready.built.realised_id, "python", "-c", "print(1)") == "1\n"
+    assert output_of(client, ready.built.realised_id, "python", "-c", "print(1)") == "1\n"
     assert image.attrs["Config"]["User"] == "65534:65534"
     assert {*NO_GPU, ("NVIDIA_REQUIRE_DRIVER", "driver>=530.30.02")} <= environ(client, ready)
 

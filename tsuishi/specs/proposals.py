@@ -2,6 +2,9 @@
 
 The name may have a number of its own, as in `Epoch 3/10: 12.5 s`, where there is a unit: `12:30` is no such line. With
 a unit, `took` does for the colon, and a rate (`120 images/sec`) needs no name.
+
+What a framework logs about itself differs between releases and is no result: its lines are left out. They name their
+place in a source file of C or C++.
 """
 
 import re
@@ -27,6 +30,10 @@ _NAMED = re.compile(
     r"(?:\s?(?P<unit>%|[^\W\d_]+(?:/[^\W\d_]+)?)(?!\w)(?![\"']?\s*[:=：]))?"
 )
 _RATE = re.compile(rf"(?<![\w.])(?P<number>{_NUMBER})\s?(?P<unit>[^\W\d_]+/(?:s|sec|second))(?!\w)")
+# The format of glog, of TensorFlow and of PyTorch: maybe a date, the level, maybe a time, file and line of the source.
+_FRAMEWORKS_LOG = re.compile(
+    r"(?:[-\d]+ [:.\d]+: |(?:\[rank\d+\]:)?\[)?[IWEF](?:\d{3,4} [ :.\d]+)? [^\s\]]+\.(?:c|cc|cpp|cu|cuh|h|hpp):\d+\] "
+)
 # The units of time, in seconds.
 _SECONDS = {
     **dict.fromkeys(("s", "sec", "secs", "second", "seconds", "秒"), 1.0),
@@ -68,7 +75,7 @@ def proposals(lines: Sequence[str], taken: Collection[str], prefix: str) -> list
     """
     found: dict[tuple[str, str], Proposal] = {}
     for line in lines:
-        for match, expression_of in _matches(line):
+        for match, expression_of in () if _FRAMEWORKS_LOG.match(line) else _matches(line):
             name, unit = match.groupdict().get("name", "rate"), match["unit"] or ""
             if (name, unit) not in found and len(found) < MOST:
                 used = {*taken, INDEX, *(known.metric for known in found.values())}
