@@ -28,7 +28,7 @@ from tests.words import WORDS
 from tsuishi.base.errors import UserError
 from tsuishi.report.explanations.conv2d.towers import Lines, Towers
 from tsuishi.report.output import folder
-from tsuishi.report.output.typesetting import markdown
+from tsuishi.report.output.typesetting import html, markdown, with_code
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.shown_units import Unit, readable
@@ -376,6 +376,17 @@ def test_running_again_uses_the_same_mirrors_and_host_python(tmp_path: Path) -> 
     )
     assert command in Text(report(run, tmp_path / "out")).text
     assert command in markdown_of(tmp_path / "out")
+
+
+def test_a_command_in_a_text_is_code_in_both_formats_and_nothing_else_is() -> None:
+    text = "<b> & `x`: go on with `invoke run-suite --resume a_b*` or `invoke <b>`"
+    assert with_code(text) == (
+        "&lt;b&gt; &amp; `x`: go on with <code>invoke run-suite --resume a_b*</code> or `invoke &lt;b&gt;`"
+    )
+    assert html(text) == html(text).replace("<code>", "")
+    assert markdown(text) == (
+        r"&lt;b&gt; &amp; \`x\`: go on with `invoke run-suite --resume a_b*` or \`invoke &lt;b&gt;\`"
+    )
 
 
 def test_markdown_escapes_what_markdown_means() -> None:

@@ -22,6 +22,8 @@ from tsuishi.report.parts.wording import Table
 
 # What stands for the characters that mean something in Markdown.
 _MARKDOWN = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"} | {sign: f"\\{sign}" for sign in "\\`*_[]|~#"})
+# A command that a text asks for, code in both formats: texts of runs may hold any, so it has no sign of a format.
+_COMMAND = re.compile(r"(`invoke [^`<>&|\\\n]+`)")
 # What templates show of a cell.
 _SHOWN = attrgetter("kind", "best", "tone", "exact", "text", "notes")
 
@@ -111,6 +113,7 @@ def _environment(templates: Path, finalize: Callable[[Any], str], kept_in: Path 
     environment.tests |= {kind.__name__.lower(): partial(_is_a, kind) for kind in get_args(Block)}
     environment.filters |= {
         "cells": _cells,
+        "with_code": with_code,
         "embedded": interactive.embedded,
         "packed": interactive.packed,
         "explorer": interactive.explorer,
@@ -138,6 +141,11 @@ def html(value: Any) -> str:
     return value if isinstance(value, Markup) else _escaped_for_html(str(value))
 
 
+def with_code(value: Any) -> Markup:
+    """Text as by `html`, with its commands as code."""
+    return value if isinstance(value, Markup) else _with_code(str(value))
+
+
 def markdown(value: Any) -> str:
     """Text that stands for itself in Markdown, in a table too; what is Markup stays as it is."""
     return value if isinstance(value, Markup) else _escaped_for_markdown(str(value))
@@ -150,5 +158,13 @@ def _escaped_for_html(text: str) -> Markup:
 
 
 @cache
+def _with_code(text: str) -> Markup:
+    escaped = _escaped_for_html(text)
+    return Markup(_COMMAND.sub(lambda found: f"<code>{found[0].strip('`')}</code>", escaped))  # noqa: S704  escaped
+
+
+@cache
 def _escaped_for_markdown(text: str) -> Markup:
-    return Markup(" ".join(text.split()).translate(_MARKDOWN))  # noqa: S704  escaped in this line
+    parts = _COMMAND.split(" ".join(text.split()))
+    parts[::2] = [part.translate(_MARKDOWN) for part in parts[::2]]
+    return Markup("".join(parts))  # noqa: S704  escaped in the line before
