@@ -217,16 +217,22 @@ def test_the_task_prints_the_answer_and_writes_a_page(session: Session) -> None:
         "PYTHONPATH": str(session.checkout.root),
     }
     command = [sys.executable, "-m", "invoke", "find", "--suite", "bench", "--case", "devices=1", "--from", "tiny1.2"]
-    done = subprocess.run(
-        [*command, "--to", "tiny2.0", "--quantity", "step_s"],
-        cwd=session.checkout.root,
-        env={**os.environ, **environ},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "between tiny1.2 (1.2, 2021-05-01) and tiny2.0 (2.0, 2022-05-01): at least 2." in done.stdout
+
+    def find(*more: str) -> str:
+        done = subprocess.run(
+            [*command, "--to", "tiny2.0", "--quantity", "step_s", *more],
+            cwd=session.checkout.root,
+            env={**os.environ, **environ},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert re.search(r"^a change takes \d+ trials at least: [\d ]+ (?:s|min), and the builds$", find("--plan"), re.M)
+    said = find()
+    assert "between tiny1.2 (1.2, 2021-05-01) and tiny2.0 (2.0, 2022-05-01): at least 2." in said
     (page,) = (session.checkout.root / "reports" / "out").glob("*-find/find.md")
     assert re.search(r": at least 2\.\S+ times as slow \(ratio (2\.9|3)", page.read_text())
     assert "<svg" in page.with_suffix(".svg").read_text()

@@ -39,6 +39,20 @@ def test_the_pair_of_a_step_is_found_with_the_size_of_the_change() -> None:
     assert all(wanted[0] == "0" and wanted[2] == "9" for wanted in rounds if len(wanted) == 3)
 
 
+@pytest.mark.parametrize("kind", [Bisection, Survey])
+@pytest.mark.parametrize("count", range(2, 11))
+def test_no_search_that_finds_a_change_takes_fewer_trials_than_it_says(
+    kind: Callable[[list[str]], Bisection | Survey], count: int
+) -> None:
+    taken = []
+    for step in range(1, count):
+        truth = [0.0] * step + [math.log(2)] * (count - step)
+        result, rounds = run(search := kind(NAMES[:count]), truth, scatter=1e-6)
+        assert result.verdict == "changed"
+        taken.append(sum(map(len, rounds)))
+    assert min(taken) == search.fewest_trials
+
+
 def test_rounds_go_on_while_a_step_is_undecided() -> None:
     small = [0.0] * 6 + [math.log(1.1)] * 4
     result, rounds = run(Bisection(NAMES), small, scatter=0.02)

@@ -7,14 +7,14 @@ from tsuishi.environments.build_plan import plan_builds, print_builds
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
 from tsuishi.results.directory import RunDirectory, open_run
-from tsuishi.run.release_run import SearchedReleases, measure_search
+from tsuishi.run.release_run import SearchedReleases, least_search, measure_search
 
 # Python has words of its own for some options: their names in tasks.py end with an underscore.
 _NEEDED = ("case", "quantity", "from_", "to")
 
 
 def find(chain: Chain) -> None:
-    """Measure the search, print its answer, and write the page. With --plan only the releases are printed."""
+    """Measure the search, print its answer, and write the page. With --plan: releases and the least time."""
     session, options = chain.session, chain.options
     if missing := [f"--{name.rstrip('_')}" for name in _NEEDED if not options.has(name)]:
         raise UserError(
@@ -27,6 +27,8 @@ def find(chain: Chain) -> None:
     session.screen.table("Releases", ("environment", "release", "date"), rows)
     print_builds(session.screen, plan_builds(session.builder, asked.releases, session.history), {})
     session.screen.say("environments are built when the search first wants them")
+    trials, expected_s = least_search(session, asked, every=options.has("all_"))
+    session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
     if chain.only_plans:
         return
     searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"), resumed=resumed)

@@ -8,6 +8,7 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Protocol
 
 from tsuishi.base.errors import UserError
@@ -44,6 +45,8 @@ class ReleaseSearch(Protocol):
     def wanted(self) -> tuple[str, ...]: ...
     def add(self, values: Mapping[str, float | None]) -> None: ...
     @property
+    def fewest_trials(self) -> int: ...
+    @property
     def result(self) -> SearchResult: ...
 
 
@@ -61,6 +64,25 @@ class SearchedReleases:
     trials: int = 0
 
 
+def least_search(session: Session, question: ReleaseQuestion, *, every: bool) -> tuple[int, float]:
+    """The trials of a search that finds a change as early as it can, and the seconds that they are expected to take."""
+    count, first = _search(question, every=every).fewest_trials, _matrix(session, question).first
+    cells = [MatrixCell(question.case.id, release.name) for release in question.releases]
+    return count, count * (fmean(first[cell].expected_s for cell in cells) + BETWEEN_S)
+
+
+def _search(question: ReleaseQuestion, *, every: bool) -> ReleaseSearch:
+    names = tuple(each.name for each in question.releases)
+    return Survey(names) if every else Bisection(names)
+
+
+def _matrix(session: Session, question: ReleaseQuestion) -> Matrix:
+    """The cases of the search's suite in its releases."""
+    choice = replace(session.choice, environments=tuple(each.name for each in question.releases))
+    given = (session.nvml, session.history, session.data_record)
+    return trials.matrix(choice, session.checkout, question.releases, *given)
+
+
 def measure_search(
     session: Session, question: ReleaseQuestion, *, every: bool, name: str = "", resumed: RunDirectory | None = None
 ) -> SearchedReleases:
@@ -71,17 +93,13 @@ def measure_search(
 
     Raises UserError where an end of the search cannot run the case, and where the run is of another search.
     """
-    names = tuple(each.name for each in question.releases)
-    search: ReleaseSearch = Survey(names) if every else Bisection(names)
-    choice = replace(session.choice, environments=names)
-    given = (session.nvml, session.history, session.data_record)
-    matrix = trials.matrix(choice, session.checkout, question.releases, *given)
+    search, matrix = _search(question, every=every), _matrix(session, question)
     outlined = Outline(matrix, (), (), (), Costs({}, {}))
     with prepared(LOCAL, session, {}, ()):
         run = resumed or create(session, name or "find", Plan(question.releases, 0.0), outlined, {})
         with run.alone():
             recorded = own_run(run)
-            if (recorded.profile, recorded.seed) != (choice.profile, choice.seed):
+            if (recorded.profile, recorded.seed) != (session.choice.profile, session.choice.seed):
                 raise _another_search(run)
             trial_folders.settle(run.trials)
             measured = SearchedReleases(run, search)

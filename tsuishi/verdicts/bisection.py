@@ -71,6 +71,12 @@ class Bisection:
             {"ends": self._judge_ends, "between": self._judge_side, "size": self._judge_size}[self._stage]()
 
     @property
+    def fewest_trials(self) -> int:
+        """The trials of a whole search that finds a change, where every first look shows what it looks for."""
+        halvings = math.floor(math.log2(len(self.releases) - 1))
+        return LOOKS[0] * (2 + 3 * halvings + 2)
+
+    @property
     def result(self) -> SearchResult:
         """What is known now."""
         changes = (self._change,) if self._change else ()

@@ -56,6 +56,11 @@ class Survey:
             self._wanted = ()
 
     @property
+    def fewest_trials(self) -> int:
+        """The trials of a whole search, where the first look shows everything."""
+        return LOOKS[0] * len(self.releases)
+
+    @property
     def result(self) -> SearchResult:
         """What is known now."""
         pairs = self._pairs() if len(self._rounds) >= LOOKS[0] else []
