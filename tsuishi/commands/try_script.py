@@ -64,7 +64,9 @@ def _try(chain: Chain, script: Path, suite: Path, beside: tuple[ExperimentFile, 
     (environment,) = session.choice.environments
     shown = session.checkout.from_here(suite.relative_to(session.checkout.root))
     session.screen.say(f"written: {shown}: read it, and remove or correct what is not meant")
-    session.screen.say(f"then: invoke build run-suite report --suite {suite.stem} --env {environment}")
+    then = f"invoke build run-suite report --suite {suite.stem}"
+    session.screen.say(f"then: {then} --profile quick --env {environment}")
+    session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")
 
 
 def _say(session: Session, lines: list[str], proposed: list[Proposal]) -> None:

@@ -43,6 +43,8 @@ class Building:
         # The environments that the place was asked for, and those that came from there.
         self._asked: set[str] = set()
         self._received: set[str] = set()
+        # The environments that the user knows to be built.
+        self._known: set[str] = set()
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for failures, after the others are built."""
@@ -50,7 +52,7 @@ class Building:
             self._builder.engines.sweep()
             earlier = {environment.name: self._builder.find(environment) for environment in environments}
             for name, ready in earlier.items():
-                if ready is not None:
+                if ready is not None and name not in self._known:
                     self._screen.say(f"{name}: built already, nothing to do")
             to_build = [environment for environment in environments if earlier[environment.name] is None]
             if self._settings.offline:
@@ -66,6 +68,7 @@ class Building:
             finally:
                 self._tidy(to_build)
         raise_failures(self._screen, results, "built")
+        self._known |= earlier.keys()
         made = {result.name: result.made for result in results}
         return {name: ready for name in earlier if (ready := earlier[name] or made[name])}
 

@@ -244,3 +244,15 @@ def test_the_strip_names_every_claim_once(tmp_path: Path) -> None:
     assert sum(counts.values()) == len(made.rows[0][1])
     assert [environment for environment, _ in made.rows] == [TF, TORCH]
     assert made.by_source(made.rows[0][1])[0].startswith("·: a, a2, a2…")
+
+
+def test_where_nothing_was_found_the_numbers_of_the_only_suite_stand_open_at_the_top(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    add_trials(run, training_case(16), TORCH, 0.2)
+    made = page(run)
+    assert not any(isinstance(block, Highlights | Strip) for block in made.sections[0].blocks)
+    assert [(section.anchor, section.folded) for section in made.sections[:3]] == [
+        ("summary", False),
+        ("suite-multi_gpu_scaling", False),
+        ("claims", True),
+    ]

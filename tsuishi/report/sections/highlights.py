@@ -47,7 +47,10 @@ class Opening:
         """A sentence, the cards, the claims at a glance, and the open questions."""
         blocks: list[Block] = [Text(self._lead(), "lead")]
         blocks += [Highlights(self.items)] if self.items else []
-        claims = strip(self._verdicts.judgements, self._evidence.environments)
+        judgements = self._verdicts.judgements
+        # Where nothing was found and nothing tested, a sentence says so, and numbers follow: page.py.
+        some = self.items or any(each.verdict != "not tested" for each in judgements)
+        claims = strip(judgements, self._evidence.environments) if some else None
         blocks += [claims] if claims else []
         if still_open := tuple(_open(self._questions)):
             blocks.append(Bullets(still_open, t("Open questions")))

@@ -1,6 +1,7 @@
 """The page: the whole content of a report, section by section, for the templates to typeset."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from tsuishi.base.language import t
@@ -48,20 +49,29 @@ def make_page(
     compared = matchups(evidence, every, explanations) if len(evidence.environments) > 1 else []
     against = AgainstBaseline(baseline, every, explanations) if baseline else None
     opening = Opening(evidence, verdicts, questions, explanations, every, compared)
+    # Without a finding, what a page has to show are the numbers of the only suite: they stand open at its top.
+    shows_numbers = not opening.items and len(evidence.suites) == 1
+
+    def of_suites() -> Iterator[Section]:
+        for suite in evidence.suites:
+            of_suite = [comparison for comparison in every if comparison.suite == suite]
+            section = suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
+            yield replace(section, folded=not shows_numbers)
 
     def in_order() -> Iterator[Section]:
         again = replayed.views(evidence, compared, verdicts.judgements)
         first = (opening.view(), *again, *caveats.of_runs(evidence), *questions.views())
         yield Section("summary", t("Summary"), first, folded=False)
+        if shows_numbers:
+            yield from of_suites()
         if against:
             yield against.section()
         yield from release_speeds.sections(evidence, compared)
         yield verdicts.section()
         yield side_by_side.section(evidence, compared)
         yield source_figures.section(evidence, every)
-        for suite in evidence.suites:
-            of_suite = [comparison for comparison in every if comparison.suite == suite]
-            yield suite_section(explanations.of(suite), of_suite, caveats.of_suite(evidence, suite))
+        if not shows_numbers:
+            yield from of_suites()
         yield fits.published_section(evidence)
         if past:
             yield history_section(evidence, past, every, explanations)

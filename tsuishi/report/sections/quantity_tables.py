@@ -65,7 +65,7 @@ def measured(comparison: Comparison, explanation: Explanation) -> View:
             title,
             quantities,
             every_case=number == 0,
-            folded=title == _OTHER or (bool(quantities) and covered >= {*quantities}),
+            folded=(title == _OTHER and len(shown) > 1) or (bool(quantities) and covered >= {*quantities}),
         )
         for number, (title, quantities) in enumerate(shown.items())
     ]
