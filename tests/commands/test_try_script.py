@@ -38,7 +38,13 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     suite = tomllib.loads(text)
     assert set(suite["patterns"]) == {"step_time_s", "summary_loss", "accuracy_percent", "throughput_images_s"}
     assert suite["experiment"]["command"] == ["python", "{script}", "--steps", "3"]
-    assert suite["new_quantities"]["throughput_images_s"]["unit"] == "images/s"
+    described = {name: (each["label"], each["unit"]) for name, each in suite["new_quantities"].items()}
+    assert described == {
+        "step_time_s": ("step time", "s"),
+        "summary_loss": ("summary loss", "1"),
+        "accuracy_percent": ("accuracy", "%"),
+        "throughput_images_s": ("throughput", "images/s"),
+    }
     assert "# proposed, lines: 3; the first: Step time: 10.5 ms, loss=1.000" in text
     assert suite["questions"][0]["quantity"] == "step_time_s"
     assert suite["patterns"]["step_time_s"]["scale"] == {"step_time_s": 0.001}

@@ -61,6 +61,11 @@ class Proposal:
     count: int
     scale: float = 1.0
 
+    @property
+    def label(self) -> str:
+        """The words of the name, without those of the unit, which stands beside the label everywhere."""
+        return self.metric.removesuffix("_" + "_".join(_unit_words(self.unit))).replace("_", " ")
+
 
 def lines_of(output: bytes) -> list[str]:
     """The lines of an output that are not empty, without colours, each of bounded length."""
@@ -124,7 +129,7 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
         if proposal.scale != 1:
             pattern.add("scale", tomlkit.item({proposal.metric: proposal.scale}))
         patterns.add(proposal.metric, pattern)
-        quantity.add("label", tomlkit.item(proposal.metric.replace("_", " ")))
+        quantity.add("label", tomlkit.item(proposal.label))
         quantity.add("unit", tomlkit.item(proposal.unit))
         quantity.add("from", tomlkit.item(f"metric:{proposal.metric}"))
         quantity.add("take", tomlkit.item("median" if proposal.count > 1 else "last"))
@@ -153,12 +158,14 @@ def suite_text(title: str, experiment: Experiment, proposed: Sequence[Proposal],
 
 def _metric(name: str, unit: str, taken: Collection[str], prefix: str) -> str:
     """A name for a metric, made of the name and the unit in the line; prefix and number make it a new name."""
-    of_unit = _unit(unit) if unit else ""
-    of_unit = of_unit.replace("%", "percent").lower()
-    words = [*(re.findall("[a-z]+", name.lower()) or ["value"]), *re.findall("[a-z]+", of_unit)]
+    words = [*(re.findall("[a-z]+", name.lower()) or ["value"]), *_unit_words(_unit(unit))]
     metric = "_".join(words)
     candidates = chain((metric, f"{prefix}_{metric}"), (f"{prefix}_{metric}_{number}" for number in count(2)))
     return next(name for name in candidates if name not in taken)
+
+
+def _unit_words(unit: str) -> list[str]:
+    return re.findall("[a-z]+", unit.replace("%", "percent").lower())
 
 
 def _expression(match: re.Match[str], metric: str) -> str:
