@@ -149,7 +149,7 @@ def test_tooltips_call_fields_by_words_and_not_by_their_names() -> None:
 
 
 class Texts(HTMLParser):
-    """What a reader of a page sees or hears: its texts, and those of the attributes that are read out."""
+    """What a reader of a page sees or hears: its texts but commands, and those of the attributes that are read out."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -158,7 +158,7 @@ class Texts(HTMLParser):
         self.feed(html)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in ("style", "script", "pre"):
+        if tag in ("style", "script", "code"):
             self._inside.append(tag)
         self.found |= {value or "" for name, value in attrs if name in ("aria-label", "title", "placeholder", "alt")}
 
