@@ -232,7 +232,7 @@ def test_a_time_may_stand_behind_took_and_a_rate_alone() -> None:
     assert [match and match[one.metric] for match, one in zip(found, made, strict=True)] == ["0.015", "3.5", "1234.5"]
 
 
-# As TensorFlow 2.21.0 and 1.13.1, PyTorch 2.13.0 and absl print them.
+# In the formats of TensorFlow, absl and PyTorch.
 FRAMEWORKS_LOGS = (
     "2026-11-25 09:54:30.123456: I tensorflow/core/util/port.cc:153] oneDNN custom operations are on. You may see "
     "slightly different results. To turn them off, set the environment variable `TF_ENABLE_ONEDNN_OPTS=0`.",

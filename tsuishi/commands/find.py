@@ -27,9 +27,9 @@ def find(chain: Chain) -> None:
     session.screen.table("Releases", ("environment", "release", "date"), rows)
     print_builds(session.screen, plan_builds(session.builder, asked.releases, session.history), {})
     session.screen.say("environments are built when the search first wants them")
-    trials, expected_s = least_search(session, asked, every=options.has("all_"))
-    session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
     if chain.only_plans:
+        trials, expected_s = least_search(session, asked, every=options.has("all_"))
+        session.screen.say(f"a change takes {trials} trials at least: {duration(expected_s)}, and the builds")
         return
     searched = measure_search(session, asked, every=options.has("all_"), name=options.text("name"), resumed=resumed)
     answer = answered(chain, asked, searched)
