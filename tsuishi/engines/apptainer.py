@@ -18,6 +18,7 @@ class ApptainerEngine(ImageFiles):
 
     name = "apptainer"
     suffix = ".sif"
+    gpu_remedy = "`--nv` takes the driver's libraries from this machine's ldconfig: look for libcuda.so.1 there"
 
     def availability(self) -> Availability:
         if not self._program:

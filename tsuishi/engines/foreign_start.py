@@ -29,6 +29,9 @@ class ForeignStarter:
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         return self.own.why_no_gpus(gpus)
 
+    def gpu_remedy(self) -> str:
+        return self.own.gpu_remedy()
+
     def inside(self, path: Path, place: str) -> str:
         return self.own.inside(path, place)
 

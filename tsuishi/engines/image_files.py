@@ -45,6 +45,7 @@ class ImageFiles(ABC):
     name: str
     # The ending of its images.
     suffix: str
+    gpu_remedy: str
     # Whether the program itself starts a workload, so that its processes are those of the workload.
     starts_workloads = True
     maker = store = inspector = bases = None
@@ -149,6 +150,9 @@ class FileStarter:
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         return ""
+
+    def gpu_remedy(self) -> str:
+        return self._engine.gpu_remedy
 
     def inside(self, path: Path, place: str) -> str:
         return place

@@ -121,6 +121,9 @@ class Starter(Protocol):
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
         """Why a program would not see these GPUs, with the remedy; empty where it would."""
 
+    def gpu_remedy(self) -> str:
+        """What to do where a program does not see GPUs that it was given."""
+
     def inside(self, path: Path, place: str) -> str:
         """The path of a mounted folder for a program: `place` in a container, else `path`."""
 

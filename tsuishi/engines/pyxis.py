@@ -29,6 +29,7 @@ class PyxisEngine(ImageFiles):
 
     name = "pyxis"
     suffix = ".sqsh"
+    gpu_remedy = "enroot's hook 98-nvidia.sh passes GPUs: it needs nvidia-container-cli on the node"
     starts_workloads = False  # slurmstepd does
 
     def __init__(self, template: Path, cache: Path, options: Callable[[], Sequence[str]]) -> None:

@@ -21,7 +21,7 @@ from tsuishi.base import files, owner
 from tsuishi.base.processes import Ended, Process, Stream
 from tsuishi.engines import environment_variables, sandbox, supervisor
 from tsuishi.engines.interface import Built, Launch
-from tsuishi.machine.gpus import Gpu
+from tsuishi.machine.gpus import Gpu, wsl
 
 _CHUNK = 1 << 16
 _TICK_S = 0.2
@@ -126,6 +126,10 @@ class ProcessStarter:
     `more_variables`: more environment variables for workloads, beside those of environment_variables.py.
     """
 
+    # The device file of CUDA's unified memory, which cuInit needs (error 999 without it). Outside of a sandbox libcuda
+    # has nvidia-modprobe make it, which is setuid.
+    unified_memory = Path("/dev/nvidia-uvm")
+
     def __init__(self, more_variables: Mapping[str, str] | None = None) -> None:
         self._more_variables = dict(more_variables or {})
 
@@ -144,8 +148,14 @@ class ProcessStarter:
         return {"sandbox": sandbox.described(python), "variables": variables}
 
     def why_no_gpus(self, gpus: Sequence[Gpu]) -> str:
-        """Always empty: a child process sees the GPUs that its parent sees."""
+        """A child process sees the GPUs that its parent sees. In a sandbox, CUDA cannot make a device file it lacks."""
+        missing = not self.unified_memory.exists() and not wsl()
+        if gpus and missing and not sandbox.why_none(sys.executable):
+            return f"no {self.unified_memory}, without which CUDA does not start in a sandbox: {self.gpu_remedy()}"
         return ""
+
+    def gpu_remedy(self) -> str:
+        return "`sudo nvidia-modprobe -u -c 0` makes /dev/nvidia-uvm; see also `nvidia-smi` and CUDA_VISIBLE_DEVICES"
 
     def inside(self, path: Path, place: str) -> str:
         return str(path)

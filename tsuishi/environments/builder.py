@@ -15,6 +15,7 @@ from tsuishi.engines.interface import Artefacts, Built, Engine
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.promises import broken_promises
 from tsuishi.environments.self_reports import SelfReport, SelfReports
+from tsuishi.machine.gpus import Gpu
 from tsuishi.machine.interpreters import find_python
 from tsuishi.specs.environment import Environment
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tsuishi.artifacts.fetcher import Fetcher
     from tsuishi.environments.engine_choice import Engines
     from tsuishi.locking.resolve import Locker
+    from tsuishi.stream.listener import Transcript
 
 _PROBE = "probe"
 _PROBE_TIMEOUT_S = 300.0
@@ -123,22 +125,33 @@ class Builder:
             built = replace(built, realised_id="host:" + toml.digest(asked, 16))
         return _ready(engine, built, report)
 
+    def why_no_gpus(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...]) -> str:
+        """Why the framework of an environment cannot use GPUs that it is given; empty where it can."""
+        transcript, failure = self._probe(engine, built, gpus)
+        if failure or transcript.facts().flags.get("cuda_usable"):
+            return failure
+        return f"its framework cannot use the GPUs: {engine.starter.gpu_remedy()}"
+
     def _ask(self, engine: Engine, built: Built) -> SelfReport:
-        """The report of the environment about itself (suites/workloads/experiments/probe.py)."""
+        """The report of the environment about itself."""
+        transcript, failure = self._probe(engine, built)
+        if failure:
+            raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}")
+        return SelfReport.model_validate(transcript.facts().content())
+
+    def _probe(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...] = ()) -> "tuple[Transcript, str]":
+        """The events of suites/workloads/experiments/probe.py, and why it failed; empty where it finished."""
         from tsuishi.environments.probe import ask
 
         argument: dict[str, Any] = {
             "case": {},
             "framework": framework_of(built.environment),
             # Only the interpreter itself knows whether it can use a GPU.
-            "accelerator": "cpu" if built.environment.pinned else "cuda",
+            "accelerator": "cpu" if built.environment.pinned and not gpus else "cuda",
             # System packages of an image are part of the environment; those of a machine are not recorded.
             "settings": {"container": bool(built.details.get("image"))},
         }
-        transcript, failure = ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S)
-        if failure:
-            raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}")
-        return SelfReport.model_validate(transcript.facts().content())
+        return ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S, gpus)
 
     def _sources(self) -> Sources:
         """The package indexes and folders in tsuishi's settings; without any, those of pip's configuration."""

@@ -39,7 +39,8 @@ def examine(builder: Builder, nvml: Nvml, screen: Screen) -> None:
     """
     images = builder.checkout.images
     environments = read_environments(images)
-    for check in (*_tools(builder, nvml, environments), *_gpus(nvml), *_amd_gpus(), _disk(builder.settings.cache)):
+    machine = (*_tools(builder, nvml, environments), *_gpus(nvml), *_amd_gpus(), _disk(builder.settings.cache))
+    for check in (*machine, *_arrivals(builder, nvml, environments)):
         state = "missing" if check.remedy else "ok"
         screen.say(f"{state:7} {check.subject}: {check.state}{check.remedy and f'; {check.remedy}'}")
     for environment in environments:
@@ -104,6 +105,21 @@ def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
     for device in nvml.gpus:
         if users := used_by_others(nvml, device):
             yield MachineCheck(f"GPU {device.index}", users, "free it, or choose others with --gpus")
+
+
+def _arrivals(builder: Builder, nvml: Nvml, environments: Sequence[Environment]) -> Iterator[MachineCheck]:
+    """Whether the GPUs arrive in an environment, of each engine that has one for GPUs: its framework is asked."""
+    asked = set[str]()
+    for environment in environments if len(nvml) else ():
+        if "cuda" not in environment.accelerators or machine_refusal(environment):
+            continue
+        engine = builder.engines.chosen_for(environment)
+        if engine.name in asked or not (built := engine.find(environment)):
+            continue
+        asked.add(engine.name)
+        state, _, remedy = builder.why_no_gpus(engine, built, nvml.gpus).partition(": ")
+        subject = f"GPUs in {environment.name} ({engine.name})"
+        yield MachineCheck(subject, state or "its framework can use them", remedy)
 
 
 def _amd_gpus(cards: Path = Path("/sys/class/drm")) -> Iterator[MachineCheck]:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import toml
 from tsuishi.base.processes import Process
@@ -12,8 +12,13 @@ from tsuishi.machine.gpus import Gpu
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.environment import ANY, Environment
 
+if TYPE_CHECKING:  # the typed events are slow to import
+    from tsuishi.stream.events import Failed
+
 WORKLOADS_INSIDE = "/workloads"
 ENTRY = "run.py"  # its argument names the experiment
+# The class of a workload's error where GPUs that it was given are not there (suites/workloads/common/cuda_devices.py).
+_GPUS_MISSING = "GpusMissing"
 
 
 @dataclass(frozen=True)
@@ -51,14 +56,15 @@ def start_workload(
     """Start run.py of the folder `workloads` with this argument; see `Launch` and `ResourceLimits` for the others.
 
     `mounts`: files and folders that it may read beside the workloads. `launcher`: the arguments of Python that start
-    several processes of run.py. Raises OSError or UserError where it cannot be
-    started, EngineLost where the engine does not answer.
+    several processes of run.py. The workload is told how many GPUs it was given. Raises OSError or UserError where it
+    cannot be started, EngineLost where the engine does not answer.
     """
+    given = {"gpus": len(gpus)} if gpus else {}
     script = f"{starter.inside(workloads, WORKLOADS_INSIDE)}/{ENTRY}"
     return starter.start(
         built,
         Launch(
-            arguments=("-u", *launcher, script, toml.canonical_json(argument)),
+            arguments=("-u", *launcher, script, toml.canonical_json({**argument, **given})),
             mounts={workloads: WORKLOADS_INSIDE, **(mounts or {})},
             name=name,
             labels=labels,
@@ -66,6 +72,11 @@ def start_workload(
             network=network,
         ),
     )
+
+
+def why_it_failed(failure: "Failed", starter: Starter) -> str:
+    """The text of a workload's failure; with the engine's remedy where GPUs did not arrive in the environment."""
+    return f"{failure.text}: {starter.gpu_remedy()}" if failure.type == _GPUS_MISSING else failure.text
 
 
 def framework_of(environment: Environment) -> str | None:

@@ -9,7 +9,7 @@ from tsuishi.base import threads
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.interface import Built, Starter
-from tsuishi.environments.entry import start_workload
+from tsuishi.environments.entry import start_workload, why_it_failed
 from tsuishi.machine.gpus import Gpu
 from tsuishi.stream.events import Event
 from tsuishi.stream.listener import Timeout, Transcript, listen, why_it_ended
@@ -61,7 +61,7 @@ def ask(
     except UserError as refused:
         return transcript, str(refused)
     if transcript.failure:
-        return transcript, transcript.failure.text
+        return transcript, why_it_failed(transcript.failure, starter)
     if not transcript.finished:
         return transcript, _last_line(bytes(log)) or why_it_ended(ended)
     return transcript, ""

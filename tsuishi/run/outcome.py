@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from tsuishi.base.processes import Ended
+from tsuishi.environments.entry import Ready, why_it_failed
 from tsuishi.results.facts import other_versions
-from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.statuses import FAILED, OK, OUT_OF_MEMORY, SKIPPED
 from tsuishi.stream.listener import Transcript, why_it_ended
 
@@ -18,10 +18,10 @@ class Outcome:
     exit_code: int | None = None
 
 
-def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environment: EnvironmentRecord) -> Outcome:
+def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, ready: Ready) -> Outcome:
     """The outcome of a workload that ran until its end. memory_bytes: its limit."""
     code = ended.code
-    if others := other_versions(environment, transcript.facts()):
+    if others := other_versions(ready.record, transcript.facts()):
         said = ", ".join(f"{name} is {seen}, recorded {recorded}" for name, (seen, recorded) in others.items())
         remedy = "look what was altered with `invoke images --verify`"
         return Outcome(FAILED, f"not what its environment's record says: {said}: {remedy}", code)
@@ -33,7 +33,7 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, environm
         if failure.kind == SKIPPED:
             return Outcome(SKIPPED, failure.text, code)
         status = FAILED if failure.kind == "error" else failure.kind
-        return Outcome(status, f"{failure.type}: {failure.text}", code)
+        return Outcome(status, f"{failure.type}: {why_it_failed(failure, ready.starter)}", code)
     if not transcript.finished:
         reason = f"it ended without saying it had finished: {why_it_ended(ended)}; {_end_of_log(transcript)}"
         return Outcome(FAILED, reason, code)

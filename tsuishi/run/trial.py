@@ -193,7 +193,7 @@ def _measure(
     except EngineLost as lost:
         reason = f"{bench.ready.built.engine} stopped answering: {lost}"
         return Outcome(FAILED, reason), EngineLost(reason)
-    return outcome_of(transcript, ended, order.memory_bytes, bench.ready.record), None
+    return outcome_of(transcript, ended, order.memory_bytes, bench.ready), None
 
 
 def start(order: TrialOrder, bench: Bench) -> Process:

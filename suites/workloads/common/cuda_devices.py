@@ -16,12 +16,24 @@ NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE, cuda.h
 COMPUTE_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR, cuda.h
 
 
+class GpusMissing(RuntimeError):
+    """GPUs that this process was given are not there, or their driver fails. Says nothing of the case."""
+
+
 def names():
     """Names of the devices that CUDA_VISIBLE_DEVICES leaves to this process, by index; [] without a driver.
 
-    Raises RuntimeError when there is a driver but a call of it fails.
+    Raises GpusMissing when there is a driver but a call of it fails.
     """
     return [name for name, _, _ in _devices()]
+
+
+def given(count):
+    """The number of devices. Raises GpusMissing where they are fewer than the `count` that this process was given."""
+    listed = len(names())
+    if listed < count:
+        raise GpusMissing("given {} GPUs, and CUDA's driver lists {} here".format(count, listed))
+    return listed
 
 
 def compute_capability(index):
@@ -42,7 +54,8 @@ def _devices():
     """[name, [major, minor], memory in MiB] of every device, by index."""
     done = subprocess.run([sys.executable, __file__], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
-        raise RuntimeError("cannot list CUDA devices: " + done.stderr.decode("utf-8", "replace").strip())
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise GpusMissing("CUDA's driver cannot list its devices: " + said.rpartition("\n")[2])
     return json.loads(done.stdout.decode("ascii"))
 
 

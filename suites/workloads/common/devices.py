@@ -12,13 +12,11 @@ def placement(request, count, nodes=1):
     """The device of each of `count` towers or replicas: a list of GPU indices, or of None for the CPU.
 
     On several nodes, each has its equal part of the list, and counts its own GPUs. Where a node has fewer GPUs than its
-    part, towers share them in turn. Raises Unsupported when the request asks for CUDA and there is no GPU.
+    part, towers share them in turn. Raises GpusMissing where GPUs that the host gave are not there.
     """
     if request.accelerator == "cpu":
         return [None] * count
-    gpus = len(cuda_devices.names())
-    if not gpus:
-        raise Unsupported("accelerator 'cuda' asked for, but the driver lists no GPU; accelerator 'cpu' would run")
+    gpus = cuda_devices.given(max(1, request.gpus))
     return [index % gpus for index in range(count // nodes)] * nodes
 
 

@@ -44,9 +44,9 @@ class Request:
     """The request of the host.
 
     case: {axis: value}. framework: a folder of frameworks/, or None for the first that imports. accelerator: "cpu" or
-    "cuda". settings: how long and how often (seconds, steps, counts). budget_s: seconds after which the host would stop
-    the workload, or None. data: `file` (path) and `sha256` of a data set, or None. Raises ValueError for a value that
-    is missing or unknown.
+    "cuda". gpus: how many GPUs the host gave on each node; 0 where it says nothing. settings: how long and how often
+    (seconds, steps, counts). budget_s: seconds after which the host would stop the workload, or None. data: `file`
+    (path) and `sha256` of a data set, or None. Raises ValueError for a value that is missing or unknown.
     """
 
     def __init__(self, values):
@@ -55,6 +55,7 @@ class Request:
         self.case.pop("suite", None)  # it identifies the case, but no experiment reads it
         self.framework = values.one_of("framework", (*frameworks.names(), None))
         self.accelerator = values.one_of("accelerator", ("cpu", "cuda"))
+        self.gpus = values.positive("gpus") if "gpus" in values else 0
         self.settings = Fields("settings", values["settings"])
         self.budget_s = _seconds(values, "budget_s")
         self.data = None if values.get("data") is None else Fields("data", values["data"])

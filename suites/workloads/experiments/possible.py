@@ -25,6 +25,7 @@ import sys
 import time
 import traceback
 
+from common.cuda_devices import GpusMissing
 from common.events import Unsupported
 from common.request import Request
 
@@ -44,14 +45,14 @@ def run(questions, emitter):
 def refusal(ask, tried, request):
     """Why a case cannot be run, in the words of its trial; "" where it may be possible.
 
-    For any other error the case counts as possible: its trial will fail with that error. Only an ImportError ends all
-    questions, as without the framework there are no answers.
+    For any other error the case counts as possible: its trial will fail with that error. An ImportError and GpusMissing
+    end all questions: without the framework, or without the GPUs, there are no answers.
     """
     try:
         ask_and_try(ask, tried, request)
     except Unsupported as error:
         return "{}: {}".format(type(error).__name__, error)
-    except ImportError:
+    except (ImportError, GpusMissing):
         raise
     except Exception:
         traceback.print_exc()
@@ -122,7 +123,7 @@ def read_within(reader, limit_s):
 
 def read(values):
     """The questions of the JSON object: for each case (experiment's name, Request)."""
-    common = {name: values[name] for name in ("framework", "accelerator")}
+    common = {name: values[name] for name in ("framework", "accelerator", "gpus") if name in values}
     return [
         (group["workload"], Request(dict(common, case=dict(zip(group["axes"], case)), settings=group["settings"])))
         for group in values["groups"]

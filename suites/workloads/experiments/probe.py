@@ -1,15 +1,19 @@
-"""The facts of an environment, which is asked for them right after its build. Needs no case."""
+"""The facts of an environment, which is asked for them right after its build. Needs no case.
+
+It fails where GPUs that the host gave are not there.
+"""
 
 import platform
 import sys
 import time
 
 import frameworks
-from common import installed
+from common import cuda_devices, installed
 
 
 def run(request, emitter):
     emitter.environment(implementation=platform.python_implementation(), executable=sys.executable)
+    cuda_devices.given(request.gpus)
     begin = time.perf_counter()
     framework = frameworks.load(request)
     emitter.metric("import_s", time.perf_counter() - begin, "s")

@@ -68,6 +68,16 @@ class Passing:
             given["device_requests"] = [DeviceRequest(driver="nvidia", device_ids=ids, capabilities=[["gpu"]])]
         return given
 
+    @property
+    def remedy(self) -> str:
+        """What to do where GPUs that were passed do not arrive."""
+        if self.way == "CDI":
+            return f"write the CDI specification anew with {_WRITE_CDI}, as after each change of the driver"
+        return (
+            f"{self.way} passed none: look at `nvidia-container-cli info`, and after `systemctl daemon-reload`, which "
+            f"takes GPUs away, use CDI ({_WRITE_CDI})"
+        )
+
     def _name(self, gpu: Gpu) -> str:
         """The GPU's name in the CDI specification: its UUID, or in older specifications its index."""
         for name in (gpu.id, str(gpu.index)):
