@@ -1,4 +1,4 @@
-"""Heating: devices that were idle are kept at work for a while before the first trial of a session.
+"""Heating: devices that were idle are kept at work for a while, all at once, before the first trial of a session.
 
 A cold device is faster than a warm one, and its first trials would be those of another machine. The work is that of
 suites/workloads/experiments/heat.py: products of matrices.
@@ -7,6 +7,7 @@ suites/workloads/experiments/heat.py: products of matrices.
 import time
 from collections.abc import Sequence
 
+from tsuishi.base import threads
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.screen import Say
 from tsuishi.environments.entry import Ready, framework_of
@@ -22,7 +23,7 @@ _START_S = 300.0
 def heat(
     ready: Ready, checkout: Checkout, accelerator: Accelerator, gpus: Sequence[Gpu], heat_s: float, say: Say
 ) -> float:
-    """Let each device multiply matrices for `heat_s` seconds, one after the other. Returns the seconds that it took.
+    """Let all these devices multiply matrices for `heat_s` seconds. Returns the seconds that it took; 0: it failed.
 
     What cannot be heated is said, and is no error: a report says whether the machine was steady.
     """
@@ -38,9 +39,11 @@ def heat(
     }
     begun = time.monotonic()
     shares: list[tuple[Gpu, ...]] = [(gpu,) for gpu in gpus] or [()]
-    for share in shares:
-        _, why_not = ask(ready.starter, ready.built, checkout, "heat", argument, heat_s + _START_S, share)
-        if why_not:
-            say(f"not heated: {why_not}")
-            return 0.0
+
+    def work(share: tuple[Gpu, ...]) -> str:
+        return ask(ready.starter, ready.built, checkout, "heat", argument, heat_s + _START_S, share)[1]
+
+    for why_not in filter(None, threads.each(shares, work, len(shares))):
+        say(f"not heated: {why_not}")
+        return 0.0
     return time.monotonic() - begun

@@ -68,7 +68,11 @@ def plan_run(session: Session) -> Plan:
     if session.settings.executor == "slurm":
         session.screen.say(lines.on_slurm(outlined.trials, session.nvml.gpus, session.settings.slurm_at_once))
     session.screen.say(_data_line(session))
-    expected_s = _print_expected(session, wanted, outlined.measuring_s / session.at_once + session.report_s)
+    heating_s = _heating_s(session, outlined.matrix)
+    if heating_s:
+        session.screen.say(f"heating: about {units.duration(heating_s)} before the first trial (tsuishi.heat_s)")
+    then_s = heating_s + outlined.measuring_s / session.at_once + session.report_s
+    expected_s = _print_expected(session, wanted, then_s)
     return Plan(needed, expected_s, tuple(question.id for question in outlined.asked), left_out)
 
 
@@ -92,7 +96,7 @@ def outline_run(
         for build in builds
     }
     asked = questions(session, cells)
-    left_s = session.left_for_trials_s()
+    left_s = session.left_for_trials_s() - _heating_s(session, cells)
     outlined = outline(session.choice, cells, asked, build_s, jobs(session.settings), left_s)
     if not outlined.asked and session.is_limited:
         raise UserError(lines.too_short(outlined, session.clock, session.report_s, session.choice.gpu_hours))
@@ -113,6 +117,12 @@ def measurable(session: Session, environments: Sequence[Environment], ready: Map
     if not everything.first:
         raise UserError("nothing to run: the chosen suites have no case for this profile on this machine")
     return matrix({name: _unsupported(session, environment, everything) for name, environment in ready.items()})
+
+
+def _heating_s(session: Session, cells: Matrix) -> float:
+    """Expected seconds before the first trial, in which devices are heated: with the start of a framework."""
+    heated = [(session.heat_s(here.accelerator), here.environment.expect.startup_s) for here in cells.possible]
+    return max((heat_s + start_s for heat_s, start_s in heated if heat_s), default=0.0)
 
 
 def questions(session: Session, matrix: Matrix) -> list[Asked]:

@@ -18,7 +18,7 @@ from tsuishi.environments.builder import Builder
 from tsuishi.environments.entry import Ready
 from tsuishi.machine.gpus import Nvml
 from tsuishi.plan.choice import Choice
-from tsuishi.specs.environment import Environment
+from tsuishi.specs.environment import Accelerator, Environment
 from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 
 if TYPE_CHECKING:  # a command imports only what it uses
@@ -27,6 +27,8 @@ if TYPE_CHECKING:  # a command imports only what it uses
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
+# A GPU takes about a minute to reach the clocks and temperatures of long work; it may take this share of the time.
+_HEAT_GPU_S, _HEAT_SHARE = 60.0, 0.1
 # Seconds from a command to its first trial, where nothing has to be built.
 _STARTS_IN_S = 10.0
 
@@ -128,6 +130,16 @@ class Session:
     def beside_trials_s(self) -> float:
         """Expected seconds of a further call that measures, and reports as this call does, without its trials."""
         return _STARTS_IN_S + self.report_s + MARGIN_S
+
+    def heat_s(self, accelerator: Accelerator) -> float:
+        """Seconds for which the devices of trials are kept at work before the first of them."""
+        if self.settings.executor == "slurm":
+            return 0.0
+        if self.settings.heat_s is not None:
+            return self.settings.heat_s
+        if accelerator == "cpu" or self.choice.profile == "smoke":
+            return 0.0
+        return min(_HEAT_GPU_S, _HEAT_SHARE * (self.clock.within_s or math.inf))
 
     def left_for_trials_s(self, spent_s: float = 0.0) -> float:
         """Seconds of trials that are left: on a cluster, of all trials that run at the same time.

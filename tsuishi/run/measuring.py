@@ -29,9 +29,6 @@ from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
 
-# A GPU takes about a minute to reach the clocks and temperatures of long work.
-_HEAT_GPU_S = 60.0
-
 
 @dataclass(frozen=True)
 class Measuring:
@@ -72,7 +69,8 @@ class Measuring:
         session, ledger = self.session, Ledger(self.run)
         tally = Tally(self.run, session.words, self._is_judged, self._sources, self.excluded)
         ledger.begin(session.clock, self.expected_s)
-        self._heat(ledger, [*matrix.first.values()])
+        chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
+        self._heat(ledger, [*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
         seed, begun = self.run.run().seed, list[Rounds]()
 
@@ -118,9 +116,7 @@ class Measuring:
         first = next((trial for trial in able if trial.accelerator == "cuda"), next(iter(able), None))
         if first is None or not self.executor.is_local:
             return
-        wanted = 0.0 if first.accelerator == "cpu" or session.choice.profile == "smoke" else _HEAT_GPU_S
-        heat_s = wanted if session.settings.heat_s is None else session.settings.heat_s
-        if heat_s:
+        if heat_s := session.heat_s(first.accelerator):
             gpus = list(dict.fromkeys(gpu for trial in able for gpu in gpus_for(trial, session.nvml.gpus)))
             ready = self.ready[first.environment]
             ledger.heated(heat(ready, session.checkout, first.accelerator, gpus, heat_s, session.screen.say))
