@@ -14,22 +14,30 @@ import docker
 _ANSWERS_IN_S = 30.0
 
 
-def why_not() -> str:
+# The crun of Debian 12 starts nothing where cgroups of both versions are mounted.
+_WITHOUT_CGROUPS_2 = 'awk \'$3 == "cgroup2" {print $2}\' /proc/mounts | xargs --no-run-if-empty umount && exec "$@"'
+
+
+def why_not(runtime: str = "runc") -> str:
     """What is missing for a service; empty where nothing is."""
     if os.geteuid() != 0:
         return "no right to start a Podman service"
-    lacking = [program for program in ("podman", "runc") if not shutil.which(program)]
-    return f"no {' and no '.join(lacking)} (Debian's packages podman and runc)" if lacking else ""
+    lacking = [program for program in ("podman", runtime) if not shutil.which(program)]
+    return f"no {' and no '.join(lacking)} (Debian's packages podman and {runtime})" if lacking else ""
 
 
 @contextmanager
-def service(root: Path, images: tuple[str, ...]) -> Iterator[str]:
-    """The address of a service that ends with the block and holds these images of the Docker engine."""
+def service(root: Path, images: tuple[str, ...], runtime: str = "runc", hooks: Path | None = None) -> Iterator[str]:
+    """The address of a service that ends with the block and holds these images of the Docker engine.
+
+    hooks: a folder with hooks that every container gets.
+    """
     socket = root / "podman.sock"
-    # runc, as the crun of Debian 12 starts nothing where cgroups of both versions are mounted.
-    options = f"--root {root}/data --runroot {root}/run --runtime runc --log-level error system service --time=0"
+    given = f"--runtime {runtime} {f'--hooks-dir {hooks}' if hooks else ''} --log-level error"
+    options = f"--root {root}/data --runroot {root}/run {given} system service --time=0"
     # Its mounts go with its namespace, however it ends: pytest removes this folder some day.
-    command = ("unshare", "--mount", "podman", *options.split(), f"unix://{socket}")
+    shell = ("sh", "-c", _WITHOUT_CGROUPS_2, "sh") if runtime == "crun" else ()
+    command = ("unshare", "--mount", *shell, "podman", *options.split(), f"unix://{socket}")
     log = root / "service.log"
     # What runs a container leaves a file `oom` where the service was started, once one ran out of memory.
     with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out, cwd=root) as process:

@@ -243,6 +243,30 @@ def test_podman_takes_cdi_requests_from_5_4_on(api: Api, tmp_path: Path, monkeyp
     assert created["HostConfig"]["DeviceRequests"] == cdi(["GPU-1111"])
 
 
+@pytest.mark.parametrize(
+    ("runtime", "read_only"),
+    [("crun version 1.14.1\ncommit: 0", False), ("crun version 1.26", True), ("runc version 1.1.5", True)],
+)
+def test_a_root_is_writable_only_where_the_runtime_runs_the_hooks_of_gpus_too_late(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runtime: str, read_only: bool
+) -> None:
+    """containers/crun, issue 1924."""
+    specification(tmp_path, *UUIDS)
+    monkeypatch.setattr(gpus, "_CDI_FOLDERS", (str(tmp_path),))
+    api.name, api.version, api.info = "Podman Engine", "5.4.0", {"host": {"ociRuntime": {"version": runtime}}}
+    created = asked_for(api, tmp_path, machine(monkeypatch, "device=1"))
+    assert created["HostConfig"]["ReadonlyRootfs"] is read_only
+
+
+def test_where_selinux_rules_the_labels_of_files_and_gpus_are_left_alone(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook(tmp_path, monkeypatch)
+    api.info = {"SecurityOptions": ["name=seccomp,profile=default", "name=selinux"]}
+    created = asked_for(api, tmp_path, machine(monkeypatch))
+    assert created["HostConfig"]["SecurityOpt"] == ["no-new-privileges", "label=disable"]
+
+
 def test_an_older_podman_gets_the_gpus_by_nvidias_hook_in_its_folder(
     api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

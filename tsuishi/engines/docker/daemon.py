@@ -19,11 +19,18 @@ if TYPE_CHECKING:
 # The limit of open files, and of processes of a user: enough for any trial, and every system allows it.
 _LIMIT = 4096
 _CAP_SYS_RESOURCE = 24
+# The first crun that runs hooks of kind createContainer before it makes a container's root read-only (containers/crun,
+# issue 1924; runc always did).
+_CRUN = (1, 26)
+_RUNTIME = "tsuishi-runtime"
 
 
 @dataclass(frozen=True)
 class Daemon:
-    """The engine at the socket: Docker, or Podman, which has Docker's API. `info`: its answer to the request `info`."""
+    """The engine at the socket: Docker, or Podman, which has Docker's API.
+
+    `info`: its answer to the request `info`; for Podman with the version of its runtime.
+    """
 
     name: Literal["Docker", "Podman"]
     version: str
@@ -46,13 +53,23 @@ class Daemon:
     def needs(self) -> dict[str, Any]:
         """Arguments of containers.create that every container needs with this engine.
 
-        Podman raises limits to its own defaults where none are given, which fails without CAP_SYS_RESOURCE.
+        Podman raises limits to its own defaults where none are given, which fails without CAP_SYS_RESOURCE. SELinux
+        keeps a container from mounted folders of a user and from GPUs, unless their labels are left alone.
         """
         from docker.types import Ulimit
 
-        if self.name == "Docker" or _may_raise_limits():
-            return {}
-        return {"ulimits": [Ulimit(name=name, soft=_LIMIT, hard=_LIMIT) for name in ("nofile", "nproc")]}
+        given: dict[str, Any] = {}
+        if "name=selinux" in (self.info.get("SecurityOptions") or ()):
+            given["security_opt"] = ["no-new-privileges", "label=disable"]
+        if self.name == "Podman" and not _may_raise_limits():
+            given["ulimits"] = [Ulimit(name=name, soft=_LIMIT, hard=_LIMIT) for name in ("nofile", "nproc")]
+        return given
+
+    @property
+    def hooks_need_a_writable_root(self) -> bool:
+        """Whether a container with the hooks of CDI devices starts only if its root is not read-only."""
+        crun = re.match(r"crun version (\d+)\.(\d+)", self.info.get(_RUNTIME, ""))
+        return crun is not None and (int(crun[1]), int(crun[2])) < _CRUN
 
     @property
     def no_network(self) -> str:
@@ -69,7 +86,17 @@ def identify(client: "DockerClient") -> Daemon:
     """Ask the daemon which engine it is."""
     version = client.version()
     podman = any(component["Name"] == "Podman Engine" for component in version.get("Components") or ())
-    return Daemon("Podman" if podman else "Docker", str(version["Version"]), client.info())
+    more = {_RUNTIME: _runtime_of_podman(client)} if podman else {}
+    return Daemon("Podman" if podman else "Docker", str(version["Version"]), {**client.info(), **more})
+
+
+def _runtime_of_podman(client: "DockerClient") -> str:
+    """The runtime that Podman starts containers with, as `crun version 1.8.1`; Docker's API names no version."""
+    answer = client.api.get(f"{client.api.base_url}/v4.0.0/libpod/info")
+    try:
+        return str(answer.json()["host"]["ociRuntime"]["version"]).partition("\n")[0]
+    except (ValueError, LookupError, TypeError):  # another version of Podman's own API
+        return ""
 
 
 def address() -> str:

@@ -41,10 +41,14 @@ Way = Literal["CDI", "NVIDIA's runtime", "NVIDIA's hook", "NVIDIA's hook for Pod
 
 @dataclass(frozen=True)
 class Passing:
-    """How an engine passes GPUs. `names` are the names of GPUs in its CDI specifications."""
+    """How an engine passes GPUs.
+
+    `names`: those of the GPUs in its CDI specifications. `writable`: whether the container's root must be.
+    """
 
     way: Way
     names: frozenset[str] = frozenset()
+    writable: bool = False
 
     def arguments(self, gpus: Sequence[Gpu]) -> dict[str, Any]:
         """Arguments of containers.create that pass exactly these GPUs.
@@ -62,6 +66,7 @@ class Passing:
             environment["NVIDIA_VISIBLE_DEVICES"] = "void"  # else NVIDIA's runtime, if it is the default, adds GPUs
             names = ["all"] if wsl() else [self._name(gpu) for gpu in gpus]
             given["device_requests"] = [DeviceRequest(driver="cdi", device_ids=[_KIND + name for name in names])]
+            given |= {"read_only": False} if self.writable else {}
         elif self.way == "NVIDIA's runtime":
             given["runtime"] = "nvidia"
         elif self.way == "NVIDIA's hook":
@@ -93,7 +98,7 @@ def find_passing(daemon: Daemon) -> Passing:
     """The way in which an engine passes GPUs. Raises UserError with a remedy where it passes none."""
     names = _cdi_names(daemon)
     if names:
-        return Passing("CDI", names)
+        return Passing("CDI", names, daemon.hooks_need_a_writable_root)
     if daemon.name == "Docker":
         if "nvidia" in (daemon.info.get("Runtimes") or {}):
             return Passing("NVIDIA's runtime")
