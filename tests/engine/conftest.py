@@ -42,7 +42,7 @@ def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
 @pytest.fixture(scope="session")
 def podman(tmp_path_factory: pytest.TempPathFactory, settings: Settings) -> Iterator[str]:
     """The address of a Podman service that has the base image of the tiny environment."""
-    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    base = read_environment(REAL.images / "tf2-cpu.toml").base
     assert base is not None
     if why_not := podman_service.why_not():
         missing(why_not)
@@ -82,7 +82,7 @@ def tiny_checkout(root: Path, *behaviours: str, profile: str = "", extra: str = 
     checkout = make_checkout(root, *behaviours, profile=profile)
     pins = read_environment(REAL.images / "torch2-cpu.toml").pins
     wanted = [pin for pin in pins if pin.name in ("pip", "typing-extensions")]
-    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    base = read_environment(REAL.images / "tf2-cpu.toml").base
     assert base is not None
     (checkout.images / "tiny.lock").write_text(
         "".join(f"{pin.name}=={pin.version} --hash=sha256:{pin.sha256[0]}\n" for pin in wanted), encoding="utf-8"

@@ -28,9 +28,11 @@ MIRRORS = (
     ("docker.io/library/python:3.6.15-slim-bullseye", "tsuishi-test/python:3.6"),
     ("docker.io/library/python:3.6.15-bullseye", "tsuishi-test/python-full:3.6"),
     ("docker.io/library/python:3.11.13-slim-bookworm", "tsuishi-test/python:3.11"),
+    ("docker.io/library/python:3.11.13-bookworm", "tsuishi-test/python-full:3.11"),
 )
-# What Docker's images have that are not slim, as far as an environment needs it, by the image that stands in for one.
-MORE_PACKAGES = {"tsuishi-test/python-full:3.6": ("libgomp1",)}
+# What Docker's images have that are not slim, as far as an environment needs it: the same for all, one file system.
+_FULL = ("libgomp1", "g++", "openssl")
+MORE_PACKAGES = dict.fromkeys(("tsuishi-test/python-full:3.6", "tsuishi-test/python-full:3.11"), _FULL)
 SOCKET = "/var/run/docker.sock"
 ENGINE_TIMEOUT_S = 60.0
 LABEL = "org.tsuishi.test.recipe"

@@ -188,7 +188,7 @@ def test_a_data_set_is_there_to_be_read_and_its_place_on_this_machine_is_not_tol
 def test_a_health_check_of_an_image_does_not_run_beside_a_trial(
     settings: Settings, client: "docker.DockerClient"
 ) -> None:
-    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    base = read_environment(REAL.images / "tf2-cpu.toml").base
     assert base is not None
     dockerfile = f"FROM {mirrored(base.reference, settings.mirrors)}\nHEALTHCHECK CMD {secrets.token_hex(4)}\n"
     image, _ = client.images.build(fileobj=io.BytesIO(dockerfile.encode()), rm=True)

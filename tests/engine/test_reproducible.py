@@ -150,7 +150,7 @@ def made(
     client: "docker.DockerClient", settings: Settings, name: str, recipe: str, **files: Path
 ) -> Iterator[Settings]:
     """Settings by which docker.io/library/test:<name> is an image made here, of Python 3.11's base; an empty cache."""
-    base = read_environment(REAL.images / "torch2-cpu.toml").base
+    base = read_environment(REAL.images / "tf2-cpu.toml").base
     assert base is not None
     tag = f"tsuishi-tests/made:{name}"
     with tempfile.TemporaryDirectory() as folder:

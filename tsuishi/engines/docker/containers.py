@@ -73,6 +73,9 @@ class ContainerStarter:
             return str(error)
         return ""
 
+    def gpu_remedy(self) -> str:
+        return f"{find_passing(self._connection.daemon).remedy}; or use --engine venv"
+
     def inside(self, path: Path, place: str) -> str:
         return place
 
@@ -106,7 +109,8 @@ def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, A
     given: dict[str, Any] = {
         "network_mode": "none",
         "read_only": True,
-        "tmpfs": {"/tmp": "mode=1777"},  # noqa: S108
+        # Docker's default is noexec, under which code that torch.compile has just compiled does not load.
+        "tmpfs": {"/tmp": "exec,mode=1777"},  # noqa: S108
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges"],
         "user": _unprivileged_user(),

@@ -15,9 +15,10 @@ from frameworks.torch.networks import build, get_weights, parameter_count
 
 AMP = {"amp_fp16": "float16", "amp_bf16": "bfloat16"}
 # The errors of torch.compile where there is no compiler: it needs a C++ compiler, and on GPUs also Triton, which needs
-# compute capability 7.0.
+# compute capability 7.0. For CPUs, newer releases hash headers by the program openssl (_inductor/codecache.py).
 NO_COMPILER = re.compile(
     r"InvalidCxxCompiler|No working C\+\+ compiler|Failed to find C compiler|TritonMissing|GPUTooOldForTriton"
+    r"|No such file or directory: 'openssl'"
 )
 
 
@@ -124,8 +125,8 @@ def raise_if_no_compiler(error):
     """Raises Unsupported where the error of torch.compile says that there is no compiler."""
     if NO_COMPILER.search(type(error).__name__ + str(error)):
         raise Unsupported(
-            "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler for CPUs; for GPUs "
-            "Triton, a C compiler, and compute capability 7.0); 'native' would run"
+            "execution 'compiled': torch.compile found no compiler it can use here (a C++ compiler and the program "
+            "openssl for CPUs; for GPUs Triton, a C compiler, and compute capability 7.0); 'native' would run"
         ) from error
 
 

@@ -2,6 +2,7 @@
 
 import collections
 import functools
+import subprocess
 
 import torch
 
@@ -160,11 +161,14 @@ def compiler_tries(job):
 
 
 def try_compiler():
-    """Searches a C++ compiler as torch.compile does before it compiles for a CPU. Raises Unsupported without it."""
+    """Searches what torch.compile needs before it compiles for a CPU. Raises Unsupported where something is missing."""
+    from torch._inductor import config
     from torch._inductor.cpp_builder import get_cpp_compiler
 
     try:
         get_cpp_compiler()
+        if getattr(config, "cpp_cache_precompile_headers", False):
+            subprocess.run(["openssl", "version"], stdout=subprocess.DEVNULL)
     except Exception as error:
         raise_if_no_compiler(error)
         raise
