@@ -291,7 +291,8 @@ def find(
         "baseline": "earlier runs, or files that `invoke archive` wrote, separated by commas: what is slower now",
         "history": "draw the sessions of all your runs on this machine, in the same environments, over time",
         "fail-on": "exit with code 4 where a claim has one of these verdicts, as contradicted; or where a case is "
-        "certainly slower than its --baseline: slower, or slower:1.05 for more than 1.05 times as long",
+        "certainly slower than its --baseline: slower, or slower:1.05 for more than 1.05 times as long; with code 5 "
+        "where no claim was tested, or no case compared",
         "all-charts": "write every chart as SVG, also those that the page draws when a section is opened",
         "plan": COMMON["plan"],
     },
@@ -310,7 +311,8 @@ def report(
 ) -> None:
     """Render runs as reports/out/<run>/index.html, report.md, report.json and tables/*.csv, and print where.
 
-    Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names.
+    Claims of published sources get a verdict each. Exit code 4: a claim has a verdict that --fail-on names; 5: none was
+    tested.
     """
     from tsuishi.commands import report_runs
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.machine.test_compatibility import Machine
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.history import History
 from tsuishi.plan import trials
@@ -28,7 +28,6 @@ from tsuishi.report.sections.claim_words import bounds_text, what
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import read_environments
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import Profile, select_suites
 
 CHECKOUT = Checkout()
@@ -79,7 +78,7 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
         given = (CHECKOUT, environments, machine, Guesses(Path(empty), "machine"))
         matrix = trials.matrix(choice, *given)
         larger = trials.matrix(Choice(profile="full", environments=choice.environments), *given)
-    sources = read_sources(CHECKOUT.published, WORDS)
+    sources = shipped_sources()
     questions = {suite.name: suite.questions for suite in select_suites(CHECKOUT.suites, ())}
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
@@ -93,7 +92,7 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
 def page() -> str:
     """The text of docs/claims.md."""
     lines = [*INTRODUCTION.strip().splitlines(), ""]
-    for source in read_sources(CHECKOUT.published, WORDS):
+    for source in shipped_sources():
         lines += [f"## {source.name}", ""]
         times = [f"{profile}, {time}" for profile in PROFILES for time in TIMES]
         header = ["claim", "judged on", "protocol", "GPUs", *times]
@@ -132,7 +131,8 @@ are a machine with just so many of the sources' own GPUs (RTX 2080 Ti with 11 Gi
 environments of 2019 and of today already built, and real data: can `run-suite --profile P --within T` decide the
 claim? "more time": it can be asked, and other questions were worth more for the time. "needs `full`": this profile has
 too few of its cases. The times of trials are the suites' guesses; a machine that has measured before plans by its own.
-`invoke run-suite --plan` prints the same for the machine at hand.
+`invoke run-suite --plan` prints the same for the machine at hand. How a claim of yours compares frameworks, or releases
+and environments of one framework: sources.md, "Checks".
 """
 
 

@@ -7,9 +7,12 @@ from typing import Any
 from tsuishi.base.checkout import Checkout
 from tsuishi.results import schema
 from tsuishi.specs.case import Case
+from tsuishi.specs.source import Source, read_source
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, vocabulary
 
 WORDS = vocabulary(Checkout().suites)
+# The sources of this project. A user may put others beside them: what holds of ours need not hold of theirs.
+SHIPPED = ("batch-throughput", "conv2d-gce", "keras-channels-first", "torch-2080ti", "towers-titanx")
 # Of runs whose cases have the axes of suites/axes.toml only.
 TRIAL_COLUMNS = [column.name for column in schema.of_trials(WORDS.of([]).axes)]
 
@@ -19,6 +22,11 @@ def describe(suites: Path) -> None:
     suites.mkdir(parents=True, exist_ok=True)
     for name in (AXES_FILE, QUANTITIES_FILE):
         shutil.copy(Checkout().suites / name, suites)
+
+
+def shipped_sources() -> tuple[Source, ...]:
+    """The published sources of this project."""
+    return tuple(read_source(Checkout().published / f"{name}.toml", WORDS) for name in SHIPPED)
 
 
 def case(**axes: Any) -> Case:

@@ -11,12 +11,11 @@ import pytest
 from benchmarks.gpu import convolution, correctness, faults, limits, rivals, sweeps, whole
 from benchmarks.gpu.findings import FAIL, NOT_HERE, PASS
 from tests.benchmarks.found import GPU, failed, outcome
-from tests.words import WORDS
+from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.estimates.line_fit import Point, fit
 from tsuishi.machine.compatibility import read_table
 from tsuishi.machine.data_sheets import DataSheet, sheet_of
-from tsuishi.specs.source import read_sources
 
 
 def sheet() -> DataSheet:
@@ -152,7 +151,7 @@ def test_training_must_use_the_device_and_its_power() -> None:
 
 
 def test_a_faster_card_than_the_published_one_must_be_faster() -> None:
-    sources = read_sources(Checkout().published, WORDS)
+    sources = shipped_sources()
     published = sweeps.published_point(sources, "wrn28_10")
     assert published is not None
     assert (published[0], round(published[1], 1)) == (256, 474.1)

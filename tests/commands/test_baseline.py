@@ -6,7 +6,7 @@ import pytest
 
 from tests.archived import chained, packed
 from tests.job import invoke
-from tests.report.sections.test_against_baseline import session
+from tests.report.sections.test_against_baseline import of_a_script, session
 from tsuishi.results.directory import RunDirectory
 
 THEN = "20261101-080000-quick,20261102-080000-quick,20261103-080000-quick"
@@ -73,3 +73,16 @@ def test_mistakes_are_a_line(folder: Path, arguments: tuple[str, ...], said: str
     assert result.returncode == 1
     assert said in result.stderr
     assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_gate_over_nothing_ends_with_a_code_of_its_own_and_says_which(folder: Path) -> None:
+    """No case of the baseline is one of these, and on this machine no claim of a source can be tested."""
+    for day in (1, 2, 3):
+        of_a_script(folder / "results", 20 + day, step_s=0.1)
+    other = ",".join(f"2026112{day}-080000-quick" for day in (1, 2, 3))
+    gates = "slower:1.05,contradicted"
+    result = invoke(folder, "report", "--run", NOW, "--baseline", other, "--fail-on", gates, "--out", "nothing")
+    assert result.returncode == 5, result.stdout + result.stderr
+    assert "--fail-on slower: no case was compared with the baseline\n" in result.stdout
+    assert "--fail-on contradicted: no claim was tested\n" in result.stdout
+    assert (folder / "reports" / "nothing" / "junit.xml").read_text(encoding="utf-8").count("<skipped ") == 4

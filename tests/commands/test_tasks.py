@@ -316,6 +316,7 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
     published = root / "reports" / "published"
     published.mkdir(parents=True, exist_ok=True)
     shutil.copy(REAL.published / "conv2d-gce.toml", published)
+    shutil.copy(REAL.suites / "conv2d.toml", root / "suites")
     listed = invoke(root, "list", "--sources")
     assert listed.returncode == 0, listed.stderr
     lines = [" ".join(line.split()) for line in listed.stdout.splitlines()]
@@ -323,10 +324,14 @@ def test_list_shows_sources_with_their_claims_or_what_is_wrong_with_one(tmp_path
     assert "Claims of conv2d-gce" in lines
     assert "b 1 to 3 GPUs take over 1 s, 4 to 8 GPUs all about 0.7 s. ratio, equal; not stated, but follows" in lines
     path = published / "conv2d-gce.toml"
-    path.write_text(path.read_text().replace('id = "b"', 'id = "a"'))
-    refused = invoke(root, "list", "--sources")
-    assert refused.returncode == 1
-    assert refused.stderr == f"error: {path}: claims: 'a' is given twice; give the second another id\n"
+    right = path.read_text()
+    for old, new, why in (
+        ('id = "b"', 'id = "a"', "claims: 'a' is given twice; give the second another id"),
+        ('suite = "conv2d"', 'suite = "conv3d"', "unknown suite 'conv3d'; did you mean 'conv2d'? known: bench, conv2d"),
+    ):
+        path.write_text(right.replace(old, new))
+        refused = invoke(root, "list", "--sources")
+        assert (refused.returncode, refused.stderr) == (1, f"error: {path}: {why}\n")
 
 
 def test_clean_removes_what_was_made_and_nothing_else(tmp_path: Path) -> None:

@@ -8,8 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.job import REAL
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.estimates.gpu_use import HOST, gpu_quantities
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
@@ -17,14 +16,13 @@ from tsuishi.results.frames import Results
 from tsuishi.results.records import GpuRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.claims import Check, Claim
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
 
 pytestmark = pytest.mark.engine
 
 GPUS = 4
-SOURCES = read_sources(REAL.published, WORDS)
+SOURCES = shipped_sources()
 Produced = dict[tuple[str, str], set[str]]
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 
 from tests.pinned import environment as pinned
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.plan.candidates import Possible, candidates
 from tsuishi.specs.case import Case
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Question
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import read_suite, select_suites
 
 
@@ -111,7 +110,7 @@ def shipped(accelerator: str, gpus: int, *environments: tuple[str, str, str]) ->
         )
         for one in environments
     ]
-    sources = read_sources(Checkout().published, WORDS)
+    sources = shipped_sources()
     return [one.id for one in candidates({one.name: one.questions for one in suites}, sources, here, gpus)]
 
 
@@ -121,7 +120,7 @@ TF = (("tf1", "tensorflow", "1.13.1"), ("tf2", "tensorflow", "2.21.0"))
 def test_a_cpu_is_asked_for_the_step_of_conv2d_and_for_2019_against_today_and_for_no_claim_about_gpus() -> None:
     asked = shipped("cpu", 0, *TF)
     assert {"conv2d/step/tf1", "multi_gpu_scaling/today/tf1/tf2", "input_pipeline/distinct/tf1"} <= set(asked)
-    sources = tuple(f"{source.name}/" for source in read_sources(Checkout().published, WORDS))
+    sources = tuple(f"{source.name}/" for source in shipped_sources())
     assert not [one for one in asked if one.startswith(sources)]
 
 

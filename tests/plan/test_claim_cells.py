@@ -7,21 +7,20 @@ from typing import Any
 import pytest
 
 from tests.verdicts.claim_checks import known
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.plan.claim_cells import cells_of
 from tsuishi.specs.case import Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.selections import FRAMEWORK
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.verdicts.checks import CheckResult, evaluate
 from tsuishi.verdicts.findings import Finding
 
 CLAIMS = {
     f"{source.name}/{claim.id}": claim
-    for source in read_sources(Checkout().published, WORDS)
+    for source in shipped_sources()
     for claim in source.claims
     if not claim.untestable
 }

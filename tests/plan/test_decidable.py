@@ -3,13 +3,11 @@
 import pytest
 
 from benchmarks.claims_table import PAGE, TIMES, Plan, page, takes
-from tests.words import WORDS
-from tsuishi.base.checkout import Checkout
+from tests.words import shipped_sources
 from tsuishi.plan.decidable import GpusHere, Situation, Takes, what_claims_take
 from tsuishi.plan.lines import claim_rows
-from tsuishi.specs.source import read_sources
 
-SOURCES = read_sources(Checkout().published, WORDS)
+SOURCES = shipped_sources()
 UNTESTABLE = {("batch-throughput", "i"), ("torch-2080ti", "j")}
 GPUS = (0, 1, 2, 4, 8)
 

@@ -32,6 +32,8 @@ class Bench:
         self.truth: dict[MatrixCell, float] = {}
         self.took: dict[MatrixCell, float] = {}
         self.status: dict[MatrixCell, str] = {}
+        # The cells whose trials have no time of a step.
+        self.silent: set[MatrixCell] = set()
         self.first: dict[MatrixCell, PlannedTrial] = {}
         self.planned: list[tuple[list[str], list[str]]] = []
         self.done: list[str] = []
@@ -78,7 +80,8 @@ class Bench:
         step_s = self.truth[cell] * self.random.lognormvariate(0, self.scatter)
         with (partial / "samples.csv").open("w", newline="") as file:
             rows = schema.csv_writer("samples", file)
-            rows.writerow({"phase": "measure", "index": 0, "steps": 1, "images": 1, "seconds": step_s})
+            phase = "measure" if cell not in self.silent else "warm_up"
+            rows.writerow({"phase": phase, "index": 0, "steps": 1, "images": 1, "seconds": step_s})
         record = TrialRecord(
             trial_id=str(trial_id),
             case_id=trial.case.id,
@@ -108,6 +111,20 @@ def test_what_is_open_goes_on_to_six_twelve_and_twenty_four_trials_and_no_furthe
     assert set(counts.values()) == {24}
     assert [len(trials) for _, trials in bench.planned] == [6, 6, 12, 24]
     assert rounds.open_questions() == []
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, None])
+def test_a_question_without_a_ratio_gets_no_second_trial_and_is_not_offered_for_more_time(
+    tmp_path: Path, value: float | None
+) -> None:
+    bench = Bench(tmp_path, left_s=10_000)
+    without, clear = bench.compare("without", of=value or 0.0, to=1.0), bench.compare("clear", of=1.0, to=2.0)
+    bench.silent = set() if value is not None else {without.of[0]}
+    rounds = bench.rounds([without, clear])
+    counts = bench.go(rounds)
+    assert [counts[cell] for cell in (*without.cells, *clear.cells)] == [1, 1, 3, 3]
+    assert rounds.open_questions() == []
+    assert rounds.tally.is_dead(without)
 
 
 def test_two_that_are_alike_need_no_more(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.claims import Check, Claim, Kind, Scope
 from tsuishi.specs.pictures import Picture, PictureSeries, Rerun
-from tsuishi.specs.selections import Selection
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
 from tsuishi.specs.source import Hardware, Numbers, Source, read_source, read_sources
 from tsuishi.specs.suite import known_suites, read_suite
 
@@ -200,8 +200,8 @@ def test_a_fit_without_other_lines_is_refused(tmp_path: Path) -> None:
     )
 
 
-def test_every_claim_of_every_source_is_there_in_both_languages() -> None:
-    sources = {source.name: source for source in read_sources(Checkout().published, WORDS)}
+def test_every_claim_of_every_shipped_source_is_there_in_both_languages() -> None:
+    sources = {source.name: source for source in shipped_sources()}
     assert {name: " ".join(claim.id for claim in source.claims) for name, source in sources.items()} == LETTERS
     texts = [claim.text for source in sources.values() for claim in source.claims]
     texts += [claim.untestable for source in sources.values() for claim in source.claims if claim.untestable]
@@ -209,12 +209,7 @@ def test_every_claim_of_every_source_is_there_in_both_languages() -> None:
 
 
 def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
-    unstated = {
-        (source.name, claim.id)
-        for source in read_sources(Checkout().published, WORDS)
-        for claim in source.claims
-        if not claim.stated
-    }
+    unstated = {(source.name, claim.id) for source in shipped_sources() for claim in source.claims if not claim.stated}
     assert unstated == {
         ("batch-throughput", "f"),
         ("conv2d-gce", "b"),
@@ -224,7 +219,8 @@ def test_only_what_the_source_does_not_say_itself_is_marked_so() -> None:
     }
 
 
-def shipped_checks() -> Iterator[Any]:
+def every_check() -> Iterator[Any]:
+    """Of this project's sources and of a user's, for whom `invoke test --select claims` does this (docs/sources.md)."""
     for source in read_sources(Checkout().published, WORDS):
         for claim in source.claims:
             for number, check in enumerate(claim.checks):
@@ -239,12 +235,12 @@ def cases() -> list[dict[str, Any]]:
 
 
 def selected(cases: list[dict[str, Any]], *selections: Selection) -> list[dict[str, Any]]:
-    wanted = [(axis, values) for one in selections for axis, values in one.items() if axis != "framework"]
+    wanted = [(axis, values) for one in selections for axis, values in one.items() if axis not in OF_ENVIRONMENTS]
     return [case for case in cases if all(case.get(axis) in values for axis, values in wanted)]
 
 
-@pytest.mark.parametrize("check", list(shipped_checks()))
-def test_a_shipped_check_compares_cases_that_suites_have(check: Check, cases: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("check", list(every_check()))
+def test_a_check_compares_cases_that_suites_have(check: Check, cases: list[dict[str, Any]]) -> None:
     of = selected(cases, check.case, check.of)
     assert of, "no case is selected by 'of'"
     if check.to is not None:
@@ -261,8 +257,8 @@ def test_a_shipped_check_compares_cases_that_suites_have(check: Check, cases: li
     assert min(compared.values()) >= check.fewest
 
 
-@pytest.mark.parametrize("check", list(shipped_checks()))
-def test_every_value_a_shipped_check_selects_by_has_a_case(check: Check, cases: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("check", list(every_check()))
+def test_every_value_a_check_selects_by_has_a_case(check: Check, cases: list[dict[str, Any]]) -> None:
     """A list with one misspelt or unmeasured value would select the others, and nobody would know."""
     for side in (check.of, check.to or {}):
         for axis, values in {**check.case, **side}.items():
@@ -305,7 +301,7 @@ def test_the_documentation_names_every_field() -> None:
 
 def test_the_layouts_gains_of_the_two_networks_are_told_apart() -> None:
     """A little under 10 % of the small network, a little under 5 % of the large: no ratio is both."""
-    claims = {claim.id: claim for source in read_sources(Checkout().published, WORDS) for claim in source.claims
+    claims = {claim.id: claim for source in shipped_sources() for claim in source.claims
               if source.name == "keras-channels-first"}  # fmt: skip
     small, large = (claims[name].checks[0].hold for name in "ab")
     assert small

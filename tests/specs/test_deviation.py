@@ -2,14 +2,13 @@
 
 import pytest
 
-from tests.words import WORDS
+from tests.words import shipped_sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.specs.deviation import Deviation
 from tsuishi.specs.selections import FRAMEWORK, selected
-from tsuishi.specs.source import read_sources
 from tsuishi.specs.suite import PROFILES, select_suites
 
-SOURCES = read_sources(Checkout().published, WORDS)
+SOURCES = shipped_sources()
 EVERY = [
     pytest.param(deviation, id=f"{source.name}-{place}")
     for source in SOURCES

@@ -9,6 +9,8 @@ from tsuishi.base.redaction import redacted
 EXIT_USER_ERROR = 1
 EXIT_TRIAL_FAILED = 3
 EXIT_VERDICT = 4
+# As pytest ends where it collected no test: a check over nothing is no pass.
+EXIT_NOTHING_CHECKED = 5
 EXIT_INTERRUPTED = 130
 
 

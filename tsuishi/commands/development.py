@@ -66,11 +66,13 @@ def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
 
 def check_specs(checkout: Checkout) -> None:
     """Read every environment, suite and published source. Raises UserError for the first wrong file."""
-    from tsuishi.specs.source import read_sources
+    from tsuishi.specs.source import check_suites, read_sources
 
     read_environments(checkout.images)
     words = vocabulary(checkout.suites)
-    sources = {source.name for source in read_sources(checkout.published, words)}
+    published = read_sources(checkout.published, words)
+    check_suites(checkout.published, published, words)
+    sources = {source.name for source in published}
     for path in known_suites(checkout.suites).values():
         suite = read_suite(path, words)
         if suite.source and suite.source not in sources:

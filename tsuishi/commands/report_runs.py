@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tsuishi.archives.member_names import SUFFIX
 from tsuishi.base import files, units
-from tsuishi.base.errors import EXIT_VERDICT, UserError
+from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT, UserError
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
-from tsuishi.commands.options import slower_than
+from tsuishi.commands.options import SLOWER, slower_than
 from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
@@ -18,6 +18,7 @@ from tsuishi.results.directory import RunDirectory
 
 if TYPE_CHECKING:
     from tsuishi.archives.archive_check import Unpacked
+    from tsuishi.report.output.folder import Report
 
 # A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
@@ -92,17 +93,33 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
     _learn(session, runs, time.monotonic() - begun)
     for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(session, runs, made.more)):
         session.screen.say(line)
-    wanted = options.names("fail_on")
-    matched = [f"slower: {text}" for text in made.slower or () if slower_than(wanted) is not None]
+    _fail_on(chain, options.names("fail_on"), made)
+
+
+def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
+    """Say what matches the names of --fail-on, and which had nothing to match; the chain gets the exit code."""
+    from tsuishi.specs.claims import VERDICTS
+
+    compares = slower_than(wanted) is not None
+    matched = [f"slower: {text}" for text in made.slower if compares]
     matched += [
         f"{verdict.verdict}: {verdict.source} ({verdict.claim}) in {verdict.environments or 'no environment'}"
         for verdict in made.verdicts
         if verdict.verdict in wanted
     ]
-    for line in dict.fromkeys(matched):
-        session.screen.say(line)
-    if matched:
-        chain.end_with(EXIT_VERDICT)
+    verdicts = {verdict.verdict for verdict in made.verdicts}
+    unchecked = (
+        [f"--fail-on {SLOWER}: no case was compared with the baseline"] if compares and not made.compared else []
+    )
+    unchecked += [
+        f"--fail-on {name}: no claim was tested"
+        for name in wanted
+        if name in VERDICTS and not (verdicts - {"not tested"} or name in verdicts)
+    ]
+    for line in dict.fromkeys((*matched, *unchecked)):
+        chain.session.screen.say(line)
+    if matched or unchecked:
+        chain.end_with(EXIT_VERDICT if matched else EXIT_NOTHING_CHECKED)
 
 
 def _history(chain: Chain, runs: Sequence[RunDirectory]) -> list[RunDirectory]:

@@ -127,10 +127,10 @@ def _rate(
 ) -> Iterator[Estimate]:
     """`factor` times the total work over the total time: an average of rates gives slow blocks too little weight.
 
-    No estimate where the work or the time of a block is 0.
+    No estimate where the work or the time of a block is not above 0.
     """
     work, seconds = factor * sum(map(work_of, blocks)), sum(block.seconds for block in blocks)
-    if work and all(block.seconds > 0 for block in blocks):
+    if work > 0 and all(block.seconds > 0 for block in blocks):
         spread = _median_over(quantity, blocks, lambda block: factor * work_of(block) / block.seconds, derived)
         yield spread._replace(value=work / seconds)
 

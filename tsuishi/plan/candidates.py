@@ -14,7 +14,7 @@ from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.environment import ANY, Accelerator, Environment
 from tsuishi.specs.questions import Asked, MatrixCell, Question
-from tsuishi.specs.selections import FRAMEWORK, Selection
+from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Source
 
 # The worth of a claim that this machine can judge, beside the questions of suites (1 to 10); the worth of a case alone.
@@ -33,9 +33,13 @@ class Possible:
 
     @cached_property
     def axes(self) -> dict[MatrixCell, dict[str, Any]]:
-        """The cells of cases that can run, each with the values of its case and the framework."""
+        """The cells of cases that can run, each with the values of its case, the framework and the environment."""
         return {
-            MatrixCell(case_id, self.environment.name): {**case.values, FRAMEWORK: self.environment.framework}
+            MatrixCell(case_id, self.environment.name): {
+                **case.values,
+                FRAMEWORK: self.environment.framework,
+                ENVIRONMENT: self.environment.name,
+            }
             for case_id, case in self.cases.items()
             if case_id not in self.refused
         }
@@ -170,12 +174,17 @@ def _claims(source: Source, possible: Sequence[Possible], gpus: int, accuracy: b
 
 
 def _judging(claim: Claim, possible: Sequence[Possible], gpus: int) -> Iterator[tuple[Possible, ...]]:
-    """The environments that can judge a claim; one of each framework where the claim is about several."""
+    """The environments that can judge a claim; one of each framework where the claim is about several.
+
+    Those that the claim names, where it names environments.
+    """
     able = [here for here in possible if "gpu" not in claim.about or (here.accelerator == "cuda" and gpus > 0)]
-    frameworks = sorted(map(str, claim.named(FRAMEWORK)))
-    if not frameworks:
-        yield from ((here,) for here in able)
-    else:
+    names, frameworks = (sorted(map(str, claim.named(axis))) for axis in (ENVIRONMENT, FRAMEWORK))
+    if names:
+        yield from itertools.product(*([here for here in able if here.environment.name == name] for name in names))
+    elif frameworks:
         yield from itertools.product(
             *([here for here in able if here.environment.framework == name] for name in frameworks)
         )
+    else:
+        yield from ((here,) for here in able)

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from tsuishi.specs.case import BATCH_SIZE, PROTOCOL
 from tsuishi.specs.claims import Check, Claim
 from tsuishi.specs.questions import MatrixCell
-from tsuishi.specs.selections import FRAMEWORK, Selection
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
 
-# The values of a case by axis, and the framework of its environment.
+# The values of a case by axis, and the framework and the name of its environment.
 CellAxes = Mapping[str, Any]
 
 
@@ -64,7 +64,7 @@ def _side(check: Check, side: Selection | None, cells: Mapping[MatrixCell, CellA
 
 def _has_every_value(named: Selection, points: Iterable[_Point]) -> bool:
     """Whether every combination of the values of these axes is there."""
-    axes = [axis for axis in named if axis != FRAMEWORK]
+    axes = [axis for axis in named if axis not in OF_ENVIRONMENTS]
     there = {tuple(point.axes.get(axis) for axis in axes) for point in points}
     return {*itertools.product(*(named[axis] for axis in axes))} <= there
 
@@ -80,13 +80,16 @@ def _has_every_size(check: Check, named: Selection, points: Sequence[_Point]) ->
 
 def _pairs(check: Check, of: Iterable[_Point], to: Iterable[_Point]) -> list[_Point]:
     """The comparisons of points that agree in the axes that no side names; each has these axes."""
-    named = {*check.of, *(check.to or {}), FRAMEWORK}
+    sides = {*check.of, *(check.to or {})}
+    # Both sides are of one environment, unless a side names environments.
+    named = sides if sides.isdisjoint(OF_ENVIRONMENTS) else {*sides, *OF_ENVIRONMENTS}
     bases = _grouped(to, named)
     return [
         _Point(dict(rest), (*point.cells, *base.cells))
         for rest, points in _grouped(of, named).items()
         for point in points
         for base in bases.get(rest, ())
+        if point.cells != base.cells or check.compared[0] != check.compared[1]
     ]
 
 

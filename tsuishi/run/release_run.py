@@ -215,7 +215,9 @@ class _SearchRounds:
         quantity = self._question.quantity
         of_cell = self._tally.of[MatrixCell(entry.case_id, entry.environment)].values
         value = of_cell.get(quantity, {}).get(entry.repetition)
-        if value is None or value <= 0:
+        if value is not None and value <= 0:
+            raise UserError(f"a trial of this case gives {value:g} as {quantity}: a ratio takes numbers above 0")
+        if value is None:
             known = ", ".join(sorted(name for name, values in of_cell.items() if entry.repetition in values))
             raise UserError(f"a trial of this case gives no {quantity}; it gives {known or 'no quantity'}")
         self._measured.values.setdefault(entry.environment, []).append(value)

@@ -77,7 +77,7 @@ class Rounds:
         batch, left_s = list[PlannedTrial](), self._left_s()
         for number in numbers:
             reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
-            for trial in self._round(reachable, number):
+            for trial in self._round(self._answerable(reachable), number):
                 expected_s = self.expected_s(trial) * _MARGIN
                 if not self._is_dead(trial) and expected_s <= min(longest_s, left_s / trial.case.nodes):
                     batch.append(trial)
@@ -126,12 +126,16 @@ class Rounds:
         self._plan(look, questions)
         for number in range(1, look + 1):
             reachable = questions if number == 1 else self._fitting(questions, lambda question: look) or questions
-            for trial in self._round(reachable, number):
+            for trial in self._round(self._answerable(reachable), number):
                 if self._is_dead(trial) or not self._fits(trial):
                     continue
                 yield trial
                 self._run_here += 1
                 self._learn(trial)
+
+    def _answerable(self, questions: Sequence[Asked]) -> list[Asked]:
+        """The questions without those that have no ratio, whatever their trials."""
+        return [question for question in questions if not self.tally.has_no_ratio(question)]
 
     def _plan(self, look: int, questions: Sequence[Asked]) -> None:
         """Add the trials up to a look to the plan."""

@@ -1,5 +1,6 @@
 """The tally of a running run: the results of every cell's trials so far, and which questions are still open."""
 
+import math
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -82,8 +83,19 @@ class Tally:
         return min(self.trials(cell) for cell in asked.cells)
 
     def is_dead(self, asked: Asked) -> bool:
-        """Whether a question cannot be answered, because a cell brings no number."""
-        return any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
+        """Whether a question cannot be answered, because a cell brings no number, or a number without a ratio."""
+        return self.has_no_ratio(asked) or any(cell in self.of and self.of[cell].is_dead for cell in asked.cells)
+
+    def has_no_ratio(self, asked: Asked) -> bool:
+        """Whether a comparison has a cell with a value of 0 or less, or without the number that its trials should have.
+
+        Quantities that are not a trial's own samples or metrics are known to reports alone.
+        """
+        if not asked.compares:
+            return False
+        ended_well = [tally for cell in asked.cells if (tally := self.of.get(cell)) and OK in tally.statuses.values()]
+        least = 0.0 if self._words.quantity(asked.quantity).made_of else math.inf
+        return any(min(tally.values.get(asked.quantity, {0: least}).values()) <= 0 for tally in ended_well)
 
     def is_open(self, asked: Asked) -> bool:
         """Whether a question has no answer yet, and more trials could answer it."""

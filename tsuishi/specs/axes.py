@@ -128,12 +128,12 @@ class Axis(toml.Spec):
         """Whether a place (an id, a trial's name, words) gives this value; usual values may be left out."""
         return value != self.usual or place in self.kept_in
 
-    def worded(self, value: Any) -> str:
-        """A value in words of the active language; empty for the usual value, unless words keep it.
+    def worded(self, value: Any, always: bool = False) -> str:
+        """A value in words of the active language; empty for the usual value, unless words keep it, or `always`.
 
         `value` may also be a text that lists several values.
         """
-        if not self.is_said(value, "words"):
+        if not (always or self.is_said(value, "words")):
             return ""
         texts = self.words_of.get(str(value)) or self.words
         if texts is None:

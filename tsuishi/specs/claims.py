@@ -18,18 +18,22 @@ hold or some of them. Comparisons that differ only in the axes `over` count once
 of opposite signs cancel there and nowhere else. With `at` and `against`, a ratio, order or equal is of two ratios: that
 of the cases `at`, divided by that of the cases `against`; both agree in all axes that neither names. On an axis that a
 side does not name it has the cases with the usual value alone, where that goes without saying (selections.py).
+
+A case says nothing of itself: sides that select the same cases are refused, and where sides have some cases in common,
+these are not compared with themselves (verdicts/hypotheses.py).
 """
 
 import math
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, model_validator
+from pydantic import AfterValidator, Field, FiniteFloat, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.axes import Values
-from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, Selector, selected
+from tsuishi.specs.case import Value
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector, selected
 from tsuishi.specs.statuses import OK, STATUSES
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -51,8 +55,8 @@ def _shows_memory(status: str) -> str:
 class Bounds(toml.Spec):
     """A region of ratios, differences or slopes. A bound that is None is no limit."""
 
-    above: float | None = None
-    below: float | None = None
+    above: FiniteFloat | None = None
+    below: FiniteFloat | None = None
 
     @model_validator(mode="after")
     def _something(self) -> "Bounds":
@@ -86,7 +90,7 @@ class Check(Selecting):
     at: Selection = {}
     against: Selection = {}
     # A number in the quantity's unit, in place of the second side.
-    than: float | None = None
+    than: FiniteFloat | None = None
     along: str = ""
     parameter: Literal["", "v0", "t_cost", "b_half", "residual"] = ""
     # A status that says whether a case fits in memory.
@@ -101,7 +105,7 @@ class Check(Selecting):
     hold: Bounds | None = None
     direction: Bounds | None = None
     # The ratio as the source words it ("about 4 times"), where no published numbers give it.
-    published: float | None = None
+    published: FiniteFloat | None = None
     why: toml.Texts
 
     @property
@@ -129,8 +133,12 @@ class Check(Selecting):
 
     def selector(self, side: Selection, partial: bool = False) -> Selector:
         """Selects the cases on a side of the check, `of` or `to`. partial: as for Selector."""
-        free = {self.along, *map(str, self.over), *self.at, *self.against}
-        return Selector(self.case, side, usual=self._usual, free=free, partial=partial)
+        return Selector(self.case, side, usual=self._usual, free=self._free, partial=partial)
+
+    @property
+    def _free(self) -> set[str]:
+        """The axes on which any value will do where no selection names them."""
+        return {self.along, *map(str, self.over), *self.at, *self.against}
 
     def selects_ratio(self, axes: Mapping[str, Any], side: Selection) -> bool:
         """Whether a ratio is on a side, `at` or `against`. axes: those that the two cases of the ratio share."""
@@ -158,6 +166,9 @@ class Check(Selecting):
             for axis in (self.along, *map(str, self.over)):
                 if axis and axis not in words.axes:
                     raise ValueError(str(unknown("axis", axis, words.axes)))
+            if self.along and not words.axes[self.along].is_number:
+                numbers = [name for name, axis in words.axes.items() if axis.is_number]
+                raise ValueError(f"along: {unknown('axis of numbers', self.along, numbers)}")
         return self
 
     @model_validator(mode="after")
@@ -178,8 +189,10 @@ class Check(Selecting):
             raise ValueError(
                 "'at' and 'against' compare two ratios of 'of' to 'to'; give all four, or neither of these"
             )
-        if FRAMEWORK in {*self.at, *self.against}:
-            raise ValueError("'at' and 'against' select by axes of cases; remove 'framework' from them")
+        if wrong := {*self.at, *self.against} & {*OF_ENVIRONMENTS}:
+            raise ValueError(f"'at' and 'against' select by axes of cases; remove '{min(wrong)}' from them")  # noqa: S608
+        if self.to is not None and self.kind == "presence":
+            raise ValueError("a check of kind 'presence' has no use for 'to'; remove it")
         if self.parameter == "residual" and self.to is not None:
             raise ValueError("residuals are what points are off their own line; remove 'to'")
         if self.kind == "fit" and self.parameter != "residual" and self.to is None:
@@ -201,6 +214,49 @@ class Check(Selecting):
         ):
             raise ValueError("'hold' is not inside 'direction'; widen 'direction'")
         return self
+
+    @model_validator(mode="after")
+    def _sides_differ(self) -> "Check":
+        """Refuses what compares nothing, or a case with itself: its verdict would be certain, whatever was measured."""
+        sides = {"of": self.of} if self.to is None else {"of": self.of, "to": self.to}
+        chosen = {name: self._chosen(side) for name, side in sides.items()}
+        for name, values in chosen.items():
+            for axis in (axis for axis, some in values.items() if not some):
+                raise ValueError(
+                    f"'{name}' selects no case, as 'case' has other values of '{axis}'; remove one of them"
+                )
+        if self.to is not None and len({*self.compared}) == 1 and chosen["of"] == chosen["to"]:
+            raise ValueError(
+                "'of' and 'to' select the same cases, and a case says nothing of itself; name what differs: an axis, "
+                "'framework' or 'environment', or 'to_quantity'"
+            )
+        if self.at and _sets(self.at) == _sets(self.against):
+            raise ValueError("'at' and 'against' select the same ratios; name what differs")
+        if self.along and self.to is not None and self.along in {*self.of, *self.to}:
+            raise ValueError(f"both sides go along '{self.along}'; name its values in 'case'")
+        return self
+
+    def _chosen(self, side: Selection) -> dict[str, frozenset[Value]]:
+        """The values that a side selects, by axis: as `selector` does."""
+        usual = {axis: frozenset((value,)) for axis, value in self._usual.items() if axis not in self._free}
+        ours, common = _sets(side), _sets(self.case)
+        both = {axis: ours[axis] & common[axis] for axis in ours.keys() & common.keys()}
+        return {**usual, **common, **ours, **both}
+
+    @model_validator(mode="after")
+    def _regions_are_of_its_values(self) -> "Check":
+        for name in ("hold", "direction"):
+            bounds: Bounds | None = getattr(self, name)
+            if bounds and self.is_logarithmic and bounds.high <= 0:
+                raise ValueError(f'{name}: no ratio is below {bounds.high:g}; add scale = "difference" for differences')
+        same = 1.0 if self.scale == "ratio" else 0.0
+        if self.kind == "equal" and self.hold and not self.hold.low < same < self.hold.high:
+            raise ValueError(f"a check of kind 'equal' holds around {same:g}; move 'hold', or take the kind 'ratio'")
+        return self
+
+
+def _sets(selection: Selection) -> dict[str, frozenset[Value]]:
+    return {axis: frozenset(values) for axis, values in selection.items()}
 
 
 class Scope(toml.Spec):
@@ -235,7 +291,7 @@ class Claim(toml.Spec):
     checks: tuple[Check, ...] = ()
 
     def named(self, axis: str) -> set[str | int]:
-        """The values of an axis (or the frameworks, for FRAMEWORK) in the selections of its checks."""
+        """The values of an axis (or the frameworks, or environments) in the selections of its checks."""
         selections = [
             selection
             for check in self.checks

@@ -13,7 +13,7 @@ from pydantic import Field, ValidationInfo, model_validator
 from tsuishi.base import toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import SUITE
-from tsuishi.specs.selections import FRAMEWORK, Selecting, Selection, Selector
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selecting, Selection, Selector
 from tsuishi.specs.vocabulary import Vocabulary
 
 
@@ -127,7 +127,11 @@ class Picture(Selecting):
     def open_axes(self, series: PictureSeries) -> dict[str, tuple[str | int, ...]]:
         """The axes on which a series selects several values, as several ways to do the same; its own first."""
         chosen = {**self.case, **series.case}
-        return {axis: values for axis, values in chosen.items() if len(values) > 1 and axis not in (FRAMEWORK, self.x)}
+        return {
+            axis: values
+            for axis, values in chosen.items()
+            if len(values) > 1 and axis not in (*OF_ENVIRONMENTS, self.x)
+        }
 
     def suites(self, series: PictureSeries) -> list[str]:
         """The suites that measure the cases of a series."""

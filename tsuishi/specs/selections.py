@@ -18,8 +18,9 @@ from tsuishi.specs.case import Value
 from tsuishi.specs.environment import framework_problem
 from tsuishi.specs.vocabulary import Vocabulary
 
-# Selects cases by their environment. It is no axis of a case.
-FRAMEWORK = "framework"
+# Select cases by their environment: by its framework, or by its name. They are no axes of a case.
+FRAMEWORK, ENVIRONMENT = "framework", "environment"
+OF_ENVIRONMENTS = (FRAMEWORK, ENVIRONMENT)
 _NONE: Mapping[str, Value] = MappingProxyType({})
 
 
@@ -29,13 +30,15 @@ def _as_selection(value: Any, info: ValidationInfo) -> Any:
     if not words or not isinstance(value, dict):
         return value
     for name, chosen in value.items():
-        if name not in (FRAMEWORK, *words.axes):
-            raise ValueError(str(unknown("axis", name, (FRAMEWORK, *words.axes))))
+        if name not in (*OF_ENVIRONMENTS, *words.axes):
+            raise ValueError(str(unknown("axis", name, (*OF_ENVIRONMENTS, *words.axes))))
         for item in chosen if isinstance(chosen, list | tuple) else [chosen]:
-            if name != FRAMEWORK:
+            if name not in OF_ENVIRONMENTS:
                 words.check({name: item})
-            elif problem := framework_problem(item):
+            elif name == FRAMEWORK and (problem := framework_problem(item)):
                 raise ValueError(problem)
+            elif name == FRAMEWORK and words.frameworks and item not in words.frameworks:
+                raise ValueError(str(unknown(name, item, words.frameworks)))
     return value
 
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field, PositiveInt, PrivateAttr, ValidationInfo, model_validator
 
 from tsuishi.base import toml
-from tsuishi.base.errors import unknown
+from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.claims import Claim
 from tsuishi.specs.deviation import Deviation
@@ -87,6 +87,8 @@ class Numbers(toml.Spec):
         """Checks the table against the vocabulary, which is the context of the validation."""
         assert isinstance(info.context, Vocabulary)
         self._words = words = info.context
+        if self.framework and words.frameworks and self.framework not in words.frameworks:
+            raise ValueError(str(unknown("framework", self.framework, words.frameworks)))
         quantities = words.quantities
         for axis in self.case:
             if axis not in words.selectable:
@@ -264,6 +266,18 @@ def hardware_by_key(sources: Iterable[Source]) -> dict[str, Hardware]:
 def read_source(path: Path, words: Vocabulary) -> Source:
     """The source in a file, checked against a vocabulary. Raises UserError naming file, key and remedy."""
     return toml.load(path, Source, words, name=path.stem)
+
+
+def check_suites(published: Path, sources: Iterable[Source], words: Vocabulary) -> None:
+    """Raise UserError for a source that names a suite which is not in suites/: nothing would be held against it."""
+    for source in sources:
+        selections = [epochs.case for epochs in source.epochs] + [each.case for each in source.deviations]
+        for figure in source.figures:
+            selections += [figure.case, *(series.case for series in figure.series)]
+        named = {table.suite for table in source.numbers}.union(*(claim.named(SUITE) for claim in source.claims))
+        for suite in sorted(map(str, named.union(*(selection.get(SUITE, ()) for selection in selections)))):
+            if suite not in words.brought:
+                raise UserError(f"{published / source.name}.toml: {unknown('suite', suite, words.brought)}")
 
 
 def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:

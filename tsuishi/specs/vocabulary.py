@@ -36,13 +36,14 @@ class Vocabulary:
     """Axes in canonical order, and quantities in the order of reports, by name.
 
     `everywhere`: the axes of suites/axes.toml. Every table has these; other axes only where its cases have them.
-    `brought`: what the files of suites describe, by suite.
+    `brought`: what the files of suites describe, by suite. `frameworks`: those that workloads can compute with.
     """
 
     axes: Mapping[str, Axis]
     quantities: Mapping[str, Quantity]
     everywhere: frozenset[str] = frozenset()
     brought: Mapping[str, Brought] = field(default_factory=dict)
+    frameworks: frozenset[str] = frozenset()
 
     @cached_property
     def selectable(self) -> frozenset[str]:
@@ -176,11 +177,12 @@ class Vocabulary:
 def vocabulary(suites: Path) -> Vocabulary:
     """The vocabulary of the files in suites/. Raises UserError for a wrong file, and for two different descriptions."""
     states = [(path, path.stat()) for path in sorted(suites.glob("*.toml"))]
-    return _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states))
+    frameworks = frozenset(path.parent.name for path in (suites / "workloads" / "frameworks").glob("*/__init__.py"))
+    return _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states), frameworks)
 
 
 @lru_cache(maxsize=8)
-def _read(suites: Path, files: tuple[tuple[Path, int, int], ...]) -> Vocabulary:
+def _read(suites: Path, files: tuple[tuple[Path, int, int], ...], frameworks: frozenset[str]) -> Vocabulary:
     """The vocabulary. Files with the same time and size are read only once."""
     axes_file, quantities_file = suites / AXES_FILE, suites / QUANTITIES_FILE
     axes, quantities = _Collected("axis", Axis), _Collected("quantity", Quantity)
@@ -197,7 +199,7 @@ def _read(suites: Path, files: tuple[tuple[Path, int, int], ...]) -> Vocabulary:
         raise UserError(f"{suites}: '{name}' is an axis and a quantity: give one of them another name")
     _check_charts(quantities, axes.by_name)
     each = {quantity.name: quantity for described in quantities.by_name.values() for quantity in described.each()}
-    return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought)
+    return Vocabulary(_in_order(axes.by_name, everywhere), each, everywhere, brought, frameworks)
 
 
 class _Batches(toml.Spec):

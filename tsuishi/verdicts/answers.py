@@ -4,16 +4,16 @@ The words follow from the intervals of the report's family: see conclusions.py.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import FEWEST_TRIALS, Contrast, Term
 from tsuishi.estimates.timed_blocks import Block, Described, phase_estimates, work_estimates
 from tsuishi.estimates.variances import pool
 from tsuishi.specs.case import BATCH_SIZE, SUITE
-from tsuishi.specs.questions import Asked, look_at
+from tsuishi.specs.questions import Asked, MatrixCell, look_at
 from tsuishi.specs.source import Epochs
 from tsuishi.specs.statuses import MISSING, OK
 from tsuishi.specs.vocabulary import Vocabulary
@@ -22,8 +22,15 @@ from tsuishi.verdicts.family import Decision, Hypothesis, p_values
 from tsuishi.verdicts.judge import Judgement
 
 # A comparison is answered when its interval shows the larger side, or that the sides are alike; a claim when it has a
-# verdict; another question when it has FEWEST_TRIALS.
+# verdict; an explanation when it has FEWEST_TRIALS; a measurement when it has a trial.
 State = Literal["answered", "open", "cannot be answered"]
+
+
+class NoRatio(NamedTuple):
+    """A cell whose trials have no logarithm of the quantity: `value` is 0 or less, or None where they have no value."""
+
+    cell: MatrixCell
+    value: float | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +40,7 @@ class Answer:
     A comparison has the logarithm of a `ratio`, by the trials of its last look; a claim has a `judgement`. `columns`:
     the environments' names in the report. `trials`: the number of trials of the cell with the fewest. `lacking`: the
     statuses of cells without a number. `decision`: what the family says of a comparison: that its sides are alike
-    (`holds`), or that they differ (`against`).
+    (`holds`), or that they differ (`against`). `no_ratio`: why a comparison has no ratio, whatever its trials.
     """
 
     run_id: str
@@ -45,6 +52,7 @@ class Answer:
     judgement: Judgement | None = None
     lacking: tuple[str, ...] = ()
     decision: Decision | None = None
+    no_ratio: NoRatio | None = None
 
 
 def undecided(evidence: Evidence) -> list[Answer]:
@@ -120,14 +128,14 @@ def ratio_of(of: Sequence[Sequence[float]], to: Sequence[Sequence[float]]) -> Co
     """The logarithm of a ratio: the geometric mean of side `of` over the geometric mean of side `to`.
 
     A side has a list for each cell, with a value for each trial. Each cell has its own scatter (Welch). None where a
-    cell has no value above 0.
+    cell has no value, or a value of 0 or less.
     """
     weighted = []
     for side, sign in ((of, 1.0), (to, -1.0)):
         for values in side:
-            logs = [math.log(value) for value in values if value > 0]
-            if not logs:
+            if min(values, default=0.0) <= 0:
                 return None
+            logs = [*map(math.log, values)]
             weighted.append((sign / len(side), Term(math.fsum(logs) / len(logs), len(logs), pool([logs]))))
     return contrast(weighted)
 
@@ -147,15 +155,29 @@ def _undecided(
 ) -> Answer:
     counts, lacking = _counts(statuses, asked)
     fewest = min(counts, default=0)
-    ratio = _ratio(evidence, asked, columns, fewest) if asked.compares else None
     named = tuple(columns.get(name, name) for name in asked.environments)
-    return Answer(run_id, asked, "open", fewest, named, ratio, lacking=lacking)
+    answer = Answer(run_id, asked, "open", fewest, named, lacking=lacking)
+    if not asked.compares:
+        return answer
+    tried = [cell for cell in asked.cells if OK in statuses.get((cell.case_id, cell.environment), ())]
+    why = next(_no_ratios(evidence, asked.quantity, columns, tried), None)
+    return replace(answer, ratio=None if why else _ratio(evidence, asked, columns, fewest), no_ratio=why)
+
+
+def _no_ratios(
+    evidence: Evidence, quantity: str, columns: Mapping[str, str], tried: Iterable[MatrixCell]
+) -> Iterator[NoRatio]:
+    """The cells without logarithms of a quantity. tried: cells with a trial that ended well."""
+    for cell in tried:
+        key = cell.case_id, columns.get(cell.environment, ""), quantity
+        if key not in evidence.terms:
+            yield NoRatio(cell, evidence.without_ratio.get(key))
 
 
 def _ratio(evidence: Evidence, asked: Asked, columns: Mapping[str, str], trials: int) -> Contrast | None:
     """The logarithm of a ratio of geometric means, by the trials of the last look; by all before the first look.
 
-    None where a cell has no value above 0.
+    None where a cell has no term.
     """
     look = look_at(trials)
     terms = evidence.terms_of_first(look) if look else evidence.terms
@@ -187,11 +209,13 @@ def _judgement(judgements: Sequence[Judgement], answer: Answer) -> Judgement | N
 
 
 def _state(answer: Answer, decision: Decision | None, judgement: Judgement | None) -> State:
-    if answer.lacking:
+    if answer.lacking or answer.no_ratio:
         return "cannot be answered"
     if answer.asked.compares:
         return "answered" if decision and (decision.holds or decision.against) else "open"
     if answer.asked.claim:
         undecided = judgement is None or judgement.verdict in ("inconclusive", "not tested")
         return "open" if undecided else "answered"
-    return "answered" if answer.trials >= FEWEST_TRIALS else "open"
+    # A measurement is a number, in which nothing is open once it is there.
+    enough = 1 if answer.asked.kind == "measurement" else FEWEST_TRIALS
+    return "answered" if answer.trials >= enough else "open"

@@ -77,6 +77,8 @@ class Baseline:
             else:
                 named = (other for other in theirs.values() if other.name == environment.name)
                 self.unmatched[column] = tuple(sorted({str(other.record.realised_id) for other in named}))
+        here = {environment.name for environment in ours.values()}
+        self.only_then = [name for name, other in theirs.items() if other.name not in here]
 
     def paces(self, places: Iterable[CaseQuantity], is_rate: Callable[[str], bool]) -> list[Pace]:
         """The pace of each place that has a number on both sides. is_rate: whether more of a quantity is better."""

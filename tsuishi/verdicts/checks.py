@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tsuishi.estimates.intervals import Contrast, Region
 from tsuishi.specs.claims import Bounds, Check
-from tsuishi.specs.selections import FRAMEWORK, Selection
+from tsuishi.specs.selections import OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK, STATUSES, UNSUPPORTED
 from tsuishi.verdicts.findings import Finding, on_side
 from tsuishi.verdicts.fit_checks import parameters, residuals
@@ -19,10 +19,14 @@ from tsuishi.verdicts.hypotheses import Element, Missing, averaged, comparisons,
 
 
 class Absent(NamedTuple):
-    """A case, or a part of its axes, without a number. `statuses`: of its trials; empty where nothing was tried."""
+    """A case, or a part of its axes, without a number. `statuses`: of its trials; empty where nothing was tried.
+
+    `without_ratio`: as in Missing.
+    """
 
     axes: Mapping[str, Any]
     statuses: tuple[str, ...] = ()
+    without_ratio: tuple[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -101,13 +105,15 @@ def _absent(check: Check, findings: Sequence[Finding]) -> Iterator[Absent]:
     A case that an environment does not support is no case there. A check that says how many comparisons it needs
     (`fewest`) does not need every size that it names.
     """
-    for side in (check.of, check.to):
+    for side, quantity in zip((check.of, check.to), check.compared, strict=True):
         if side is None:
             continue
         selected = on_side(findings, check, side)
         for finding in selected:
             if not {*finding.statuses} & {OK, UNSUPPORTED}:
                 yield Absent(finding.axes, finding.statuses)
+            elif check.takes_logarithms and quantity in finding.without_ratio:
+                yield Absent(finding.axes, finding.statuses, (quantity, finding.without_ratio[quantity]))
         for axis, values in {**check.case, **side}.items():
             if check.every == "all" and check.fewest == 1 and len(values) > 1 and axis != check.along:
                 there = {finding.axes.get(axis) for finding in selected}
@@ -164,10 +170,10 @@ def _presence(check: Check, findings: Sequence[Finding]) -> CheckResult | Missin
 
 def _combinations(selection: Selection) -> Iterator[tuple[tuple[str, Any], ...]]:
     """All combinations of the values in a selection, as pairs of axis and value."""
-    axes = sorted(set(selection) - {FRAMEWORK})
+    axes = sorted(set(selection) - {*OF_ENVIRONMENTS})
     yield from itertools.product(*[[(axis, value) for value in selection[axis]] for axis in axes])
 
 
 def _combination(finding: Finding, selection: Selection) -> tuple[tuple[str, Any], ...]:
     """The values of a finding on the axes of a selection, in the form of `_combinations`."""
-    return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {FRAMEWORK}))
+    return tuple((axis, finding.axes.get(axis)) for axis in sorted(set(selection) - {*OF_ENVIRONMENTS}))

@@ -18,6 +18,7 @@ from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import in_order
+from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
 from tsuishi.specs.vocabulary import Vocabulary
 
@@ -96,6 +97,16 @@ class Evidence:
         return {column: title.split(" ")[0] for column, title in titles if title}
 
     @cached_property
+    def _names(self) -> dict[str, str]:
+        """The name of each environment, which its label tells apart where several machines have it."""
+        trials = self.results.trials
+        return dict(zip(trials["column"].tolist(), trials["environment"].tolist(), strict=True))
+
+    def selectable(self, column: str) -> dict[str, str | None]:
+        """What selections know of an environment, by its label: its framework and its name."""
+        return {FRAMEWORK: self.frameworks.get(column), ENVIRONMENT: self._names.get(column)}
+
+    @cached_property
     def devices(self) -> dict[tuple[str, str], str]:
         """The name of the GPU or CPU that computed a case, by case id and environment; empty for an unknown CPU."""
         names = {}
@@ -171,6 +182,16 @@ class Evidence:
     def terms(self) -> Terms:
         """Means of logarithms over trials, by case id, column and quantity."""
         return self._with_predictions(case_terms(self.trial_values, rounds=self.trial_rounds))
+
+    @cached_property
+    def without_ratio(self) -> dict[tuple[str, str, str], float]:
+        """The smallest value where a trial has 0 or less, by the keys of `terms`: no logarithm, hence no ratio."""
+        return {
+            (case_id, *key[2:]): least
+            for key, of_cases in self.trial_values.items()
+            for case_id, values in of_cases.items()
+            if (least := min(values)) <= 0
+        }
 
     @cached_property
     def _predictions(self) -> dict[tuple[str, str, str], Pool]:

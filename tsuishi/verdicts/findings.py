@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -10,7 +10,7 @@ from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.terms import case_terms
 from tsuishi.results.frames import dict_rows
 from tsuishi.specs.claims import Check
-from tsuishi.specs.selections import FRAMEWORK, Selection
+from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
@@ -30,6 +30,10 @@ class Finding:
     logs: dict[str, Term]
     values: dict[str, Term]
     statuses: tuple[str, ...] = ()
+    # The smallest value of quantities without a logarithm, as a trial has 0 or less.
+    without_ratio: Mapping[str, float] = field(default_factory=dict)
+    # The name of the environment, which `series` tells apart where several machines have it.
+    environment: str = ""
     on_gpu: bool = True
     # The case computes on the CPU in every environment, as its source did.
     on_cpu: bool = False
@@ -46,8 +50,8 @@ class Finding:
 
     @cached_property
     def selectable(self) -> Mapping[str, Any]:
-        """The axes of the case, and its framework."""
-        return {**self.axes, FRAMEWORK: self.framework}
+        """The axes of the case, its framework and its environment."""
+        return {**self.axes, FRAMEWORK: self.framework, ENVIRONMENT: self.environment}
 
 
 def on_side(findings: Sequence[Finding], check: Check, side: Selection) -> list[Finding]:
@@ -60,7 +64,10 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
     """A finding for every case of every environment. first: the numbers are of no more than so many first trials."""
     terms, memories_gib = _terms_by_case(evidence, first), _gpu_memories_gib(evidence)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    names = ["run_id", "trial_id", "case_id", "column", "status", "device", "machine_record"]
+    without_ratio: dict[tuple[str, str], dict[str, float]] = {}
+    for (case_id, column, quantity), least in evidence.without_ratio.items():
+        without_ratio.setdefault((case_id, column), {})[quantity] = least
+    names = ["run_id", "trial_id", "case_id", "column", "environment", "status", "device", "machine_record"]
     for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
     return [
@@ -70,6 +77,8 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
             evidence.frameworks.get(column),
             *terms.get((case_id, column), ({}, {})),
             tuple(trial["status"] for trial in of_case),
+            without_ratio.get((case_id, column), {}),
+            of_case[0]["environment"],
             on_gpu={"cpu"}.isdisjoint(devices := {trial["device"] for trial in of_case} - {""}) and bool(devices),
             on_cpu=evidence.words.is_on_cpu(evidence.axes[case_id]),
             simulated=any(trial["simulated"] is True for trial in of_case),

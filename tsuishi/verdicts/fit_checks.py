@@ -5,6 +5,7 @@ The lines are those of the throughput model: see estimates/throughput.py.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from tsuishi.estimates import throughput
@@ -74,7 +75,8 @@ def _points(
         axes = {axis: value for axis, value in finding.axes.items() if axis != BATCH_SIZE}
         key = finding.series, frozenset(axes.items())
         if key not in lines:
-            lines[key] = Finding(finding.series, axes, finding.framework, finding.logs, finding.values), []
+            of_line = Finding(finding.series, axes, finding.framework, finding.logs, finding.values)
+            lines[key] = replace(of_line, partial=finding.partial), []
         term = _step_time(finding, quantity)
         if term and BATCH_SIZE in finding.axes:
             lines[key][1].append((finding.axes[BATCH_SIZE], term))

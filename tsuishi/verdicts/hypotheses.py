@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Contrast, Term
 from tsuishi.specs.claims import Check
+from tsuishi.specs.selections import OF_ENVIRONMENTS
 from tsuishi.verdicts.findings import Finding, on_side
 
 # The series, axes and quantity of a term.
@@ -44,12 +45,14 @@ class Missing(NamedTuple):
     """Why a check has no result.
 
     `side`: "of" or "to" where no finding of that side has the quantity, "both" where too few pairs match, "along" where
-    there are too few points along the axis. `statuses`: the statuses of the side's findings.
+    there are too few points along the axis. `statuses`: the statuses of the side's findings. `without_ratio`: the
+    quantity, and the value of 0 or less, for which the side has no logarithm.
     """
 
     side: str
     selection: Mapping[str, Any]
     statuses: tuple[str, ...] = ()
+    without_ratio: tuple[str, float] | None = None
 
 
 def averaged(check: Check, elements: Sequence[Element]) -> list[Element]:
@@ -158,15 +161,24 @@ def _rest_of(check: Check, line: Sequence[Element]) -> Mapping[str, Any]:
 
 
 def pairs(check: Check, of: Sequence[Side], to: Sequence[Side], quantities: tuple[str, str]) -> list[Element]:
-    """A comparison for each pair of a finding of `of` and a finding of `to` that agree in the axes named by no side."""
-    bases: dict[frozenset[tuple[str, Any]], list[Side]] = {}
+    """A comparison for each pair of a finding of `of` and a finding of `to` that agree in the axes named by no side.
+
+    Both are of the same series, unless a side names environments. A finding is not compared with itself.
+    """
+    across = not {*check.of, *(check.to or {})}.isdisjoint(OF_ENVIRONMENTS)
+
+    def place(finding: Finding) -> tuple[frozenset[tuple[str, Any]], str]:
+        return _rest(finding, check), "" if across or finding.partial else finding.series
+
+    bases: dict[tuple[frozenset[tuple[str, Any]], str], list[Side]] = {}
     for finding, base in to:
-        bases.setdefault(_rest(finding, check), []).append((finding, base))
+        bases.setdefault(place(finding), []).append((finding, base))
     return [
-        Element(dict(rest), {_key(case, quantities[0]): (1.0, term), _key(other, quantities[1]): (-1.0, base)})
+        Element(dict(here[0]), {_key(case, quantities[0]): (1.0, term), _key(other, quantities[1]): (-1.0, base)})
         for case, term in of
-        for rest in [_rest(case, check)]
-        for other, base in bases.get(rest, ())
+        for here in [place(case)]
+        for other, base in bases.get(here, ())
+        if not (term == base and _key(case, "") == _key(other, "") and check.compared[0] == check.compared[1])
     ]
 
 
@@ -179,6 +191,7 @@ def _of_two_ratios(check: Check, ratios: Sequence[Element]) -> list[Element]:
         for first, shared in zip(ratios, axes, strict=True)
         for second, others in zip(ratios, axes, strict=True)
         if shared == others
+        and first.weights != second.weights
         and check.selects_ratio(first.axes, check.at)
         and check.selects_ratio(second.axes, check.against)
     ]
@@ -191,7 +204,9 @@ def _side(check: Check, findings: Sequence[Finding], side: str, quantity: str) -
     cases = [(finding, terms[quantity]) for finding in selected if quantity in (terms := _terms(check, finding))]
     if not cases:
         statuses = sorted({status for finding in selected for status in finding.statuses})
-        return Missing(side, {**check.case, **selection}, tuple(statuses))
+        least = [finding.without_ratio[quantity] for finding in selected if quantity in finding.without_ratio]
+        why = (quantity, min(least)) if least and check.takes_logarithms else None
+        return Missing(side, {**check.case, **selection}, tuple(statuses), why)
     return cases
 
 

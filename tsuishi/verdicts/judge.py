@@ -12,7 +12,7 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.specs.case import DEVICES, PROTOCOL, SUITE
 from tsuishi.specs.claims import Claim, Verdict
 from tsuishi.specs.questions import look_at
-from tsuishi.specs.selections import FRAMEWORK
+from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Epochs, Source
 from tsuishi.verdicts import decision
 from tsuishi.verdicts.checks import CheckResult, evaluate
@@ -148,17 +148,23 @@ def _at_last_look(source: str, claim: Claim, subject: Subject, suites: Collectio
 
 
 def _environments(claim: Claim, findings: Iterable[Finding]) -> Iterator[tuple[str, ...]]:
-    """The environments of a claim's framework, or of all frameworks; for two frameworks, pairs on the same machine."""
-    frameworks = sorted(map(str, claim.named(FRAMEWORK)))
-    by_framework: dict[str | None, dict[str, str]] = {}
+    """The environments of a claim's framework, or of all frameworks; for several, one of each on the same machine.
+
+    Those that the claim names, where it names environments.
+    """
+    names = claim.named(ENVIRONMENT)
+    groups: dict[str | None, dict[str, str]] = {}
     for finding in findings:
-        by_framework.setdefault(finding.framework, {})[finding.series] = finding.machine
-    if len(frameworks) < 2:
-        choice: list[str | None] = [*frameworks] or list(by_framework)
-        yield from sorted((name,) for framework in choice for name in by_framework.get(framework, {}))
+        name = finding.environment if names else finding.framework
+        groups.setdefault(name, {})[finding.series] = finding.machine
+    named = sorted(map(str, names or claim.named(FRAMEWORK)))
+    if len(named) < 2:
+        choice: list[str | None] = [*named] or list(groups)
+        yield from sorted((series,) for name in choice for series in groups.get(name, {}))
         return
-    first, second = (by_framework.get(framework, {}) for framework in frameworks)
-    yield from sorted((a, b) for a in first for b in second if first[a] == second[b])
+    machines = {series: machine for group in groups.values() for series, machine in group.items()}
+    together = itertools.product(*(groups.get(name, {}) for name in named))
+    yield from sorted(several for several in together if len({machines[series] for series in several}) == 1)
 
 
 def _tested(source: str, claim: Claim, subject: Subject, findings: Sequence[Finding]) -> Judgement:

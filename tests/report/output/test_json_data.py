@@ -9,21 +9,17 @@ import pytest
 
 from tests.report.compared import evidence_of, page_of
 from tests.synthetic_run import SyntheticRun, write_example
-from tests.words import WORDS
-from tsuishi.base.checkout import Checkout
+from tests.words import WORDS, shipped_sources
 from tsuishi.base.language import languages, speaking
 from tsuishi.report.output.json_data import report_json, report_schema
 from tsuishi.report.parts.blocks import Chart, Page
 from tsuishi.report.parts.wording import Table
-from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
 
 @pytest.fixture(scope="module")
 def evidence(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
-    return Evidence(
-        [write_example(tmp_path_factory.mktemp("example") / "run")], read_sources(Checkout().published, WORDS), WORDS
-    )
+    return Evidence([write_example(tmp_path_factory.mktemp("example") / "run")], shipped_sources(), WORDS)
 
 
 @pytest.fixture(scope="module")

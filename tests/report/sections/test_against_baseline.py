@@ -160,3 +160,53 @@ def test_a_report_without_a_baseline_leaves_nothing_of_one_before(tmp_path: Path
     held(tmp_path / "out", now, earlier)
     make_report(now, checkout.published, WORDS, checkout.templates, tmp_path / "out")
     assert not {"junit.xml", "baseline.md"} & {path.name for path in (tmp_path / "out").iterdir()}
+
+
+def of_a_script(folder: Path, day: int, **printed: float) -> RunDirectory:
+    """A run of a day, of a suite that this checkout does not have; its script prints these numbers."""
+    run = SyntheticRun(folder / f"202611{day:02}-080000-quick", workloads={"pace": "script"})
+    run.started_at = f"2026-11-{day:02}T08:00:01Z"
+    units = {name: WORDS.quantity(name).unit for name in printed}
+    metrics = [(name, value * (1 + 0.0001 * (day % 7)), units[name]) for name, value in printed.items()]
+    run.add(WORDS.case({"suite": "pace", "protocol": "literal"}), TORCH, metrics=metrics)
+    return run.finish()
+
+
+@pytest.mark.parametrize(
+    ("then", "now", "found"),
+    [
+        ({"step_s": 0.1}, {"step_s": 0.2}, ("slower", "")),
+        ({"pace_images_per_s": 200.0, "loss": 1.0}, {"pace_images_per_s": 100.0, "loss": 1.0}, ("slower", "")),
+        ({"loss": 1.0}, {"loss": 2.0}, ("not matched", "no time or rate in common")),
+        ({"shown_s": 0.1}, {"other_s": 0.2}, ("not matched", "no time or rate in common")),
+        ({"shown_s": 0.1}, {"shown_s": 0.0}, ("not matched", "shown is 0 s, and a ratio takes numbers above 0")),
+        ({"shown_s": -1.0}, {"shown_s": 0.1}, ("not matched", "shown is -1.00 s, and a ratio takes numbers above 0")),
+    ],
+)
+def test_a_case_of_any_workload_is_compared_by_its_times_and_rates_or_named_with_the_reason(
+    tmp_path: Path, then: dict[str, float], now: dict[str, float], found: tuple[str, str]
+) -> None:
+    earlier = [of_a_script(tmp_path / "then", day, **then) for day in (7, 14, 21)]
+    runs = [of_a_script(tmp_path / "now", day, **now) for day in (8, 15, 22)]
+    held(tmp_path / "out", runs, earlier)
+    assert [(row["verdict"], row["reason"].replace("\u00a0", " ")) for row in rows_of(tmp_path / "out")] == [found]
+    root = ElementTree.parse(tmp_path / "out" / "junit.xml").getroot()  # noqa: S314
+    assert root.get("tests") == "1", "a case that cannot be compared is skipped, and never absent"
+
+
+def test_what_failed_on_both_sides_and_environments_of_the_baseline_alone_are_named(tmp_path: Path) -> None:
+    sides = []
+    for name, environments in (("then", (TF, TORCH)), ("now", (TORCH,))):
+        run = SyntheticRun(tmp_path / name / f"{name}-quick")
+        run.started_at = f"2026-11-{len(environments)}1T08:00:00Z"
+        for name_there in environments:
+            run.add(training_case(32), name_there, steady_samples(32, [1.0] * 4))
+        run.add(training_case(64), TORCH, status="failed", reason="it broke")
+        sides.append(run.finish())
+    held(tmp_path / "out", [sides[1]], [sides[0]])
+    reasons = {(row["environment"], row["batch_size"]): row["reason"] for row in rows_of(tmp_path / "out")}
+    assert reasons == {
+        (TORCH, "32"): "",
+        (TORCH, "64"): "failed then, failed now",
+        (TF, "32"): "only in the baseline",
+    }

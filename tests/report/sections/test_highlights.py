@@ -1,14 +1,16 @@
 """The top of the page: planted truths, and what the first screen says of each."""
 
 import math
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tests.gpu_run import GPU, add_steps, two_gpus
 from tests.report.compared import add_trials, evidence_of, page_of
+from tests.report.explanations.test_input_pipeline import case as pipeline_case
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
-from tests.words import WORDS
+from tests.words import WORDS, shipped_sources
 from tsuishi.report.parts.blocks import Bullets, Highlight, Highlights, Page, Strip, Text
 from tsuishi.report.parts.compared_times import at_least
 from tsuishi.report.parts.wording import Cell, Table
@@ -32,6 +34,11 @@ def rows_of_anchors(made: Page) -> dict[str, list[Cell]]:
     """The rows of all tables that links can lead to."""
     tables = [block for section in made.sections for block in section.blocks if isinstance(block, Table)]
     return {anchor: row for table in tables for anchor, row in zip(table.anchors, table.rows, strict=False) if anchor}
+
+
+def questions_table(made: Page) -> Table:
+    tables = (block for block in made.sections[0].blocks if isinstance(block, Table))
+    return next(table for table in tables if table.columns[0] == "question")
 
 
 def lead(made: Page) -> str:
@@ -239,11 +246,56 @@ def test_the_command_ends_with_two_findings_and_counts_all(tmp_path: Path) -> No
 
 
 def test_the_strip_names_every_claim_once(tmp_path: Path) -> None:
-    made = strip(page(compared(tmp_path, 0.5, 1.0)))
+    run = with_two_gpus(tmp_path, 0.6)
+    add_steps(run, TF, 0.5, batch_size=128, model="cnn10")
+    made = strip(page(run))
     counts = {source: len(claims) for source, claims in made.groups}
     assert sum(counts.values()) == len(made.rows[0][1])
     assert [environment for environment, _ in made.rows] == [TF, TORCH]
     assert made.by_source(made.rows[0][1])[0].startswith("·: a, a2, a2…")
+
+
+def test_where_no_claim_was_tested_findings_come_first_and_a_line_says_what_claims_need(tmp_path: Path) -> None:
+    made = page(compared(tmp_path, 0.5, 1.0))
+    assert lead(made).endswith("Certain findings: 1. Open questions: 0.")
+    first, second, third, *_ = made.sections[0].blocks
+    assert [type(block) for block in (first, second, third)] == [Text, Highlights, Text], "no strip of dots"
+    (line,) = [block.text for block in [*made.sections[0].blocks][2:] if isinstance(block, Text)]
+    found = re.fullmatch(r"Published claims that were not tested: (\d+)\. They need (.*)\.", line)
+    assert found
+    needs = {name: int(count) for name, count in re.findall(r"(?:^|, | and )([^,]*?) \((\d+)\)", found[2])}
+    assert sum(needs.values()) == int(found[1]) == sum(len(source.claims) for source in shipped_sources())
+    assert needs["NVIDIA GPUs"] == max(needs.values())
+    assert needs["what no suite has"] == 2
+
+
+def test_what_an_explanation_found_stands_at_the_top_though_nobody_asked_for_it(tmp_path: Path) -> None:
+    run = stepping(tmp_path / "step", folded_from=4)
+    run.run["questions"] = []
+    (card,) = cards(page(run))
+    assert card.topic == f"conv2d, {TF}"
+    assert card.title.endswith("times as fast: this is constant folding")
+    run = SyntheticRun(tmp_path / "pipeline")
+    for batch_size, step_s in ((32, 0.1), (64, 0.2)):
+        add_trials(run, pipeline_case("resident", batch_size), TF, step_s)
+    bullets = [block for block in page(run).sections[0].blocks if isinstance(block, Bullets)]
+    (found,) = [block for block in bullets if block.title == "What explains it"]
+    assert found.items[0].startswith(f"input_pipeline, {TF}: ")
+
+
+def test_a_measurement_has_its_number_and_is_not_open(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    run.run["questions"] = []
+    for batch_size in (16, 32):
+        add_trials(run, training_case(batch_size), TF, 0.5, trials=1)
+        asks(run, [(training_case(batch_size), TF)], kind="measurement", quantity="")
+    made = page(run)
+    assert still_open(made) == ()
+    assert "Open questions: 0" in lead(made) or "Nothing that was found is certain" in lead(made)
+    rows = [[cell.text.replace("\u00a0", " ") for cell in row] for row in questions_table(made).rows]
+    assert [(row[0], row[2], row[3]) for row in rows] == [
+        (f"multi_gpu_scaling: batch {batch}", "answered", f"step, mean: {TF} 500 ms") for batch in (16, 32)
+    ]
 
 
 def test_where_nothing_was_found_the_numbers_of_the_only_suite_stand_open_at_the_top(tmp_path: Path) -> None:

@@ -6,15 +6,13 @@ from typing import Any
 
 from tests.gpu_run import GPU, two_gpus
 from tests.synthetic_run import TF, TORCH, SyntheticRun, conv2d_case, training_case
-from tests.words import WORDS
-from tsuishi.base.checkout import Checkout
+from tests.words import WORDS, shipped_sources
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.verdict_table import Verdicts
-from tsuishi.specs.source import read_sources
 from tsuishi.verdicts.evidence import Evidence
 
-SOURCES = read_sources(Checkout().published, WORDS)
+SOURCES = shipped_sources()
 
 
 def question(name: str, of: list[list[str]], to: list[list[str]], **more: Any) -> dict[str, Any]:
@@ -172,3 +170,24 @@ def test_a_run_without_questions_has_none(tmp_path: Path) -> None:
     add_steps(run, 16, TF, 1.0)
     found = questions(run)
     assert (list(found.views()), found.more()) == ([], [])
+
+
+def test_a_comparison_with_a_number_of_0_or_none_cannot_be_answered_and_says_why(tmp_path: Path) -> None:
+    run = SyntheticRun(tmp_path / "run")
+    cells = {}
+    for batch_size, printed in ((16, 0.5), (32, 0.0), (64, None)):
+        case = training_case(batch_size)
+        cells[batch_size] = [case.id, TF]
+        metrics = [] if printed is None else [("test_accuracy", printed, "1")]
+        run.add(case, TF, [("measure", 0, 1, batch_size, 1.0)], metrics=metrics)
+    run.run["questions"] = [
+        question(name, [cells[of]], [cells[to]], quantity="accuracy")
+        for name, of, to in (("zero", 32, 16), ("silent", 16, 64))
+    ]
+    found = questions(run)
+    assert [answer.state for answer in found.answers] == ["cannot be answered"] * 2
+    assert list(map(found.words, found.answers)) == [
+        "batch 32: accuracy on the test images is 0, and a ratio takes numbers above 0",
+        "batch 64: no trial has the number “accuracy on the test images”",
+    ]
+    assert found.more() == []

@@ -39,14 +39,15 @@ _MEMBERS = {
 class Report:
     """A report that was written; see Page for its verdicts and lines.
 
-    `slower`: a line for each case that is slower than its baseline; None without a baseline.
+    `slower`: a line for each case that is slower than its baseline. `compared`: whether any case was compared with it.
     """
 
     index: Path
     verdicts: tuple[ClaimVerdict, ...]
     closing: tuple[str, ...]
     more: tuple[str, ...]
-    slower: tuple[str, ...] | None = None
+    slower: tuple[str, ...] = ()
+    compared: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,9 @@ def make_report(
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
     slower = tuple(case.text for case in page.baseline.cases if case.standing == "slower")
-    return Report(out / "index.html", page.verdicts, (*page.closing, page.baseline.summary), page.more, slower)
+    compared = any(case.standing != "not matched" for case in page.baseline.cases)
+    closing = (*page.closing, page.baseline.summary)
+    return Report(out / "index.html", page.verdicts, closing, page.more, slower, compared)
 
 
 def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:

@@ -11,7 +11,6 @@ from tsuishi.report.parts.wording import NOT_PLANNED, Cell, case_text, unit_of, 
 from tsuishi.specs.case import PROTOCOL
 from tsuishi.specs.environment import in_order
 from tsuishi.specs.pictures import Picture, PictureSeries
-from tsuishi.specs.selections import FRAMEWORK
 from tsuishi.specs.source import Number, Source
 from tsuishi.verdicts.evidence import Evidence
 
@@ -125,9 +124,9 @@ def _selected(comparisons: Iterable[Comparison], picture: Picture, series: Pictu
     suites, shows = picture.suites(series), picture.selector(series)
     for comparison in (comparison for comparison in comparisons if comparison.suite in suites):
         for column in comparison.environments:
-            framework = comparison.evidence.frameworks.get(column)
+            environment = comparison.evidence.selectable(column)
             for case_id in comparison.case_ids:
-                axes = {**comparison.axes[case_id], FRAMEWORK: framework}
+                axes = {**comparison.axes[case_id], **environment}
                 if shows(axes) and comparison.status(case_id, column) != NOT_PLANNED:
                     yield _OurCase(comparison, case_id, column, comparison.axes[case_id])
 

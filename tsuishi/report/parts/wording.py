@@ -160,6 +160,15 @@ def label(quantity: str) -> str:
     return in_language(words().quantity(quantity).label)
 
 
+def no_ratio_text(quantity: str, value: float | None) -> str:
+    """Why there is no ratio: a value of 0 or less, or (None) no value in trials that ended well."""
+    if value is None:
+        return t("no trial has the number “{what}”", what=label(quantity))
+    unit = unit_of(quantity)
+    found = f"{value:g}" if unit == "1" else f"{value:g} {unit}"
+    return t("{what} is {value}, and a ratio takes numbers above 0", what=label(quantity), value=found)
+
+
 def capital(text: str) -> str:
     """The text as the beginning of a sentence.
 
@@ -180,12 +189,12 @@ def shown_in(quantity: str, values: Iterable[float | None]) -> Unit:
     return readable(unit_of(quantity), values)
 
 
-def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None) -> str:
-    """A case's axes, or only the wanted axes, in words: "4 devices, random data"."""
+def case_text(axes: dict[str, Any], wanted: Collection[str] | None = None, always: bool = False) -> str:
+    """A case's axes, or only the wanted axes, in words: "4 devices, random data". always: usual values too."""
     known = words()
     names = [*known.axes, *(name for name in axes if name not in known.axes)]
     texts = [
-        known.axis(name).worded(axes[name])
+        known.axis(name).worded(axes[name], always)
         for name in names
         if name in axes and name not in (SUITE, PROTOCOL) and (wanted is None or name in wanted)
     ]

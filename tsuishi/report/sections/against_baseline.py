@@ -18,13 +18,14 @@ from tsuishi.report.parts.wording import (
     amount,
     case_text,
     label,
+    no_ratio_text,
     ratio_text,
     status_text,
     text_cell,
     unit_of,
 )
 from tsuishi.report.sections.other_conditions import differing_conditions
-from tsuishi.report.sections.pairs import cases_by_quantity, is_rate, known_quantities
+from tsuishi.report.sections.pairs import cases_by_quantity, is_pace, is_rate, known_quantities
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.baseline import Baseline, CaseQuantity, Pace, Standing, statuses
@@ -49,7 +50,7 @@ class AgainstBaseline:
             for column in comparison.environments
         ]
         self._paces = baseline.paces(places, is_rate)
-        self._unmatched = list(self._without_match(places))
+        self._unmatched = list(self._without_match())
 
     def section(self) -> Section:
         """What became slower, then every compared case, what was not compared, and what differs beside."""
@@ -147,25 +148,28 @@ class AgainstBaseline:
     def _axes(self, case_id: str) -> Mapping[str, Any]:
         return self._baseline.evidence.axes.get(case_id) or self._baseline.earlier.axes.get(case_id, {})
 
-    def _without_match(self, places: Sequence[CaseQuantity]) -> Iterator[tuple[str, str, str]]:
-        """The case id, environment and reason of each case that has a number on one side only."""
+    def _without_match(self) -> Iterator[tuple[str, str, str]]:
+        """The case id, environment and reason of each case, of either side, that is not compared."""
         baseline = self._baseline
         ours, theirs = statuses(baseline.evidence), statuses(baseline.earlier)
         compared = {(pace.place.case_id, pace.place.column) for pace in self._paces}
-        for case_id, column in dict.fromkeys((place.case_id, place.column) for place in places):
-            found = ours.get((case_id, column), ())
-            if (case_id, column) in compared or not found:
-                continue
-            if column not in baseline.columns:
+        for case_id, column in (place for place in ours if place not in compared):
+            its = baseline.columns.get(column)
+            if its is None:
                 yield case_id, column, _other_environment(baseline.unmatched.get(column, ()))
-                continue
-            then = theirs.get((case_id, baseline.columns[column]), ())
-            if OK in found or OK in then:
-                yield case_id, column, _why(then, found)
-        for column, its in baseline.columns.items():
-            for case_id in sorted(case_id for case_id, other in theirs if other == its):
-                if (case_id, column) not in ours and OK in theirs[case_id, its]:
-                    yield case_id, column, t("only in the baseline")
+            else:
+                why = self._no_ratio(case_id, column) or self._no_ratio(case_id, its, then=True)
+                yield case_id, column, why or _why(theirs.get((case_id, its), ()), ours[case_id, column])
+        named = {its: column for column, its in baseline.columns.items()} | {its: its for its in baseline.only_then}
+        for case_id, its in theirs:
+            if its in named and (case_id, named[its]) not in ours:
+                yield case_id, named[its], t("only in the baseline")
+
+    def _no_ratio(self, case_id: str, column: str, then: bool = False) -> str:
+        """The first time or rate of 0 or less of a case, if it has any. then: in the baseline."""
+        evidence = self._baseline.earlier if then else self._baseline.evidence
+        keys = [key for key in evidence.without_ratio if key[:2] == (case_id, column) and is_pace(key[2])]
+        return no_ratio_text(keys[0][2], evidence.without_ratio[keys[0]]) if keys else ""
 
     def _row(self, pace: Pace) -> dict[str, Any]:
         case_id, column, quantity = pace.place

@@ -74,7 +74,7 @@ def cards(evidence: Evidence) -> Iterator[Card]:
     for case_id, environment, quantity in flags:
         axes, term = evidence.axes[case_id], terms.get((case_id, environment, quantity))
         for (key, name), value in evidence.published(case_id).items():
-            if name == quantity and term:
+            if name == quantity and term and value > 0:
                 work = axes[SUITE], axes.get(MODEL, ""), axes.get(DEVICES, 1), quantity
                 which = Which(devices[case_id, environment], environment, key, *work)
                 shared.setdefault(which, []).append((value, term, flags[case_id, environment, quantity]))

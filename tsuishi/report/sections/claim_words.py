@@ -1,15 +1,15 @@
 """Claims, their checks and the results, in words."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 from tsuishi.base.language import in_language, in_words, mark, prose, t
 from tsuishi.estimates.intervals import CONFIDENCE, FEWEST_TRIALS
-from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, status_text, unit_of, words
+from tsuishi.report.parts.wording import NOTHING, case_text, digits, label, no_ratio_text, status_text, unit_of, words
 from tsuishi.specs.case import DEVICES, MODEL, PROTOCOL, SUITE
 from tsuishi.specs.claims import Bounds, Check, Scope
-from tsuishi.specs.selections import FRAMEWORK
+from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, OF_ENVIRONMENTS, Selection
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.checks import Absent, CheckResult
 from tsuishi.verdicts.hypotheses import Missing
@@ -35,21 +35,43 @@ def claim_name(source: str, claim: str) -> str:
     return t("claim {claim} of {source}", claim=claim, source=source)
 
 
-def selection_text(selection: Mapping[str, Any]) -> str:
-    """The cases of a selection: "torch, 2 devices, batch 128/256"."""
+def selection_text(selection: Mapping[str, Any], always: bool = False) -> str:
+    """The cases of a selection: "torch, 2 devices, batch 128/256". always: with usual values too."""
     values = {axis: value if isinstance(value, tuple) else (value,) for axis, value in selection.items()}
-    texts = ["/".join(map(str, values[FRAMEWORK]))] if FRAMEWORK in values else []
+    texts = ["/".join(map(str, values[axis])) for axis in OF_ENVIRONMENTS if axis in values]
     for axis in words().axes:
         if axis in values and axis not in (SUITE, PROTOCOL):
             wanted = values[axis][0] if len(values[axis]) == 1 else "/".join(map(str, values[axis]))
-            texts.append(case_text({axis: wanted}))
+            texts.append(case_text({axis: wanted}, always=always))
     return ", ".join(filter(None, texts))
+
+
+def _cases_text(selection: Selection) -> str:
+    """The cases of a selection; with usual values where words spare all of it."""
+    return selection_text(selection) or selection_text(selection, always=True) or t("all cases")
+
+
+def _sides_text(first: Selection, second: Selection) -> tuple[str, str]:
+    """Two sides in words. Where words spare all of a side, both have their values on each axis that either names."""
+    texts = selection_text(first), selection_text(second)
+    if all(texts) or not (first or second):
+        return texts
+    return _on_axes(first, {*first, *second}), _on_axes(second, {*first, *second})
+
+
+def _on_axes(side: Selection, axes: Collection[str]) -> str:
+    """The values of a side on these axes: those that it names, else the usual values, else any."""
+    known = words().axes
+    usual = {axis: known[axis].usual for axis in axes if axis in known and axis not in side}
+    said = selection_text({**{axis: value for axis, value in usual.items() if value is not None}, **side}, always=True)
+    anything = (t("any {axis}", axis=known[axis].called) for axis in known if usual.get(axis, "") is None)
+    return ", ".join(filter(None, (said, *anything)))
 
 
 def what(check: Check) -> str:
     """The value that a check computes, in words: a ratio of two sides, a slope, a parameter of a fit."""
-    of, to = selection_text(check.of), selection_text(check.to or {})
-    cases = selection_text({**check.case, **check.of})
+    of, to = _sides_text(check.of, check.to or {})
+    cases = _cases_text({**check.case, **check.of})
     quantity, to_quantity = (label(name) if name else "" for name in (check.quantity, check.to_quantity))
     models = "/".join(map(str, check.case.get(MODEL, ()))) if check.to is not None else ""
     if check.kind == "presence":
@@ -62,7 +84,7 @@ def what(check: Check) -> str:
         parameter = ", ".join(filter(None, [t(_PARAMETERS[check.parameter]), models]))
         return t("{what}: {of} ÷ {to}", what=parameter, of=_sided(of, quantity), to=_sided(to, to_quantity))
     if check.to is not None and not (check.of or check.to):
-        return t("{what}: {compared}", what=f"{quantity} ÷ {to_quantity}", compared=selection_text(check.case))
+        return t("{what}: {compared}", what=f"{quantity} ÷ {to_quantity}", compared=cases)
     if check.to is None:
         unit = unit_of(check.quantity)
         than = f" ÷ {check.than:g}{'' if unit == '1' else ' ' + unit}" if check.than else ""
@@ -71,7 +93,7 @@ def what(check: Check) -> str:
         compared = f"{of} {'−' if check.scale == 'difference' else '÷'} {_sided(to, to_quantity)}"
     quantity = ", ".join(filter(None, [quantity, "" if check.at else models]))
     if check.at:
-        at, against = selection_text(check.at), selection_text(check.against)
+        at, against = _sides_text(check.at, check.against)
         compared = t("{compared}, with {at} over that with {against}", compared=compared, at=at, against=against)
     if check.kind == "trend":
         axis = words().axis(check.along).called
@@ -176,6 +198,8 @@ def _explained(outcome: CheckResult, level: float) -> str:
 def _absent_text(absent: Absent) -> str:
     """A case without a number, and why."""
     why = in_words(map(status_text, sorted(set(absent.statuses)))) or t("not measured")
+    if absent.without_ratio:
+        why = no_ratio_text(*absent.without_ratio)
     return t("{case} ({why})", case=selection_text(absent.axes), why=why)
 
 
@@ -202,8 +226,13 @@ def takes(judgement: Judgement) -> str:
         return t("It is about the accuracy after the whole training, and this trained less: --profile full.")
     if judgement.hindrance == "other hardware":
         return _scope_text(claim.scope)
-    suites, frameworks = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK))
+    suites, frameworks, named = (sorted(map(str, claim.named(axis))) for axis in (SUITE, FRAMEWORK, ENVIRONMENT))
     if judgement.hindrance == "no environment":
+        if named:
+            return t(
+                "None of its cases was run. A test needs suite {suites} in each of {environments}.",
+                suites=in_words(suites), environments=in_words(named),
+            )  # fmt: skip
         if frameworks:
             return t(
                 "None of its cases was run. A test needs suite {suites} in an environment with {frameworks}.",
@@ -226,6 +255,8 @@ def _scope_text(scope: Scope | None) -> str:
 
 def _missing_text(missing: Missing) -> str:
     cases = selection_text(missing.selection)
+    if missing.without_ratio:
+        return t("{case}: {why}.", case=cases, why=no_ratio_text(*missing.without_ratio))
     if missing.statuses and set(missing.statuses) != {OK}:
         return t("{cases}: {statuses}.", cases=cases, statuses=in_words(map(status_text, missing.statuses)))
     if missing.side in ("both", "along"):

@@ -8,7 +8,7 @@ from tsuishi.report.parts.blocks import Block, Bullets, Heading, View
 from tsuishi.report.sections import descriptions
 from tsuishi.results.frames import named_rows
 from tsuishi.specs.claims import Claim
-from tsuishi.specs.selections import FRAMEWORK, Selector
+from tsuishi.specs.selections import Selector
 from tsuishi.specs.source import Source, epochs_of
 from tsuishi.verdicts.evidence import Evidence
 
@@ -35,7 +35,7 @@ def deviations(evidence: Evidence) -> View:
 def declared(evidence: Evidence, source: Source, claims: Collection[str]) -> Iterator[str]:
     """A sentence for each declared deviation of cases that ran, with those of `claims` judged on such cases."""
     ran = evidence.results.trials[["case_id", "column"]].drop_duplicates()
-    cases = [{**evidence.axes[row.case_id], FRAMEWORK: evidence.frameworks.get(row.column)} for row in named_rows(ran)]
+    cases = [{**evidence.axes[row.case_id], **evidence.selectable(row.column)} for row in named_rows(ran)]
     for deviation in source.deviations:
         touched = [*filter(Selector(deviation.case), cases)]
         named = [claim.id for claim in source.claims if claim.id in claims and _is_judged_on(claim, touched)]

@@ -25,30 +25,43 @@ _MOST_ROWS = 5
 
 
 def from_answers(evidence: Evidence, questions: Questions, explanations: Explanations) -> Iterator[Candidate]:
-    """The answers that say something; those about claims are highlights of claims."""
+    """The answers that say something, and what explanations found unasked; claims have highlights of their own."""
+    asked = {}
     for answer in questions.answers:
         if answer.asked.kind == "explanation":
-            yield from _explained(evidence, questions, explanations, answer)
+            topic = t(
+                "{question}, {environment}", question=questions.title(answer.asked), environment=answer.columns[0]
+            )
+            asked[answer.asked.suite, answer.columns[0]] = topic, answer.asked.id, _rank(answer)
         elif answer.asked.compares and answer.state == "answered":
             yield _compared(evidence, questions, answer)
+    for suite in evidence.suites:
+        for environment in evidence.environments:
+            unasked = t("{suite}, {environment}", suite=suite, environment=environment)
+            given = asked.get((suite, environment), (unasked, f"{suite}/{environment}", Rank.CERTAIN))
+            yield from _explained(evidence, explanations, (suite, environment), given)
 
 
 def _explained(
-    evidence: Evidence, questions: Questions, explanations: Explanations, answer: Answer
+    evidence: Evidence, explanations: Explanations, place: tuple[str, str], asked: tuple[str, str, Rank]
 ) -> Iterator[Candidate]:
-    """The headline of a suite's explanation in an environment, if it has one."""
-    suite, environment = answer.asked.suite, answer.columns[0]
+    """The headline of a suite's explanation in an environment, if it has one.
+
+    asked: the topic of the card, the name of its chart, and its rank where it is sure.
+    """
+    (suite, environment), (topic, name, rank) = place, asked
     found = explanations.of(suite).headline(environment)
     if found is None:
         return
-    topic = t("{question}, {environment}", question=questions.title(answer.asked), environment=environment)
     drawn = values_chart(found.points, found.over, found.quantity)
-    chart = figures.block(drawn, topic, f"highlight-{answer.asked.id}", found.caption)
+    chart = figures.block(drawn, topic, f"highlight-{name}", found.caption)
     certainty: Certainty = "certain" if found.sure else "seen"
-    simulated = any(name == environment and evidence.axes[case][SUITE] == suite for case, name in evidence.simulated)
+    simulated = any(
+        column == environment and evidence.axes[case][SUITE] == suite for case, column in evidence.simulated
+    )
     sure = marked(compared_alone(found.trials) if found.sure else seen(), simulated)
     item = Highlight(topic, found.title, found.text, certainty, sure, f"suite-{suite}", (chart,))
-    yield Candidate(_rank(answer) if found.sure else Rank.SEEN, math.log(found.times), item)
+    yield Candidate(rank if found.sure else Rank.SEEN, math.log(found.times), item)
 
 
 def _rank(answer: Answer) -> Rank:

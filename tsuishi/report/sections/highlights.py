@@ -34,6 +34,7 @@ class Opening:
         compared: Sequence[Matchup],
     ) -> None:
         self._evidence, self._verdicts, self._questions = evidence, verdicts, questions
+        self._explanations = explanations
         candidates = [
             *from_answers(evidence, questions, explanations),
             *from_claims(verdicts),
@@ -44,14 +45,14 @@ class Opening:
         self.items = chosen(candidates)
 
     def view(self) -> View:
-        """A sentence, the cards, the claims at a glance, and the open questions."""
+        """A sentence, the cards, what else explanations found, the claims at a glance, and the open questions."""
         blocks: list[Block] = [Text(self._lead(), "lead")]
         blocks += [Highlights(self.items)] if self.items else []
-        judgements = self._verdicts.judgements
-        # Where nothing was found and nothing tested, a sentence says so, and numbers follow: page.py.
-        some = self.items or any(each.verdict != "not tested" for each in judgements)
-        claims = strip(judgements, self._evidence.environments) if some else None
+        if explained := tuple(self._explained()):
+            blocks.append(Bullets(explained, t("What explains it")))
+        claims = strip(self._verdicts.judgements, self._evidence.environments) if self._verdicts.is_any_tested else None
         blocks += [claims] if claims else []
+        blocks += [Text(needs, "note")] if (needs := self._verdicts.needs) else []
         if still_open := tuple(_open(self._questions)):
             blocks.append(Bullets(still_open, t("Open questions")))
         return View(tuple(blocks))
@@ -73,13 +74,28 @@ class Opening:
             environments=in_words(self._evidence.environments),
         )
         takes = "" if self._certain else _what_it_takes(self._questions, [*self._evidence.results.runs])
-        return prose([measured, self._counted(), takes, self._verdicts.headline])
+        return prose(
+            [measured, self._counted(), takes, self._verdicts.headline if self._verdicts.is_any_tested else ""]
+        )
 
     def _counted(self) -> str:
         if not self._certain:
             return t("Nothing that was found is certain.")
         undecided = sum(answer.state == "open" for answer in self._questions.answers)
         return t("Certain findings: {certain}. Open questions: {open}.", certain=self._certain, open=undecided)
+
+    def _explained(self) -> Iterator[str]:
+        """The first paragraph of explanations without a headline, of suites without a card; then their number."""
+        shown = {item.anchor for item in self.items}
+        found = [
+            t("{topic}: {words}", topic=f"{suite}, {environment}", words=paragraphs[0].text)
+            for suite in self._evidence.suites
+            if f"suite-{suite}" not in shown
+            for environment, paragraphs in self._explanations.of(suite).paragraphs().items()
+        ]
+        yield from found[:_MOST_OPEN]
+        if len(found) > _MOST_OPEN:
+            yield t("{count} more stand in the sections of the suites.", count=len(found) - _MOST_OPEN)
 
 
 def chosen(candidates: Sequence[Candidate]) -> tuple[Highlight, ...]:

@@ -9,9 +9,21 @@ from tsuishi.estimates.intervals import FEWEST_TRIALS
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.report.parts.blocks import Block, Bullets, View
 from tsuishi.report.parts.explanation import Explanations
-from tsuishi.report.parts.wording import Table, case_text, digits, label, status_text, text_cell
+from tsuishi.report.parts.wording import (
+    Table,
+    amount,
+    case_text,
+    digits,
+    label,
+    no_ratio_text,
+    status_text,
+    text_cell,
+    unit_of,
+    words,
+)
 from tsuishi.report.sections.claim_words import claim_name, sentence
-from tsuishi.specs.case import BATCH_SIZE, DEVICES
+from tsuishi.report.sections.pairs import paced_by
+from tsuishi.specs.case import BATCH_SIZE, DEVICES, SUITE
 from tsuishi.specs.questions import Asked, look_at
 from tsuishi.verdicts.answers import Answer
 from tsuishi.verdicts.evidence import Evidence
@@ -69,17 +81,21 @@ class Questions:
 
     def title(self, asked: Asked) -> str:
         """A question in the report's language."""
+        if asked.kind == "measurement":
+            return self._measurement(asked)
         title = in_language(asked.title).rstrip(".。")
         return f"{asked.source} ({asked.claim}): {title}" if asked.claim else title
 
     def brief(self, asked: Asked) -> str:
         """A question in a few words, with its environments."""
-        name = claim_name(asked.source, asked.claim) if asked.claim else in_language(asked.title)
+        name = claim_name(asked.source, asked.claim) if asked.claim else self.title(asked)
         return f"{name} ({', '.join(asked.environments)})"
 
     def words(self, answer: Answer) -> str:
         """The answer in a sentence or two."""
-        if answer.state == "cannot be answered":
+        if answer.no_ratio:
+            return self._without_ratio(answer)
+        if answer.lacking:
             return t("a case of it is {statuses}", statuses=in_words(map(status_text, answer.lacking)))
         if answer.asked.compares:
             return self._compared(answer)
@@ -87,7 +103,7 @@ class Questions:
             return _judged(answer)
         if answer.asked.kind == "explanation":
             return self._explanation(answer)
-        return t("measured: see the section of {suite}", suite=answer.asked.suite)
+        return self._measured(answer)
 
     def _compared(self, answer: Answer) -> str:
         asked, logarithm = answer.asked, answer.ratio
@@ -119,6 +135,13 @@ class Questions:
             return prose([comparison, found])
         return comparison
 
+    def _without_ratio(self, answer: Answer) -> str:
+        """Which side has no ratio, and why."""
+        assert answer.no_ratio
+        cell, value = answer.no_ratio
+        side = self.sides(answer)[0 if cell in answer.asked.of else 1]
+        return t("{side}: {why}", side=side, why=no_ratio_text(answer.asked.quantity, value))
+
     def sides(self, answer: Answer) -> tuple[str, str]:
         """The names of the two sides: their environments, or the axes in which their cases differ."""
         asked = answer.asked
@@ -129,6 +152,25 @@ class Questions:
         if {DEVICES} < differ:
             differ -= {BATCH_SIZE}
         return _side(of, differ), _side(to, differ)
+
+    def _measurement(self, asked: Asked) -> str:
+        """The case of a measurement, by the axes in which it differs from the others of its suite."""
+        axes = self._evidence.axes.get(asked.of[0].case_id, {})
+        others = [other for other in self._evidence.axes.values() if other.get(SUITE) == asked.suite]
+        differ = {axis for axis in axes if any(other.get(axis) != axes[axis] for other in others)}
+        case = _side(axes, differ)
+        return t("{suite}: {case}", suite=asked.suite, case=case) if case else asked.suite
+
+    def _measured(self, answer: Answer) -> str:
+        """The first time or rate of a measured case, in each environment that has it."""
+        case_id, terms = answer.asked.of[0].case_id, self._evidence.terms
+        every = {quantity for case, _, quantity in terms if case == case_id}
+        for quantity in paced_by(self._evidence, answer.asked.suite, self._explanations, every):
+            known = [(name, terms[key]) for name in answer.columns if (key := (case_id, name, quantity)) in terms]
+            unit = unit_of(quantity)
+            values = in_words(f"{name} {amount(math.exp(term.mean), unit)}" for name, term in known)
+            return t("{what}: {values}", what=label(quantity), values=values)
+        return t("nothing was measured yet") if not answer.trials else t("it has no time and no rate")
 
     def _explanation(self, answer: Answer) -> str:
         """The first paragraph of a suite's explanation in an environment."""
@@ -157,8 +199,11 @@ class Questions:
 
 
 def _side(axes: Mapping[str, Any], differ: set[str]) -> str:
-    """A side by the axes in which sides differ; by their plain values where readers are spared all of them."""
-    return case_text(dict(axes), differ) or in_words(str(axes[axis]) for axis in sorted(differ) if axis in axes)
+    """A side by the axes in which sides differ; with usual values where readers are spared all of them."""
+    said = case_text(dict(axes), differ) or case_text(dict(axes), differ, always=True)
+    if said or not differ:
+        return said
+    return in_words(t("without {axis}", axis=words().axis(axis).called) for axis in sorted(differ))
 
 
 def _judged(answer: Answer) -> str:

@@ -12,9 +12,11 @@ from tsuishi.report.parts.wording import unit_of
 from tsuishi.verdicts.evidence import Evidence
 
 # The groups of quantities that cases are compared by, unless an explanation names others. A case is compared by all
-# quantities of the first group of which it has a quantity.
+# quantities of the first group of which it has a quantity. After these groups come the times and rates that questions
+# of its suite ask for, then all times and rates that its suite has.
 _QUANTITIES = (("first_run_s", "later_run_s"), ("compute_s",), ("step_s",), ("median_epoch_s",))
-_RATES = ("FLOP/s", "B/s", "images/s", "tokens/s")
+# Units of time, as people write them.
+_TIMES = frozenset(("s", "ms", "us", "µs", "μs", "ns", "min", "h", "sec", "second", "seconds"))
 
 
 class Matchup:
@@ -76,8 +78,14 @@ def matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations
 
 
 def is_rate(quantity: str) -> bool:
-    """Whether more of a quantity is faster."""
-    return unit_of(quantity) in _RATES
+    """Whether more of a quantity is faster: its unit is something per time."""
+    counted, per, time = unit_of(quantity).rpartition("/")
+    return bool(per) and time in _TIMES and counted not in _TIMES
+
+
+def is_pace(quantity: str) -> bool:
+    """Whether a quantity is a time, a time per something, or a rate."""
+    return unit_of(quantity).partition("/")[0] in _TIMES or is_rate(quantity)
 
 
 def _matchups(evidence: Evidence, comparisons: Iterable[Comparison], explanations: Explanations) -> Iterator[Matchup]:
@@ -99,11 +107,12 @@ def known_quantities(*every: Terms) -> dict[str, set[str]]:
 def cases_by_quantity(
     comparison: Comparison, known: Mapping[str, set[str]], explanations: Explanations
 ) -> dict[str, list[str]]:
-    """The cases to compare by each quantity. A case without any quantity joins the group with the most cases.
+    """The cases to compare by each quantity. A case without a time or rate joins the group with the most cases.
 
     known: the quantities of every case that has any.
     """
-    groups = explanations.of(comparison.suite).compared_by or _QUANTITIES
+    every = {quantity for case_id in comparison.case_ids for quantity in known.get(case_id, ())}
+    groups = _groups(comparison.evidence, comparison.suite, explanations, every)
     by_group: dict[tuple[str, ...], list[str]] = {group: [] for group in groups}
     homeless: list[str] = []
     for case_id in comparison.case_ids:
@@ -118,3 +127,22 @@ def cases_by_quantity(
         for quantity in group
         if any(quantity in known.get(case_id, set()) for case_id in case_ids)
     }
+
+
+def paced_by(evidence: Evidence, suite: str, explanations: Explanations, every: set[str]) -> tuple[str, ...]:
+    """The times and rates by which a case is compared, of all quantities that it has."""
+    groups = _groups(evidence, suite, explanations, every)
+    return next((found for group in groups if (found := tuple(name for name in group if name in every))), ())
+
+
+def _groups(evidence: Evidence, suite: str, explanations: Explanations, every: set[str]) -> list[tuple[str, ...]]:
+    """The groups of quantities that the cases of a suite are compared by. every: all quantities of these cases.
+
+    The last two groups: times and rates that questions of the suite ask for, then all that its cases have, as a
+    script's.
+    """
+    questions = (question for run in evidence.results.runs.values() for question in run.questions)
+    asked = {question.quantity for question in questions if question.suite == suite}
+    paces = [quantity for quantity in sorted(every) if is_pace(quantity)]
+    first = explanations.of(suite).compared_by or _QUANTITIES
+    return [*first, tuple(quantity for quantity in paces if quantity in asked), tuple(paces)]

@@ -1,7 +1,7 @@
 """The history of cases on this machine in these environments: a point for each session, over the user's runs."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tsuishi.base.language import prose, t
@@ -35,7 +35,7 @@ class SessionPoint(NamedTuple):
 
 
 def history_section(
-    evidence: Evidence, past: Evidence, every: Iterable[Comparison], explanations: Explanations
+    evidence: Evidence, past: Evidence, every: Sequence[Comparison], explanations: Explanations
 ) -> Section:
     """A chart for each suite, protocol and quantity. past: the runs of the history, also those of the report."""
     environments = Baseline(evidence, Earlier(past, 1.0)).columns
@@ -57,7 +57,11 @@ def history_section(
                 name = f"history-{comparison.suite}-{comparison.protocol}-{quantity}"
                 blocks.append(figures.block(chart, title, name, _caption()))
     sessions = {row["session"] for row in rows}
-    if len(sessions) < 2:
+    drawn = {row["case_id"] for row in rows}
+    if left_out := sum(case_id not in drawn for comparison in every for case_id in comparison.case_ids):
+        without = t("Cases without a time or a rate above 0, which have no history: {count}.", count=left_out)
+        blocks.append(Text(without, "note"))
+    if len(sessions) < 2 and drawn:
         blocks.append(Text(t("There is no other session in these environments on this machine yet."), "note"))
     about = t("sessions: {count}", count=len(sessions))
     return Section("history", t("History on this machine"), (View(tuple(blocks), {"history": rows}),), about)

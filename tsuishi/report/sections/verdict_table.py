@@ -23,7 +23,7 @@ from tsuishi.specs.claims import VERDICTS, Claim
 from tsuishi.verdicts.checks import CheckResult
 from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
-from tsuishi.verdicts.judge import Judgement, PrintedVerdict, by_printed_numbers
+from tsuishi.verdicts.judge import Hindrance, Judgement, PrintedVerdict, by_printed_numbers
 
 _NOTES = (
     mark(
@@ -36,6 +36,18 @@ _NOTES = (
         "n: number of trials of the case with the fewest. Regions and their reasons were written down before any run."
     ),
 )
+
+
+# What claims need that were not tested, by the reason; the first reason of a claim counts.
+_NEEDS: dict[Hindrance, str] = {
+    "no gpu": mark("NVIDIA GPUs ({count})"),
+    "other hardware": mark("other GPUs ({count})"),
+    "synthetic": mark("real data ({count})"),
+    "shortened": mark("whole trainings ({count})"),
+    "no environment": mark("suites or environments that were not run ({count})"),
+    "no cases": mark("cases that were not run ({count})"),
+    "untestable": mark("what no suite has ({count})"),
+}
 
 
 class Verdicts:
@@ -80,6 +92,24 @@ class Verdicts:
                 t("{count} {what}", count=counted[verdict], what=t(verdict)) for verdict in VERDICTS if counted[verdict]
             ),
         )
+
+    @property
+    def is_any_tested(self) -> bool:
+        return any(judgement.verdict != "not tested" for judgement in self.judgements)
+
+    @property
+    def needs(self) -> str:
+        """A line on the claims that were not tested: how many of them need what. Empty where all were tested."""
+        of_claims: dict[tuple[str, str], list[Judgement]] = {}
+        for judgement in self.judgements:
+            of_claims.setdefault((judgement.source, judgement.claim.id), []).append(judgement)
+        without = [each for each in of_claims.values() if all(one.verdict == "not tested" for one in each)]
+        if not without:
+            return ""
+        has_gpus = any(record.gpus for record in self._evidence.machine_records.values())
+        counted = Counter(_need(each, has_gpus) for each in without)
+        needs = in_words(t(_NEEDS[need], count=counted[need]) for need in _NEEDS if counted[need])
+        return t("Published claims that were not tested: {count}. They need {needs}.", count=len(without), needs=needs)
 
     def section(self) -> Section:
         """The claims of all sources."""
@@ -239,6 +269,14 @@ class Verdicts:
             return Cell(t("no numbers published"), kind="verdict", tone=TONES["not tested"])
         verdict = t("{verdict}, in part", verdict=t(printed.verdict)) if printed.partial else t(printed.verdict)
         return Cell(verdict, kind="verdict", tone=TONES[printed.verdict])
+
+
+def _need(judgements: Sequence[Judgement], has_gpus: bool) -> Hindrance:
+    """The first thing that a claim needs which was not tested. has_gpus: whether a machine of the report has any."""
+    found = {judgement.hindrance for judgement in judgements}
+    if "gpu" in judgements[0].claim.about and not has_gpus and "untestable" not in found:
+        return "no gpu"
+    return next((need for need in _NEEDS if need in found), "no cases")
 
 
 def _anchors(rows: Iterable[Judgement | PrintedVerdict], own: bool = False) -> tuple[str, ...]:
