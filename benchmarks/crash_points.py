@@ -83,7 +83,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--every", type=int, default=1, help="only every N-th change; 0: none")
     parser.add_argument("--random", type=int, default=0, help="kills at random moments, in each scenario")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", default="", help="run, resumption or report")
+    names = ["", *(scenario.__name__.lower() for scenario in SCENARIOS)]
+    parser.add_argument("--only", default="", choices=names, help="run, resumption or report")
     return parser.parse_args()
 
 

@@ -139,6 +139,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=TRIALS, help="of each script and of each case of ours")
     given = parser.parse_args()
     chosen = [each for each in ARTICLES_AND_CASES if each.name in (given.only or each.name).split(",")]
+    if not chosen:
+        known = dict.fromkeys(article.name for article in ARTICLES_AND_CASES)
+        parser.error(f"--only: no article is named {given.only}; known: {', '.join(known)}")
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for number, article in enumerate(chosen):

@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -73,5 +74,21 @@ def test_the_report_names_axes_and_quantities_as_the_suite_does(checkout: Path) 
     page = markdown_of(checkout / "reports" / "out" / "own")
     for text in ("sequence length", "heads", "tokens", "attention, mean", "memory of the scores"):
         assert text in page, text
+    # Both sides of a comparison have words, also where one of them is the usual value.
+    assert "attention, mean: heads 8 ÷ heads 4" in page.replace("\\", "")
+    assert "over log sequence length: heads 4: " in page
     numbers = {(row["quantity"], row["unit"]) for row in table(checkout, "estimates")}
     assert {("attention_step_s", "s"), ("score_bytes", "B"), ("largest_error", "1")} <= numbers
+
+
+def test_a_source_of_a_user_in_english_alone_fails_no_test_of_ours(checkout: Path) -> None:
+    source = checkout / "reports" / "published" / "attention-note.toml"
+    source.write_text(re.sub(', ja = "[^"]*"', "", source.read_text(encoding="utf-8")), encoding="utf-8")
+    tests = [f"tests/specs/test_{name}.py" for name in ("claims", "deviation", "pictures")]
+    chosen = ("-k", "language or marked or declares or (check and attention)")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, *chosen],
+        cwd=checkout, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout

@@ -66,12 +66,12 @@ def write_dockerfiles(checkout: Checkout, folder: Path) -> list[Path]:
 
 def check_specs(checkout: Checkout) -> None:
     """Read every environment, suite and published source. Raises UserError for the first wrong file."""
-    from tsuishi.specs.source import check_suites, read_sources
+    from tsuishi.specs.source import check_names, read_sources
 
     read_environments(checkout.images)
     words = vocabulary(checkout.suites)
     published = read_sources(checkout.published, words)
-    check_suites(checkout.published, published, words)
+    check_names(checkout.published, published, words)
     sources = {source.name for source in published}
     for path in known_suites(checkout.suites).values():
         suite = read_suite(path, words)

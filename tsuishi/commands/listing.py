@@ -46,10 +46,10 @@ def _suite_row(suite: Suite) -> tuple[object, ...]:
 
 def show_sources(session: Session) -> None:
     """Print a table of published sources, and a table of the claims of each. Raises UserError for a wrong file."""
-    from tsuishi.specs.source import check_suites, read_sources
+    from tsuishi.specs.source import check_names, read_sources
 
     sources = read_sources(session.checkout.published, session.words)
-    check_suites(session.checkout.published, sources, session.words)
+    check_names(session.checkout.published, sources, session.words)
     headers = ("name", "date", "hardware", "numbers", "claims", "what")
     session.screen.table("Sources", headers, [_source_row(source) for source in sources])
     for source in sources:

@@ -5,6 +5,7 @@ axes (they select cases) and quantities (the measured values); see reports/publi
 to every case that has all the axes of its row: an axis that is not given may have any value.
 """
 
+import difflib
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping
@@ -87,8 +88,6 @@ class Numbers(toml.Spec):
         """Checks the table against the vocabulary, which is the context of the validation."""
         assert isinstance(info.context, Vocabulary)
         self._words = words = info.context
-        if self.framework and words.frameworks and self.framework not in words.frameworks:
-            raise ValueError(str(unknown("framework", self.framework, words.frameworks)))
         quantities = words.quantities
         for axis in self.case:
             if axis not in words.selectable:
@@ -268,16 +267,23 @@ def read_source(path: Path, words: Vocabulary) -> Source:
     return toml.load(path, Source, words, name=path.stem)
 
 
-def check_suites(published: Path, sources: Iterable[Source], words: Vocabulary) -> None:
-    """Raise UserError for a source that names a suite which is not in suites/: nothing would be held against it."""
+def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -> None:
+    """Raise UserError where a source names a suite or a framework that is not here: nothing would be held against it.
+
+    Tables may be of suites and frameworks of other people, as those of an archive: of these, only near names are wrong.
+    """
     for source in sources:
-        selections = [epochs.case for epochs in source.epochs] + [each.case for each in source.deviations]
-        for figure in source.figures:
-            selections += [figure.case, *(series.case for series in figure.series)]
-        named = {table.suite for table in source.numbers}.union(*(claim.named(SUITE) for claim in source.claims))
-        for suite in sorted(map(str, named.union(*(selection.get(SUITE, ()) for selection in selections)))):
-            if suite not in words.brought:
-                raise UserError(f"{published / source.name}.toml: {unknown('suite', suite, words.brought)}")
+        selections = [each.case for each in (*source.epochs, *source.deviations, *source.figures)]
+        selections += [series.case for figure in source.figures for series in figure.series]
+        claimed = {suite for selection in selections for suite in selection.get(SUITE, ())}
+        claimed |= {suite for claim in source.claims for suite in claim.named(SUITE)}
+        suites, frameworks = words.brought, words.frameworks
+        named = [("suite", str(suite), suites, False) for suite in sorted(map(str, claimed))]
+        named += [("suite", table.suite, suites, True) for table in source.numbers]
+        named += [("framework", table.framework, frameworks, True) for table in source.numbers if table.framework]
+        for kind, name, known, only_near in named:
+            if name not in known and (not only_near or difflib.get_close_matches(name, known)):
+                raise UserError(f"{published / source.name}.toml: {unknown(kind, name, known)}")
 
 
 def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:
