@@ -273,11 +273,13 @@ def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -
     Tables may be of suites and frameworks of other people, as those of an archive: of these, only near names are wrong.
     """
     for source in sources:
-        selections = [each.case for each in (*source.epochs, *source.deviations, *source.figures)]
-        selections += [series.case for figure in source.figures for series in figure.series]
+        selections = [*(each.case for each in source.epochs), *(each.case for each in source.deviations)]
+        selections += [
+            case for figure in source.figures for case in (figure.case, *(one.case for one in figure.series))
+        ]
         claimed = {suite for selection in selections for suite in selection.get(SUITE, ())}
         claimed |= {suite for claim in source.claims for suite in claim.named(SUITE)}
-        suites, frameworks = words.brought, words.frameworks
+        suites, frameworks = frozenset(words.brought), words.frameworks
         named = [("suite", str(suite), suites, False) for suite in sorted(map(str, claimed))]
         named += [("suite", table.suite, suites, True) for table in source.numbers]
         named += [("framework", table.framework, frameworks, True) for table in source.numbers if table.framework]
