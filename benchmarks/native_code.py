@@ -73,7 +73,7 @@ def main() -> None:
     cache = Cache(read_settings({}, os.environ, {}).cache)
     for name in sys.argv[1:]:
         environment = read_environment(Checkout().images / f"{name}.toml")
-        print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.compute_capabilities)} by its spec")
+        print(f"{name}: {environment.cuda and ' to '.join(environment.cuda.native)} by its spec")
         for pin in environment.pins:
             wheel = cache.find(pin.sha256, environment.python)
             if wheel is None or wheel.suffix != ".whl":

@@ -127,7 +127,7 @@ def from_debs(
         [cuda]
         toolkit = "10.0"
         min_driver = "410.48"
-        compute_capabilities = ["3.5", "7.5"]
+        native = ["3.5", "7.5"]
         [apt]
         packages = ["python3.11", "cuda-cudart-10-0=1"]
         [apt.repositories.pool]
@@ -276,7 +276,7 @@ def of_the_base(
         [cuda]
         toolkit = "12.1"
         min_driver = "530.30.02"
-        compute_capabilities = ["6.0", "9.0"]
+        native = ["6.0", "9.0"]
         [promises]
         python = "3.11"
         typing-extensions = "{extensions.name.split("-")[1]}"

@@ -37,7 +37,7 @@ def test_an_older_release_of_each_family_is_built_and_computes_as_numpy_does(tmp
     if find_python("3.6") is None:
         missing("no CPython 3.6")
     cache = linked_cache(read_settings({}, {}, {}).cache, tmp_path / "cache")
-    older = ("tf1.4-cpu", "torch1.4-cpu")
+    older = ("tf1.4-cpu", "torch1.2-cu100")
     result = invoke(
         tmp_path,
         *("build", "run-suite", "--env", ",".join(older), "--suite", "parity", "--profile", "smoke"),

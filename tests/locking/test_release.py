@@ -225,7 +225,7 @@ def test_an_index_that_states_no_days_has_no_release(images: Images, tmp_path: P
 
 
 def test_code_for_gpus_is_left_out_and_an_environment_for_gpus_alone_is_refused(images: Images, index: Index) -> None:
-    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.81"\ncompute_capabilities = ["3.5", "7.0"]\n'
+    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.81"\nnative = ["3.5", "7.0"]\n'
     like(images, accelerators='"cpu", "cuda"', more=cuda)
     _, new = locked(images, index, "1.4.1")
     (spec,) = [tomllib.loads(text) for path, text in new.files.items() if path.suffix == ".toml"]

@@ -10,7 +10,7 @@ from tests.run.test_sampler import NoGpus
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.accelerators import gpu_refusal
-from tsuishi.machine.compatibility import read_table, refusal, runs_natively
+from tsuishi.machine.compatibility import by_ptx, read_table, refusal, runs_natively
 from tsuishi.specs.environment import Cuda, Environment, known_environments, read_environment
 
 IMAGES = Checkout().images
@@ -37,7 +37,8 @@ def told(card: str, driver: str, environment: str) -> str:
             "580.95.05",
             "torch1.1-cu100",
             "NVIDIA GeForce RTX 4090 is compute capability 8.9 (Ada); torch1.1-cu100 holds code for 3.5 to 7.5, and "
-            "its cuDNN and cuBLAS hold no PTX: use torch2-cuda; --force runs a numerical self-check first",
+            "its cuDNN and cuBLAS hold no PTX: use torch1.13-cu117 or torch2-cuda; --force runs a numerical self-check "
+            "first",
         ),
         (
             "H100",
@@ -51,21 +52,28 @@ def told(card: str, driver: str, environment: str) -> str:
             "580.95.05",
             "torch2-cuda",
             "NVIDIA Tesla V100 is compute capability 7.0 (Volta); torch2-cuda holds code for 7.5 to 12.0: "
-            "use torch1.1-cu90 or torch1.1-cu100",
+            "use torch1.1-cu90 or torch2.8-cu128",
         ),
         (
             "GeForce RTX 2080 Ti",
             "396.54",
             "torch1.1-cu100",
-            "driver 396.54 is older than 410.48, which CUDA 10.0 of torch1.1-cu100 needs: update the driver, or use "
+            "driver 396.54 is older than 410.48, which CUDA 10.0 of torch1.1-cu100 needs: update the driver",
+        ),
+        (
+            "Tesla T4",
+            "580.95.05",
             "torch1.1-cu90",
+            "NVIDIA Tesla T4 is compute capability 7.5 (Turing); torch1.1-cu90 has CUDA 9.0: its cuBLAS fails there, "
+            "and PyTorch itself asks for CUDA 10.0: use torch1.2-cu100 or torch2-cuda; --force runs a numerical "
+            "self-check first",
         ),
         (
             "Tesla K80",
             "470.256.02",
             "tf2-cuda",
-            "NVIDIA Tesla K80 is compute capability 3.7 (Kepler); tf2-cuda holds code for 6.0 to 12.0: "
-            "use tf1.13-cu100",
+            "NVIDIA Tesla K80 is compute capability 3.7 (Kepler); tf2-cuda holds code for 6.0 to 9.0 and PTX "
+            "for 10.0 to 12.0: use tf0.10-cu75 or tf1.13-cu100",
         ),
     ],
 )
@@ -79,8 +87,8 @@ def test_a_refusal_says_the_reason_and_the_environment_to_use_instead(
     ("card", "environment"),
     [
         ("Tesla V100", "torch1.1-cu90"),
-        ("GeForce RTX 2080 Ti", "torch1.1-cu90"),  # native code of the same major compute capability
-        ("GeForce RTX 2080 Ti", "tf1.13-cu100"),
+        ("GeForce RTX 2080 Ti", "torch1.2-cu100"),
+        ("GeForce RTX 2080 Ti", "tf1.13-cu100"),  # native code of the same major compute capability
         ("GeForce RTX 4090", "torch2-cuda"),
         ("GeForce RTX 5090", "tf2-cuda"),
         ("A100", "tf1.15-ngc"),
@@ -91,20 +99,45 @@ def test_a_gpu_an_environment_holds_code_for_is_not_refused(card: str, environme
 
 
 def test_native_code_runs_on_its_own_major_compute_capability_from_its_own_minor_one_up() -> None:
-    cuda = Cuda(toolkit="13.0", min_driver="580.65", compute_capabilities=("7.5", "10.0"))
+    cuda = Cuda(toolkit="13.0", min_driver="580.65", native=("7.5", "10.0"))
     assert [one for one in ("7.0", "7.5", "8.9", "9.0", "10.0", "10.3", "12.0") if runs_natively(cuda, one)] == [
         "7.5", "8.9", "9.0", "10.0", "10.3",
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("card", "environment", "said"),
+    [
+        (
+            "GeForce RTX 5090",
+            "tf2-cuda",
+            "NVIDIA GeForce RTX 5090 is compute capability 12.0 (Blackwell); tf2-cuda holds code for 6.0 to 9.0 and "
+            "PTX for 10.0 to 12.0, which the driver compiles",
+        ),
+        (
+            "H100",
+            "tf2.12-cu118",
+            "NVIDIA H100 is compute capability 9.0 (Hopper); tf2.12-cu118 holds code for 3.5 to 7.5 and PTX for 8.0 to "
+            "9.0, which the driver compiles",
+        ),
+        ("H100", "tf2-cuda", ""),
+        ("GeForce RTX 5090", "tf2.12-cu118", ""),  # refused
+        ("GeForce RTX 5090", "torch2-cuda", ""),
+    ],
+)
+def test_code_that_is_ptx_alone_for_a_gpu_is_doubtful_and_not_refused(card: str, environment: str, said: str) -> None:
+    assert by_ptx(KNOWN[environment], [gpu(card)], TABLE) == said
+    assert not said or told(card, "580.95.05", environment) == ""
+
+
 def test_a_driver_that_cannot_be_had_for_an_old_gpu_is_not_recommended() -> None:
     """Kepler's drivers end with 470: updating is no way out."""
     future = KNOWN["torch1.1-cu100"].model_copy(
-        update={"cuda": Cuda(toolkit="11.8", min_driver="520.61.05", compute_capabilities=("3.5", "9.0"))}
+        update={"cuda": Cuda(toolkit="11.8", min_driver="520.61.05", native=("3.5", "9.0"))}
     )
     assert refusal(future, [gpu("Tesla K80")], "470.256.02", TABLE, KNOWN.values()) == (
         "driver 470.256.02 is older than 520.61.05, which CUDA 11.8 of torch1.1-cu100 needs, and drivers for Kepler "
-        "end with 470: use torch1.1-cu90 or torch1.1-cu100"
+        "end with 470: use torch1.1-cu90 or torch2.0-cu117"
     )
 
 
@@ -126,8 +159,9 @@ def test_two_kinds_of_gpus_are_both_named_and_each_once() -> None:
 class Machine(NoGpus):
     """One with the cards named."""
 
-    def __init__(self, *cards: str) -> None:
+    def __init__(self, *cards: str, driver: str = "580.95.05") -> None:
         super().__init__()
+        self._driver = driver
         self._cards = [{"index": i, "display_active": False, **gpu(card)} for i, card in enumerate(cards)]
 
     def __len__(self) -> int:
@@ -137,7 +171,7 @@ class Machine(NoGpus):
         return self._cards
 
     def driver(self) -> str:
-        return "580.95.05"
+        return self._driver
 
 
 def test_force_tries_what_is_merely_newer_and_nothing_else() -> None:
@@ -162,10 +196,12 @@ def test_the_shipped_environments_agree_with_the_table(one: Environment) -> None
     (toolkit,) = [entry for entry in TABLE.cuda if entry.version == one.cuda.toolkit]
     least = toolkit.min_driver_minor_compatible or toolkit.min_driver
     assert Version(one.cuda.min_driver) >= Version(least)
-    held, known = (
-        [tuple(map(int, c.split("."))) for c in pair] for pair in (one.cuda.compute_capabilities, toolkit.capabilities)
+    native, known, ptx = (
+        [Version(capability) for capability in pair]
+        for pair in (one.cuda.native, toolkit.capabilities, one.cuda.ptx or ())
     )
-    assert known[0] <= held[0] <= held[1] <= known[1]
+    assert known[0] <= native[0] <= native[1] <= known[1]
+    assert not ptx or native[1] < ptx[0] <= ptx[1] <= known[1]
 
 
 def test_every_compute_capability_of_the_table_belongs_to_one_architecture() -> None:

@@ -64,7 +64,7 @@ class Gpus(NoGpus):
 
 def environment(name: str = "env", **more: Any) -> Environment:
     """One for both accelerators, with code for compute capabilities 3.5 to 7.0."""
-    cuda = Cuda(toolkit="9.0", min_driver="384.81", compute_capabilities=("3.5", "7.0"))
+    cuda = Cuda(toolkit="9.0", min_driver="384.81", native=("3.5", "7.0"))
     return pinned(()).model_copy(update={"name": name, "accelerators": ("cpu", "cuda"), "cuda": cuda, **more})
 
 
@@ -204,7 +204,7 @@ def test_a_run_nobody_named_environments_for_follows_the_machine(checkout: Check
 
 
 def test_a_family_is_its_releases_by_date_that_compute_here(checkout: Checkout) -> None:
-    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.111"\ncompute_capabilities = ["3.5", "7.0"]\nbeyond = "no PTX"\n'
+    cuda = '[cuda]\ntoolkit = "9.0"\nmin_driver = "384.111"\nnative = ["3.5", "7.0"]\nbeyond = "no PTX"\n'
     for name, released, accelerators, more in (
         ("new", "2026-01-01", '["cpu", "cuda"]', ""),
         ("old", "2019-01-01", '["cpu"]', ""),

@@ -192,7 +192,7 @@ def test_the_spec_id_does_not_follow_words_guesses_and_places(tmp_path: Path) ->
 
 
 def test_the_spec_id_follows_what_an_image_says_of_cuda_and_not_what_we_know_of_its_code(tmp_path: Path) -> None:
-    cuda = '[cuda]\ntoolkit = "10.0"\nmin_driver = "410.48"\ncompute_capabilities = ["3.5", "7.5"]\n'
+    cuda = '[cuda]\ntoolkit = "10.0"\nmin_driver = "410.48"\nnative = ["3.5", "7.5"]\n'
     reference = environment(tmp_path, VALID + cuda).spec_id("template")
     assert environment(tmp_path, VALID + cuda.replace("7.5", "7.0")).spec_id("template") == reference
     for old, new in (("410.48", "410.49"), ("10.0", "10.1")):

@@ -9,7 +9,7 @@ from tsuishi.artifacts.network import Network
 from tsuishi.base.errors import UserError
 from tsuishi.base.screen import Screen
 from tsuishi.commands.chain import Chain
-from tsuishi.plan.choice import computing
+from tsuishi.plan.choice import computing, fitting_defaults
 from tsuishi.plan.planning import plan_builds_only, plan_run
 from tsuishi.plan.session import Session
 from tsuishi.specs.environment import known_environments, named_environments, open_refusal, select_environments
@@ -76,6 +76,8 @@ def fetch(session: Session) -> None:
             if names:
                 raise UserError(f"{environment.name}: {unknown}")
             say(f"left out: {environment.name}: {unknown}")
+    if not names:
+        chosen = fitting_defaults(session.checkout, session.choice, session.nvml)
     if why_not := session.builder.engines.why_no_containers():
         say(f"base images are not fetched: {why_not}")
     session.building().fetch([environment for environment in chosen if environment.pinned and not environment.open])

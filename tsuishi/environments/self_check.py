@@ -1,4 +1,4 @@
-"""The check before --force: whether an environment computes correct results on a GPU that is newer than its code."""
+"""The check of an environment without native code for a GPU: whether it computes correct results there."""
 
 from collections.abc import Sequence
 
@@ -16,12 +16,21 @@ _WORKLOAD = "self_check"
 _TIMEOUT_S = 1800.0
 
 
+class SelfCheckFailed(UserError):
+    """An environment cannot be used on these GPUs, as it did not pass its self-check, or none is possible."""
+
+    def __init__(self, environment: str, why: str) -> None:
+        super().__init__(f"{environment} cannot be used here: {why}")
+        self.environment = environment
+
+
 def self_check(
     ready: Ready, checkout: Checkout, accelerator: Accelerator, gpus: Sequence[Gpu], say: Say
 ) -> dict[str, float]:
     """Compare results of each GPU with known results (suites/workloads/experiments/self_check.py).
 
-    Returns the largest relative error by result. Raises UserError where a GPU fails or differs from float64 on the CPU.
+    Returns the largest relative error by result. Raises SelfCheckFailed where a GPU fails or differs from float64 on
+    the CPU.
     """
     name = ready.environment.name
     say(f"{name}: self-check: a matrix product, a convolution and a training step against float64 on the CPU")
@@ -37,7 +46,7 @@ def self_check(
     for share in shares:
         transcript, why_not = ask(ready.starter, ready.built, checkout, _WORKLOAD, argument, _TIMEOUT_S, share)
         if why_not:
-            raise UserError(f"{name} failed its self-check, so --force cannot use it here: {why_not}")
+            raise SelfCheckFailed(name, f"it failed its self-check: {why_not}")
         for metric in transcript.metrics:
             if metric.name.endswith("_relative_error"):
                 errors[metric.name] = max(errors.get(metric.name, 0.0), metric.value)

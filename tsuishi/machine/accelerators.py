@@ -27,6 +27,13 @@ def misfit(environment: Environment, nvml: Nvml, images: Path) -> Misfit | None:
     return compatibility.misfit(environment, nvml.describe(), nvml.driver(), compatibility.read_table(images))
 
 
+def by_ptx(environment: Environment, nvml: Nvml, images: Path) -> str:
+    """Why the GPUs here run an environment by PTX alone; empty where its code is native, or they do not run it."""
+    if why_on_cpu(environment, nvml):
+        return ""
+    return compatibility.by_ptx(environment, nvml.describe(), compatibility.read_table(images))
+
+
 def gpu_refusal(environment: Environment, nvml: Nvml, images: Path, asked: str, force: bool) -> str:
     """Why an environment cannot use the GPUs here as `asked` ("cpu", "cuda" or "auto"), with a remedy.
 

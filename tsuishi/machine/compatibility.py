@@ -3,7 +3,8 @@
 A GPU runs native code of its own major compute capability, up to its own minor capability (CUDA C++ Programming Guide,
 binary compatibility). A GPU that is newer than the code of an environment needs PTX in all libraries, cuDNN and cuBLAS
 too: with environments of 2019 programs then hang, fail, or compute wrong numbers. So such an environment is refused,
-and the message names environments to use instead.
+and the message names environments to use instead. An environment that holds PTX alone for a GPU is used after a
+numerical self-check.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +19,7 @@ from pydantic import Field, model_validator
 
 from tsuishi.base import toml
 from tsuishi.machine.data_sheets import DataSheet
-from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment
+from tsuishi.specs.environment import COMPATIBILITY, Capability, Cuda, Environment, ends
 
 GpuDescription = Mapping[str, Any]  # an item of Nvml.describe()
 
@@ -60,20 +61,30 @@ class KnownGpu(toml.Spec):
     source: str
 
 
+class BrokenToolkit(toml.Spec):
+    """GPUs on which the libraries of toolkits before a release of CUDA fail, though native code for others loads."""
+
+    capability: Capability
+    before_cuda: str
+    why: str
+    source: str
+
+
 class CompatibilityTable(toml.Spec):
     """The content of images/compatibility.toml."""
 
     sources: tuple[Citation, ...]
     cuda: tuple[Toolkit, ...]
     architectures: tuple[Architecture, ...]
+    broken: tuple[BrokenToolkit, ...] = ()
     gpus: tuple[KnownGpu, ...] = ()
     data_sheets: tuple[DataSheet, ...] = ()
 
     @model_validator(mode="after")
     def _every_source_is_listed(self) -> "CompatibilityTable":
         known = {source.id for source in self.sources}
-        entries: list[Toolkit | Architecture | KnownGpu | DataSheet] = [*self.cuda, *self.architectures, *self.gpus]
-        entries += self.data_sheets
+        entries: list[Toolkit | Architecture | BrokenToolkit | KnownGpu | DataSheet] = [*self.cuda, *self.architectures]
+        entries += [*self.broken, *self.gpus, *self.data_sheets]
         for entry in entries:
             for source in entry.source.split(", "):
                 if source not in known:
@@ -105,25 +116,38 @@ class Misfit:
 
 def runs_natively(cuda: Cuda, capability: str) -> bool:
     """Whether a GPU of this compute capability runs the native code of an environment."""
-    own, lowest, highest = map(_parts, (capability, *cuda.compute_capabilities))
-    return lowest <= own and (own <= highest or own[0] == highest[0])
+    return _within(capability, cuda.native)
+
+
+def by_ptx(environment: Environment, gpus: Sequence[GpuDescription], table: CompatibilityTable) -> str:
+    """Why the code of an environment that these GPUs run is doubtful: it is PTX alone. Empty where it is native."""
+    cuda = environment.cuda
+    if cuda is None or cuda.ptx is None:
+        return ""
+    known = [gpu for gpu in gpus if gpu["compute_capability"] and not runs_natively(cuda, gpu["compute_capability"])]
+    compiled = [gpu for gpu in known if _within(gpu["compute_capability"], cuda.ptx)]
+    described = _described_all(compiled, table)
+    return described and f"{described}; {_held(environment, cuda)}, which the driver compiles"
 
 
 def misfit(
     environment: Environment, gpus: Sequence[GpuDescription], driver: str | None, table: CompatibilityTable
 ) -> Misfit | None:
-    """Why these GPUs, or their driver, cannot run the environment; None where they can."""
+    """Why these GPUs, or their driver, cannot run the environment; None where they can, by PTX (`by_ptx`) too."""
     cuda = environment.cuda
     if cuda is None:
         return None
-    unfit = [gpu for gpu in gpus if gpu["compute_capability"] and not runs_natively(cuda, gpu["compute_capability"])]
-    if unfit:
-        too_new = all(_parts(gpu["compute_capability"]) > _parts(cuda.compute_capabilities[1]) for gpu in unfit)
-        described = dict.fromkeys(_described(gpu, table) for gpu in unfit)
-        low, high = cuda.compute_capabilities
+    known = [gpu for gpu in gpus if gpu["compute_capability"]]
+    if unfit := [gpu for gpu in known if not _runs(cuda, gpu["compute_capability"])]:
+        too_new = all(_parts(gpu["compute_capability"]) > _parts((cuda.ptx or cuda.native)[1]) for gpu in unfit)
         why = f", and {cuda.beyond}" if too_new and cuda.beyond else ""
-        held = f"{environment.name} holds code for {low} to {high}{why}"
-        return Misfit(f"{'; '.join(described)}; {held}", may_be_forced=too_new)
+        reason = f"{_described_all(unfit, table)}; {_held(environment, cuda)}{why}"
+        return Misfit(reason, may_be_forced=too_new)
+    for broken in table.broken:
+        met = [gpu for gpu in known if gpu["compute_capability"] == broken.capability]
+        if met and Version(cuda.toolkit) < Version(broken.before_cuda):
+            reason = f"{_described_all(met, table)}; {environment.name} has CUDA {cuda.toolkit}: {broken.why}"
+            return Misfit(reason, may_be_forced=True)
     if driver and Version(driver) < Version(cuda.min_driver):
         reason = (
             f"driver {driver} is older than {cuda.min_driver}, which CUDA {cuda.toolkit} of {environment.name} needs"
@@ -166,15 +190,30 @@ def fitting(
     table: CompatibilityTable,
     known: Iterable[Environment],
 ) -> list[str]:
-    """Names of the environments with the same framework that these GPUs run; those with complete locks come first.
-
-    Environments of a certain day are named only where there is no other.
-    """
+    """Names of the oldest and the newest release of its framework that these GPUs run, with whole locks if possible."""
     like = (environment.framework, environment.machine)
     candidates = [other for other in known if other.cuda and (other.framework, other.machine) == like]
     usable = [other for other in candidates if misfit(other, gpus, driver, table) is None]
-    named = [other for other in usable if other.as_of is None] or usable
-    return [other.name for other in sorted(named, key=lambda other: (bool(other.open), other.name))]
+    buildable = [other for other in usable if not other.open]
+    return [other.name for other in ends(sorted(buildable or usable, key=lambda other: Version(other.release)))]
+
+
+def _runs(cuda: Cuda, capability: str) -> bool:
+    return runs_natively(cuda, capability) or (cuda.ptx is not None and _within(capability, cuda.ptx))
+
+
+def _within(capability: str, code: tuple[str, str]) -> bool:
+    own, lowest, highest = map(_parts, (capability, *code))
+    return lowest <= own and (own <= highest or own[0] == highest[0])
+
+
+def _held(environment: Environment, cuda: Cuda) -> str:
+    ptx = f" and PTX for {' to '.join(cuda.ptx)}" if cuda.ptx else ""
+    return f"{environment.name} holds code for {' to '.join(cuda.native)}{ptx}"
+
+
+def _described_all(gpus: Iterable[GpuDescription], table: CompatibilityTable) -> str:
+    return "; ".join(dict.fromkeys(_described(gpu, table) for gpu in gpus))
 
 
 def _described(gpu: GpuDescription, table: CompatibilityTable) -> str:

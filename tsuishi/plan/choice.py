@@ -1,14 +1,14 @@
 """The choice of a user, and the environments that this machine can use for it."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 from tsuishi.environments.builder import Builder
 from tsuishi.machine.accelerators import accelerator_for, gpu_refusal
 from tsuishi.machine.gpus import Nvml
-from tsuishi.specs.environment import Accelerator, Environment, read_environments, select_environments
+from tsuishi.specs.environment import Accelerator, Environment, ends, read_environments, select_environments
 from tsuishi.specs.suite import Profile
 
 
@@ -56,8 +56,10 @@ def _usable(
     chosen, left_out = [], {}
     for environment in asked:
         refusal = builder.engines.refusal(environment)
-        if to_run and not refusal:
-            refusal = why_not_run(builder, checkout, choice, nvml, environment)
+        if not refusal and (to_run or not choice.environments):
+            refusal = _gpu_refusal(checkout, choice, nvml, environment)
+        if not refusal and to_run:
+            refusal = _why_no_gpus(builder, choice, nvml, environment)
         if refusal:
             left_out[environment.name] = refusal
         else:
@@ -66,13 +68,15 @@ def _usable(
 
 
 def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_run: bool = True) -> UsableEnvironments:
-    """The named environments; without names, the defaults that this machine can make.
+    """The named environments; without names, of the defaults that fit this machine the ends of each framework.
 
     `to_run`: this machine must also be able to run them as the user asked. Raises UserError where a named environment
     cannot be used: it is never left out silently.
     """
     asked = select_environments(checkout.images, choice.environments, computing(choice, nvml))
     found = _usable(builder, checkout, choice, nvml, asked, to_run)
+    if not choice.environments:
+        found = replace(found, environments=ends(found.environments))
     for name, refusal in found.left_out.items():
         if choice.environments:
             raise UserError(f"{name} cannot be used here: {refusal}")
@@ -80,6 +84,12 @@ def choose(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, to_
         reasons = found.reasons or "images/ marks none as default"
         raise UserError(f"no environment can be used here: {reasons}")
     return found
+
+
+def fitting_defaults(checkout: Checkout, choice: Choice, nvml: Nvml) -> tuple[Environment, ...]:
+    """The environments that runs use here without being asked, if every engine can make them."""
+    default = select_environments(checkout.images, (), computing(choice, nvml))
+    return ends(each for each in default if not each.open and not _gpu_refusal(checkout, choice, nvml, each))
 
 
 def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, family: str) -> UsableEnvironments:
@@ -104,9 +114,17 @@ def releases_here(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nv
 
 def why_not_run(builder: Builder, checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
     """Why an environment cannot run on the GPUs here as the user asked; empty where it can. It must be makeable."""
-    refusal = gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
-    if refusal or not nvml.are_here or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
-        return refusal
+    return _gpu_refusal(checkout, choice, nvml, environment) or _why_no_gpus(builder, choice, nvml, environment)
+
+
+def _gpu_refusal(checkout: Checkout, choice: Choice, nvml: Nvml, environment: Environment) -> str:
+    return gpu_refusal(environment, nvml, checkout.images, choice.accelerator, choice.force)
+
+
+def _why_no_gpus(builder: Builder, choice: Choice, nvml: Nvml, environment: Environment) -> str:
+    """Why the engine of an environment passes it no GPUs; empty where it does, and where it computes on the CPU."""
+    if not nvml.are_here or accelerator_for(environment, nvml, choice.accelerator) == "cpu":
+        return ""
     return builder.engines.chosen_for(environment).starter.why_no_gpus(nvml.gpus)
 
 

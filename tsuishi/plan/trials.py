@@ -9,7 +9,7 @@ from typing import Any
 
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
-from tsuishi.machine.accelerators import accelerator_for, misfit
+from tsuishi.machine.accelerators import accelerator_for, by_ptx, misfit
 from tsuishi.machine.gpus import Gpu, Nvml
 from tsuishi.machine.history import History
 from tsuishi.plan.candidates import Possible
@@ -38,7 +38,7 @@ class PlannedTrial:
     guess_s: float = 0.0
     # The answer of the environment why it cannot run this case: then nothing is started.
     unsupported: str = ""
-    # Why the GPUs of this machine would refuse the environment, where --force uses it nevertheless.
+    # Why the environment has no native code for the GPUs here: --force uses it, or it is PTX. A self-check comes first.
     forced: str = ""
     # The program of a suite that runs one.
     script: ScriptOrder | None = None
@@ -67,6 +67,17 @@ class Matrix:
 Refused = Mapping[str, Mapping[str, str]]
 
 
+def why_checked(environment: Environment, accelerator: Accelerator, nvml: Nvml, images: Path, *, force: bool) -> str:
+    """Why the GPUs here compute with an environment only after a numerical self-check; empty where they need none.
+
+    force: whether GPUs may be used for which it holds no code.
+    """
+    if accelerator == "cpu":
+        return ""
+    unfit = misfit(environment, nvml, images) if force else None
+    return unfit.reason if unfit else by_ptx(environment, nvml, images)
+
+
 def matrix(
     choice: Choice,
     checkout: Checkout,
@@ -85,7 +96,7 @@ def matrix(
     first, repetitions, possible = {}, {}, []
     for environment in environments:
         accelerator = accelerator_for(environment, nvml, choice.accelerator)
-        unfit = misfit(environment, nvml, checkout.images) if accelerator == "cuda" else None
+        forced = why_checked(environment, accelerator, nvml, checkout.images, force=choice.force)
         cases, reasons = {}, (refused or {}).get(environment.name, {})
         for suite in suites:
             profile = suite.profile(choice.profile)
@@ -96,7 +107,7 @@ def matrix(
                 first[cell] = replace(
                     trial,
                     expected_s=0.0 if trial.case.id in reasons else expected_s,
-                    forced=unfit.reason if unfit else "",
+                    forced=forced,
                     unsupported=reasons.get(trial.case.id, ""),
                 )
                 repetitions[cell] = choice.repetitions or profile.repetitions.get(accelerator, 1)

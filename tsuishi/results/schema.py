@@ -39,7 +39,11 @@ TRIALS = (
     Column("reason", "string", "why it is not ok, and what to do"),
     Column("simulated", "boolean", "several devices were asked for, and they were not all distinct real GPUs"),
     Column("synthetic", "boolean", "the data were made up"),
-    Column("forced", "string", "why the environment is not made for this GPU, where --force used it all the same"),
+    Column(
+        "forced",
+        "string",
+        "why the environment has no native code for this GPU: it passed a numerical self-check before",
+    ),
     Column("started_at", "datetime", "UTC"),
     Column("duration_s", "number", "from the start of the process or container to its end"),
     Column("startup_s", "number", "from the start to the first event of the workload"),

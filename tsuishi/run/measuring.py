@@ -11,7 +11,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.heating import heat
-from tsuishi.environments.self_check import self_check
+from tsuishi.environments.self_check import SelfCheckFailed, self_check
 from tsuishi.machine.busy import await_idle
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, PlannedTrial, gpus_for
@@ -182,11 +182,13 @@ def prepared(
     """While this block measures on this machine, no other run of any user does; its GPUs are free when it begins.
 
     Leftovers of earlier runs are ended first. Gives the errors of the self-checks, as `check_forced` does. Does nothing
-    where trials run elsewhere. Raises UserError where a trial there needs a self-check before it.
+    where trials run elsewhere. Raises SelfCheckFailed as `check_forced` does, and where a trial elsewhere needs it.
     """
     if not executor.is_local:
-        if any(trial.forced for trial in planned):
-            raise UserError("--force needs a self-check on the GPU before anything is measured: not on a cluster")
+        for trial in planned:
+            if trial.forced:
+                why = f"{trial.forced}: it needs a self-check on the GPU before anything is measured: not on a cluster"
+                raise SelfCheckFailed(trial.environment, why)
         yield {}
         return
     with exclusion.machine(session.settings.exclusive_on):
@@ -211,13 +213,13 @@ def await_gpus(session: Session, planned: Sequence[PlannedTrial]) -> None:
 def check_forced(
     session: Session, ready: Mapping[str, Ready], planned: Sequence[PlannedTrial]
 ) -> dict[str, dict[str, float]]:
-    """Run the numerical self-check of environments that --force uses, on every GPU that their trials get.
+    """Run the numerical self-check of environments whose code is not native to the GPUs, on all that their trials get.
 
-    Returns the errors, by environment. Raises UserError where an environment does not pass.
+    Returns the errors, by environment. Raises SelfCheckFailed where an environment does not pass.
     """
     errors = {}
     for name, reason in {trial.environment: trial.forced for trial in planned if trial.forced}.items():
-        session.screen.say(f"{name}: forced: {reason}")
+        session.screen.say(f"{name}: {reason}")
         trials = [trial for trial in planned if trial.environment == name]
         gpus = dict.fromkeys(gpu for trial in trials for gpu in gpus_for(trial, session.nvml.gpus))
         errors[name] = self_check(ready[name], session.checkout, "cuda", tuple(gpus), session.screen.say)

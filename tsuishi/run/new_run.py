@@ -3,12 +3,14 @@
 import secrets
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from tsuishi import __version__
 from tsuishi.base.checkout import git_state
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
+from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.plan.lines import print_questions
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan, outline_run, plan_run
@@ -25,12 +27,34 @@ from tsuishi.specs.trial_id import is_name
 def run_suite(session: Session, name: str = "", plan: Plan | None = None, executor: Executor = LOCAL) -> RunDirectory:
     """Make a new run with `name` in its id, from this plan or from a plan made now.
 
-    Raises UserError for a name that no run can have.
+    An environment that fails its self-check is left out, unless it was named. Raises UserError for a name that no run
+    can have.
     """
     require_name(name)
     count_from_first_job(executor, session)
     plan = plan or plan_run(session)
     ready = session.build(plan.environments)
+    while True:
+        try:
+            return _measured_as_built(session, name, plan, ready, executor)
+        except SelfCheckFailed as failed:
+            plan = _without(session, plan, failed)
+            ready = {each.name: ready[each.name] for each in plan.environments}
+
+
+def _without(session: Session, plan: Plan, failed: SelfCheckFailed) -> Plan:
+    """The plan without an environment that failed its self-check. Raises it where it was named, or is the last."""
+    others = tuple(each for each in plan.environments if each.name != failed.environment)
+    if session.choice.environments or not others:
+        raise failed
+    session.screen.say(f"left out: {failed}")
+    return replace(plan, environments=others, left_out={**plan.left_out, failed.environment: str(failed)})
+
+
+def _measured_as_built(
+    session: Session, name: str, plan: Plan, ready: Mapping[str, Ready], executor: Executor
+) -> RunDirectory:
+    """Make a new run of what can be measured in these environments, now that they are there."""
     outlined = outline_run(session, [as_built(environment) for environment in ready.values()], ready)
     if tuple(question.id for question in outlined.asked) != plan.questions:
         session.screen.say("now that the environments are there and say what they can run:")

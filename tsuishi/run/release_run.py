@@ -13,6 +13,7 @@ from typing import Protocol
 
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
+from tsuishi.environments.self_check import SelfCheckFailed
 from tsuishi.plan import trials
 from tsuishi.plan.outline import Outline
 from tsuishi.plan.planning import Plan
@@ -25,7 +26,7 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.results.run_record import PlanEntry
 from tsuishi.run.executor import LOCAL
 from tsuishi.run.ledger import Learning, Ledger
-from tsuishi.run.measuring import prepared
+from tsuishi.run.measuring import check_forced, prepared
 from tsuishi.run.new_run import create
 from tsuishi.run.progress import running
 from tsuishi.run.replan import plan_entry
@@ -179,6 +180,16 @@ class _SearchRounds:
         new = [each for each in self._question.releases if each.name in names and each.name not in self._ready]
         if new:
             self._ready |= self._session.build(new)
+            for release in new:
+                self._check(release.name)
+
+    def _check(self, name: str) -> None:
+        """Refuse the trials of a release whose code is not native to the GPUs here, where it fails its self-check."""
+        cell = MatrixCell(self._question.case.id, name)
+        try:
+            check_forced(self._session, self._ready, [self._matrix.first[cell]])
+        except SelfCheckFailed as failed:
+            self._matrix.first[cell] = replace(self._matrix.first[cell], unsupported=str(failed))
 
     def _round(self, names: Sequence[str]) -> list[PlannedTrial]:
         """A trial of each environment, in an order that the seed and the number of the round decide."""

@@ -15,7 +15,6 @@ from pydantic import ConfigDict, Field, ValidationError
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError
 from tsuishi.base.settings import Settings
-from tsuishi.machine.accelerators import misfit
 from tsuishi.plan import trials
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
@@ -140,11 +139,11 @@ def planned_again(
 
 def _first_trials(session: Session, environment: Environment, accelerator: Accelerator) -> Iterator[PlannedTrial]:
     """The first trial of every case, for any number of GPUs and nodes: the plan decides which of them the run has."""
-    forced = accelerator == "cuda" and session.choice.force
-    unfit = misfit(environment, session.nvml, session.checkout.images) if forced else None
+    on_gpus = (environment, accelerator, session.nvml, session.checkout.images)
+    forced = trials.why_checked(*on_gpus, force=session.choice.force)
     suites = session.checkout.suites
     for suite in select_suites(suites, session.choice.suites):
         for trial in trials.first_trials(suite, environment, accelerator, session.choice, None, None, suites):
             name, kinds = trials.history_name(trial, session.data_record), trials.history_kinds(trial)
             expected_s = session.history.expected_s(name, trial.guess_s, kinds)
-            yield replace(trial, expected_s=expected_s, forced=unfit.reason if unfit else "")
+            yield replace(trial, expected_s=expected_s, forced=forced)

@@ -37,8 +37,8 @@ class TrialOrder(BaseModel):
 
     `case`: all axes of the suite, for the workload. `framework`: the name that the workload imports; None if the
     workload itself looks for a framework. `gpus`: the trial's GPUs. `unsupported`: why the environment cannot run the
-    case, from its answer to the command `asked`; then nothing is started. `forced`: why the environment would be
-    refused without --force.
+    case, from its answer to the command `asked`; then nothing is started. `forced`: why the environment's code is
+    not native to the GPUs.
     """
 
     model_config = ConfigDict(frozen=True, strict=True)

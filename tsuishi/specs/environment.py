@@ -2,6 +2,7 @@
 
 import platform
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from datetime import date
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Annotated, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version as PackageVersion
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from tsuishi.base import toml
@@ -66,8 +68,10 @@ class Cuda(toml.Spec):
     # The release of the toolkit that its libraries are from, and the lowest driver (Linux, x86-64) that runs it.
     toolkit: Version
     min_driver: Version
-    # The lowest and the highest compute capability that run it, by native code, or by PTX where all libraries have PTX.
-    compute_capabilities: tuple[Capability, Capability]
+    # The lowest and the highest compute capability for which it holds native code; those for which it holds PTX alone,
+    # which a driver compiles when it is loaded, while its libraries (cuDNN, cuBLAS) hold native code.
+    native: tuple[Capability, Capability]
+    ptx: tuple[Capability, Capability] | None = None
     # Why newer GPUs cannot run it. If all of its libraries had PTX, a driver could compile them for newer GPUs.
     beyond: str = ""
 
@@ -95,7 +99,8 @@ class Environment(toml.Spec):
     accelerators: tuple[Accelerator, ...] = Field(min_length=1)
     # The machines on which the packages of its lock run.
     machine: Machine = "x86_64"
-    # The machines where runs use it without being asked by name: those with a CPU only, those with a GPU.
+    # The machines where runs may use it without being asked by name: those with a CPU only, those with a GPU. Of a
+    # framework's environments that fit a machine, runs use the oldest and the newest release.
     default: tuple[Accelerator, ...] = ()
     # Where its parts come from, and what can replace a part that is gone.
     origins: str = ""
@@ -258,3 +263,13 @@ def select_environments(images: Path, names: tuple[str, ...], accelerator: Accel
         return tuple(map(read_environment, named_environments(images, names).values()))
     default = tuple(each for each in read_environments(images) if accelerator in each.default)
     return tuple(each for each in default if each.machine == platform.machine()) or default
+
+
+def ends(environments: Iterable[Environment]) -> tuple[Environment, ...]:
+    """The environments with the oldest and with the newest release of each framework, in the given order."""
+    given = tuple(environments)
+    releases: dict[str, set[PackageVersion]] = defaultdict(set)
+    for environment in given:
+        releases[environment.framework].add(PackageVersion(environment.release))
+    at_ends = {framework: (min(versions), max(versions)) for framework, versions in releases.items()}
+    return tuple(each for each in given if PackageVersion(each.release) in at_ends[each.framework])

@@ -61,8 +61,8 @@ def _of_trials(evidence: Evidence, suite: str) -> Iterator[str]:
         )  # fmt: skip
     for reason, count in Counter(filter(None, trials["forced"].fillna(""))).items():
         yield t(
-            "{count} of {all} trials: run by --force, after a numerical self-check, in an environment that is not made "
-            "for this GPU: {reason}.",
+            "{count} of {all} trials: run after a numerical self-check, in an environment without native code for this "
+            "GPU: {reason}.",
             count=count, all=len(trials), reason=reason,
         )  # fmt: skip
     for trial in named_rows(trials[trials["events_garbled"].fillna(0) > 0]):

@@ -15,8 +15,8 @@ from common.events import Unsupported, failure_kind
 from frameworks import parts
 from frameworks.torch import devices, group, replicas
 
-# torch 1.1 on a CPU: "_th_mm not supported on CPUType for Half"; later versions: "not implemented for 'Half'".
-REFUSED = re.compile(r"[^\n]*(not supported on CPUType for Half|not implemented for '(Half|BFloat16)')[^\n]*")
+# torch 1.1 and 1.2 on a CPU: "_th_mm not supported on CPUType for Half"; later ones: "not implemented for 'Half'".
+REFUSED = re.compile(r"[^\n]*not (supported on CPUType for |implemented for ')(Half|BFloat16)[^\n]*")
 
 
 class Limits(parts.Limits):

@@ -121,7 +121,7 @@ class Strategy(interface.Strategy):
     def check(self, job, protocol):
         loaders.check(job)
         needs = [
-            (job.layout == "channels_last", hasattr(torch, "channels_last"), "layout 'channels_last'", "1.5"),
+            (job.layout == "channels_last", has_channels_last(), "layout 'channels_last'", "1.5"),
             (job.precision in AMP, hasattr(torch, "autocast"), "precision %r" % job.precision, "1.10"),
             (job.execution == "compiled", hasattr(torch, "compile"), "execution 'compiled'", "2.0"),
             (job.execution == "cuda_graph", hasattr(torch.cuda, "CUDAGraph"), "execution 'cuda_graph'", "1.10"),
@@ -153,6 +153,15 @@ class Strategy(interface.Strategy):
 
     def tries(self, job):
         return compiler_tries(job)
+
+
+def has_channels_last():
+    """Whether a network can be laid out so: 1.2 to 1.4 have torch.channels_last, and layers that do not take it."""
+    try:
+        torch.nn.Conv2d(1, 1, 1).to(memory_format=torch.channels_last)
+    except (AttributeError, TypeError, ValueError):
+        return False
+    return True
 
 
 def compiler_tries(job):
