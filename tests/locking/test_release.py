@@ -1,5 +1,6 @@
 """The environment of another release: which Python, which day, and that its lock has what an index had on that day."""
 
+import re
 import subprocess
 import sys
 import tomllib
@@ -17,6 +18,7 @@ from tsuishi.artifacts.pip_configuration import Sources
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.engine import DockerEngine
+from tsuishi.locking.release import labelled
 from tsuishi.locking.resolve import Locker, NewLock
 from tsuishi.specs.environment import read_environment
 
@@ -104,6 +106,12 @@ def refused(images: Images, index: Index, version: str) -> str:
     return str(caught.value)
 
 
+def promised(new: NewLock) -> str:
+    """The version of the framework that a new spec promises."""
+    (text,) = [text for path, text in new.files.items() if path.suffix == ".toml"]
+    return str(tomllib.loads(text)["promises"]["torch"])
+
+
 def versions(new: NewLock) -> dict[str, str]:
     return {line.split()[1]: line.split()[2] for line in new.difference}
 
@@ -155,7 +163,39 @@ def test_a_release_has_the_version_of_a_package_that_belongs_to_it_or_none(
     made = read_environment(spec.with_name(f"{name}.toml"))
     assert made.promises.get("torchsight") == found
     assert ("torchsight" in made.requires) == (found is not None)
-    assert ("left out" in images.said[-1]) == (found is None)
+    assert ("left out" in images.said[-2]) == (found is None)
+
+
+def test_a_release_is_the_same_build_as_what_it_is_like_where_an_index_has_it_and_that_is_said_where_not(
+    images: Images, index: Index
+) -> None:
+    spec = like(images)
+    spec.write_text(spec.read_text().replace("2.9.0", "2.9.0+cpu"))
+    spec.with_suffix(".lock").write_text(f"torchcpu==2.9.0+cpu --hash=sha256:{'a' * 64}\n")
+    index.day = "2019-04-30"
+    index.wheel("nvidia-cuda-runtime-cu9", "9.2.148")
+    release(
+        index, "2019-04-30", "1.4.1", "cp37-cp37m-manylinux1_x86_64", ("numpy", "tool<3", "nvidia-cuda-runtime-cu9")
+    )
+    _, new = locked(images, index, "1.4.1")
+    assert versions(new)["torchcpu"] == "1.4.1"
+    assert promised(new) == "1.4.1+cu92"
+    first, *_, last = images.said
+    assert first.startswith("1.4.1 is another build than that of th2-cpu, which is +cpu, as torchcpu 1.4.1+cpu has no ")
+    assert re.fullmatch(r"to fetch: 8 files, .*; of these 1 file, .* are NVIDIA's libraries for GPUs, .*", last)
+    release(index, "2019-04-30", "1.4.1+cpu", "cp37-cp37m-manylinux1_x86_64")
+    _, new = locked(images, index, "1.4.1")
+    assert (versions(new)["torchcpu"], promised(new)) == ("1.4.1+cpu", "1.4.1+cpu")
+    assert "NVIDIA" not in images.said[-1]
+
+
+@pytest.mark.parametrize(
+    "name", ["torch1.13-cpu", "torch2.0-cu117", "torch2.5-cu124", "torch2.8-cu128", "torch1.5-cpu"]
+)
+def test_the_label_of_a_build_for_cuda_is_what_its_wheel_was_seen_to_say(name: str) -> None:
+    seen = read_environment(Checkout().images / f"{name}.toml")
+    unlabelled = seen.promises | {"torch": seen.release.partition("+")[0]}
+    assert labelled(seen.model_copy(update={"promises": unlabelled}), seen.pins).promises == seen.promises
 
 
 def test_a_release_keeps_python_and_base_of_the_environment_that_it_is_like_where_it_has_a_wheel_for_it(

@@ -49,14 +49,15 @@ class Index:
     def wheel(self, name: str, version: str, tag: str = "py3-none-any", requires: Sequence[str] = ()) -> str:
         """Add a wheel; its sha256."""
         made = io.BytesIO()
-        inside = f"{name}-{version}.dist-info"
+        escaped = name.replace("-", "_")
+        inside = f"{escaped}-{version}.dist-info"
         needs = "".join(f"Requires-Dist: {one}\n" for one in requires)
         with zipfile.ZipFile(made, "w") as archive:
             archive.writestr(f"{inside}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{needs}")
             archive.writestr(f"{inside}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
             archive.writestr(f"{inside}/RECORD", "")
             archive.writestr(f"{name}.py", f"made_for = '{tag}'\n")
-        return self.add(name, f"{name}-{version}-{tag}.whl", made.getvalue())
+        return self.add(name, f"{escaped}-{version}-{tag}.whl", made.getvalue())
 
     def sdist(self, name: str, version: str) -> str:
         """Add an sdist that says by itself what it needs: nothing; its sha256."""

@@ -26,7 +26,9 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
-from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.report.sections.descriptions import command_line
+from tsuishi.results.directory import RunDirectory, open_run, open_to_resume
+from tsuishi.run.new_run import run_suite
 from tsuishi.run.release_run import SearchedReleases, measure_search
 from tsuishi.run.runner import Runner
 
@@ -163,6 +165,24 @@ def test_a_search_that_was_interrupted_goes_on_and_measures_no_whole_round_again
     again = measure_search(session, asked(session), every=every, resumed=run)
     assert (again.search.result, again.values) == (found.search.result, found.values)
     assert len(list(run.finished())) == len(trials)
+
+
+def test_the_latest_search_is_resumed_whatever_was_run_since(session: Session) -> None:
+    found = searched(replace(session, clock=Clock(0.1)))
+    choice = Choice(("tiny1.0",), ("bench",), repetitions=1)
+    since = run_suite(replace(session, choice=choice, clock=Clock(None)))
+    results = session.settings.results
+    assert open_to_resume(results, "latest", search=True).id == found.run.id
+    assert open_to_resume(results, "latest", search=False).id == since.id
+    with pytest.raises(
+        UserError, match=f"^run {since.id} is of `invoke run-suite`, with the options it began with and "
+    ):
+        open_to_resume(results, since.id, search=True)
+    command = command_line(found.run.run().arguments)
+    assert command.startswith(
+        "invoke find --case=protocol=steady,devices=1 --quantity=step_s --from=tiny1.0 --to=tiny2.1"
+    )
+    assert command.endswith(" --within=0.1s")
 
 
 def test_time_that_is_over_ends_the_search_between_rounds(session: Session) -> None:

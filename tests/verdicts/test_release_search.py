@@ -107,7 +107,20 @@ def test_a_search_that_is_cut_short_is_open_and_says_between_which_releases_it_s
     for _ in range(8):
         search.add(machine.round(search.wanted()))
     assert search.result.verdict == "open"
-    assert search.bounds == ("4", "9")
+    assert search.result.narrowed == ("4", "9")
+
+
+@pytest.mark.parametrize("kind", [Bisection, Survey])
+@pytest.mark.parametrize("ratio", [1.3, 74.0])
+def test_a_search_goes_on_until_the_interval_says_how_large_the_change_is(
+    kind: Callable[[list[str]], Bisection | Survey], ratio: float
+) -> None:
+    """Three rounds show that something changed, and "at least 1.06 times" of what is 74 times."""
+    step = math.log(ratio)
+    result, _ = run(kind(["0", "1"]), [0.0, step], scatter=step / 4)
+    (change,) = result.changes
+    assert change.interval is not None
+    assert change.interval.low >= change.size.value / 2
 
 
 def test_two_releases_are_measured_against_each_other_alone() -> None:

@@ -1,12 +1,12 @@
 """`invoke find`: which release of a framework changed a value."""
 
 from tsuishi.base.errors import UserError
-from tsuishi.base.units import duration
+from tsuishi.base.units import counted, duration
 from tsuishi.commands.chain import Chain
 from tsuishi.environments.build_plan import plan_builds, print_builds
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
-from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.directory import RunDirectory, open_to_resume
 from tsuishi.run.release_run import SearchedReleases, least_search, measure_search
 
 # Python has words of its own for some options: their names in tasks.py end with an underscore.
@@ -44,12 +44,18 @@ def find(chain: Chain) -> None:
 def _resumed(chain: Chain) -> RunDirectory | None:
     """The run that --resume names; None without it. The search decides whether it is one of its own."""
     name = chain.options.text("resume")
-    return open_run(chain.session.settings.results, name) if name else None
+    return open_to_resume(chain.session.settings.results, name, search=True) if name else None
 
 
 def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -> ReleaseAnswer:
     """The answer to a question."""
-    quantity = chain.session.words.quantity(asked.quantity)
+    words = chain.session.words
+    quantity = words.quantity(asked.quantity)
+    counts = {
+        words.quantity(name).label["en"]: of_releases
+        for name, of_releases in searched.counted.items()
+        if name in words.quantities and words.quantity(name).unit == "1"
+    }
     return ReleaseAnswer(
         quantity.label["en"],
         f"{asked.suite.name} ({chain.options.text('case')})",
@@ -59,4 +65,17 @@ def answered(chain: Chain, asked: ReleaseQuestion, searched: SearchedReleases) -
         searched.reasons,
         searched.search.result,
         searched.trials,
+        counts,
+        _unvisited(chain, asked),
     )
+
+
+def _unvisited(chain: Chain, asked: ReleaseQuestion) -> str:
+    """What a visit of all releases takes; empty where this is one, or where none lies between the ends."""
+    count, session = len(asked.releases), chain.session
+    if chain.options.has("all_") or count < 3:
+        return ""
+    trials, expected_s = least_search(session, asked, every=True)
+    new = sum(not session.builder.is_built(release) for release in asked.releases)
+    builds = f", and {counted(new, 'build')}" if new else ""
+    return f"--all visits all {count}, in {trials} trials at least: {duration(expected_s)}{builds}"

@@ -1,5 +1,6 @@
 """Makes environments ready: builds them if necessary, enters them, and compares their versions with the promises."""
 
+import re
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,11 @@ if TYPE_CHECKING:
     from tsuishi.stream.listener import Transcript
 
 _PROBE = "probe"
+# What is wrong where a package finds none of its own compiled operators.
+_OTHER_BUILD = (
+    ": a package was compiled for another build of the framework: require both from one index, with the same label (as "
+    "+cpu), or leave the package out"
+)
 _PROBE_TIMEOUT_S = 300.0
 
 
@@ -136,7 +142,8 @@ class Builder:
         """The report of the environment about itself."""
         transcript, failure = self._probe(engine, built)
         if failure:
-            raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}")
+            way_out = _OTHER_BUILD if re.search(r"operator \S+::\S+ does not exist", failure) else ""
+            raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}{way_out}")
         return SelfReport.model_validate(transcript.facts().content())
 
     def _probe(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...] = ()) -> "tuple[Transcript, str]":

@@ -30,6 +30,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.locking.packages import wheel_tags
 from tsuishi.locking.servers import Servers, local
 from tsuishi.specs.environment import BaseImage, Environment
+from tsuishi.specs.lock import Pin
 
 # What workloads import beside the framework, and what installs.
 BESIDE = ("numpy", "scipy")
@@ -128,6 +129,19 @@ def described(like: Environment, version: str, release: Release, others: Iterabl
         promises={"python": release.python, like.framework: version},
         expect=like.expect,
     )
+
+
+def labelled(environment: Environment, pins: Iterable[Pin]) -> Environment:
+    """The environment with the label in its promise that a build for CUDA gives itself: 2.5.1+cu124.
+
+    An index leaves the label out. The build is for the CUDA whose runtime it requires.
+    """
+    runtime = next((pin.version for pin in pins if pin.name.startswith("nvidia-cuda-runtime")), "")
+    if not runtime or "+" in environment.release:
+        return environment
+    label = "".join(runtime.split(".")[:2])
+    promises = environment.promises | {environment.framework: f"{environment.release}+cu{label}"}
+    return environment.model_copy(update={"promises": promises})
 
 
 def without_companions(environment: Environment) -> tuple[Environment, list[str]]:

@@ -18,11 +18,12 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.files import temporary_folder
 from tsuishi.base.screen import Say
 from tsuishi.base.settings import mirrored
+from tsuishi.base.units import counted, megabytes
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.locking.base_digest import resolve_digest
 from tsuishi.locking.debs import resolve_debs
 from tsuishi.locking.packages import resolve_pins
-from tsuishi.locking.release import described, find_release, spec_file, spec_text, without_companions
+from tsuishi.locking.release import Release, described, find_release, labelled, spec_file, spec_text, without_companions
 from tsuishi.locking.servers import Servers
 from tsuishi.specs.debian import apt_lock, read_apt_lock
 from tsuishi.specs.environment import Environment, read_environment, read_environments
@@ -110,8 +111,9 @@ class Locker:
         Raises UserError as `resolve` does, and where no index has such a release.
         """
         known = read_environment(like)
-        release = find_release(known, version, self._sources.indexes, self._servers)
-        made = described(known, version, release, read_environments(like.parent))
+        release, version = self._release(known, version)
+        others = read_environments(like.parent)
+        made = described(known, version, release, others)
         path = spec_file(like.parent, made)
         self._say(f"{release.requirement} of {release.first}: CPython {made.python}, packages as of {made.as_of}")
         try:
@@ -122,10 +124,25 @@ class Locker:
                 raise
             pins = self._pins(made)
             self._say(f"left out, as no version of it goes with {release.requirement}: {', '.join(left_out)} ({error})")
+        self._say(_to_fetch(pins))
+        if any("+" in each.release for each in others if each.family == made.family):
+            made = labelled(made, pins)
         lock = _pins_header(made) + "".join(map(_line, pins))
         files = {path: spec_text(made.model_copy(update={"pins": pins})), path.with_suffix(".lock"): lock}
         _read(files, path)
         return made.name, NewLock(files, tuple(f"+ {pin.name} {pin.version}" for pin in pins))
+
+    def _release(self, like: Environment, version: str) -> tuple[Release, str]:
+        """The release and its version, as the same build as that of an environment (+cpu) where an index has it."""
+        label = like.release.partition("+")[2]
+        if label and "+" not in version:
+            try:
+                return find_release(
+                    like, f"{version}+{label}", self._sources.indexes, self._servers
+                ), f"{version}+{label}"
+            except UserError as error:
+                self._say(f"{version} is another build than that of {like.name}, which is +{label}, as {error}")
+        return find_release(like, version, self._sources.indexes, self._servers), version
 
     def _pins(self, environment: Environment) -> tuple[Pin, ...]:
         assert environment.python is not None
@@ -145,6 +162,17 @@ class Locker:
             trusted_certificates(self._servers.network),
             self._say,
         )
+
+
+def _to_fetch(pins: Sequence[Pin]) -> str:
+    """What a build will fetch, in words, and how much of it are NVIDIA's libraries."""
+
+    def size(some: Sequence[Pin]) -> str:
+        return f"{counted(len(some), 'file')}, {megabytes(sum(pin.size_bytes or 0 for pin in some))}"
+
+    nvidia = [pin for pin in pins if pin.name.startswith("nvidia-")]
+    useless = f"; of these {size(nvidia)} are NVIDIA's libraries for GPUs, required on CPUs too" if nvidia else ""
+    return f"to fetch: {size(pins)}{useless}"
 
 
 def _before(path: Path) -> Environment:

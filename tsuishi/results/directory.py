@@ -17,7 +17,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
@@ -195,6 +195,27 @@ def open_run(results: Path, name: str = "") -> RunDirectory:
     if os.path.lexists(Path(name) / "run.json"):
         return RunDirectory(Path(name).resolve())
     raise unknown("run", name, runs)
+
+
+def open_to_resume(results: Path, name: str, *, search: bool) -> RunDirectory:
+    """The run to go on with: for LATEST the latest search, or the latest run that is none.
+
+    Raises UserError where there is none, and for the name of the other kind.
+    """
+    command = "find" if search else "run-suite"
+    if name in ("", LATEST):
+        for path in reversed(known_runs(results).values()):
+            with suppress(UserError):  # its run.json is damaged
+                if RunDirectory(path).run().is_search == search:
+                    return RunDirectory(path)
+        raise UserError(f"there is no run of `invoke {command}` in {results}/ yet")
+    run = open_run(results, name)
+    if run.run().is_search != search:
+        other = "run-suite" if search else "find"
+        raise UserError(
+            f"run {run.id} is of `invoke {other}`, with the options it began with and --resume: go on there"
+        )
+    return run
 
 
 def known_runs(results: Path) -> dict[str, Path]:

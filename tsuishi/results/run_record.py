@@ -107,6 +107,11 @@ class RunRecord(Record):
     mac: str | None = None
 
     @property
+    def is_search(self) -> bool:
+        """Whether it is a search for the release that changed a quantity."""
+        return "quantity" in self.arguments
+
+    @property
     def seeds_from(self) -> str:
         """What the seeds of its trials are made from: no two runs share it. An earlier tsuishi drew nothing."""
         return self.drawn or self.run_id

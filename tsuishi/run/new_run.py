@@ -23,6 +23,9 @@ from tsuishi.run.measuring import Measuring, as_built, count_from_first_job, pre
 from tsuishi.run.replan import plan_entry
 from tsuishi.specs.trial_id import is_name
 
+# The options that find has too, beside --within.
+_OF_FIND = ("suite", "profile", "seed", "accelerator", "engine", "mirrors")
+
 
 def run_suite(session: Session, name: str = "", plan: Plan | None = None, executor: Executor = LOCAL) -> RunDirectory:
     """Make a new run with `name` in its id, from this plan or from a plan made now.
@@ -96,8 +99,12 @@ def create(
     outlined: Outline,
     checked: Mapping[str, Mapping[str, float]],
     original: OriginalRun | None = None,
+    search: Mapping[str, Value] | None = None,
 ) -> RunDirectory:
-    """The directory of a new run, with its record. checked: the errors of self-checks, by environment."""
+    """The directory of a new run, with its record. checked: the errors of self-checks, by environment.
+
+    search: the options that only `find` has.
+    """
     now, choice = time.gmtime(), session.choice
     run_id = new_run_id(session.settings.results, now, name or choice.profile)
     everything = not session.is_limited
@@ -112,7 +119,7 @@ def create(
             seed=choice.seed,
             drawn=secrets.token_hex(8),
             engine=session.settings.engine,
-            arguments=_arguments(session),
+            arguments=_arguments(session, search),
             data=DataRecord.model_validate(session.data_record) if session.data_record else None,
             # Named before anything is measured.
             questions=tuple(outlined.asked),
@@ -127,10 +134,10 @@ def create(
     )
 
 
-def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
-    """The options of run-suite that repeat this run."""
+def _arguments(session: Session, search: Mapping[str, Value] | None) -> dict[str, Value | tuple[Value, ...]]:
+    """The options of run-suite, or of find, that repeat this run."""
     choice, settings, within_s = session.choice, session.settings, session.clock.within_s
-    return {
+    given: dict[str, Value | tuple[Value, ...]] = {
         "env": ",".join(choice.environments),
         "suite": ",".join(choice.suites),
         "within": "none" if within_s is None else f"{within_s:g}s",
@@ -151,3 +158,7 @@ def _arguments(session: Session) -> dict[str, Value | tuple[Value, ...]]:
         "telemetry_interval": settings.telemetry_interval,
         "data": session.data.name if settings.data and session.data else "",
     }
+    if search is None:
+        return given
+    within = "" if within_s is None else given["within"]
+    return {**search, **{name: given[name] for name in _OF_FIND}, "within": within}

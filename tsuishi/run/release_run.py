@@ -5,7 +5,7 @@ Environments are built when the search first wants them. A round ends whole or d
 
 import math
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -23,6 +23,7 @@ from tsuishi.plan.trials import Matrix, PlannedTrial
 from tsuishi.plan.worth import BETWEEN_S, Costs
 from tsuishi.results import trial_folders
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import Value
 from tsuishi.results.run_record import PlanEntry
 from tsuishi.run.executor import LOCAL
 from tsuishi.run.ledger import Learning, Ledger
@@ -33,6 +34,7 @@ from tsuishi.run.replan import plan_entry
 from tsuishi.run.resume import own_run, refuse_other_environments
 from tsuishi.run.runner import Runner
 from tsuishi.run.tally import Tally
+from tsuishi.specs.case import SUITE
 from tsuishi.specs.questions import MatrixCell
 from tsuishi.specs.statuses import INTERRUPTED, OK
 from tsuishi.verdicts.bisection import Bisection
@@ -55,14 +57,26 @@ class ReleaseSearch(Protocol):
 class SearchedReleases:
     """What a search measured and found.
 
-    values: of each release, by trial. reasons: why releases cannot run the case.
+    values: of each release, by trial. reasons: why releases cannot run the case. others: of each other quantity the
+    values of each release, by trial.
     """
 
     run: RunDirectory
     search: ReleaseSearch
     values: dict[str, list[float]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
+    others: dict[str, dict[str, list[float]]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(list)))
     trials: int = 0
+
+    @property
+    def counted(self) -> dict[str, dict[str, int]]:
+        """By quantity, the whole number that all trials of a release gave, for each release that gave one."""
+        return {
+            quantity: {
+                name: int(values[0]) for name, values in of.items() if len({*values}) == 1 and values[0].is_integer()
+            }
+            for quantity, of in self.others.items()
+        }
 
 
 def least_search(session: Session, question: ReleaseQuestion, *, every: bool) -> tuple[int, float]:
@@ -97,7 +111,9 @@ def measure_search(
     search, matrix = _search(question, every=every), _matrix(session, question)
     outlined = Outline(matrix, (), (), (), Costs({}, {}))
     with prepared(LOCAL, session, {}, ()):
-        run = resumed or create(session, name or "find", Plan(question.releases, 0.0), outlined, {})
+        run = resumed or create(
+            session, name or "find", Plan(question.releases, 0.0), outlined, {}, search=_options(question, every=every)
+        )
         with run.alone():
             recorded = own_run(run)
             if (recorded.profile, recorded.seed) != (session.choice.profile, session.choice.seed):
@@ -108,6 +124,13 @@ def measure_search(
             rounds.repeat(recorded.plan)
             rounds.go()
     return measured
+
+
+def _options(question: ReleaseQuestion, *, every: bool) -> dict[str, Value]:
+    """The options that only a search has, in run.json."""
+    case = ",".join(f"{axis}={value}" for axis, value in question.case.axes.items() if axis != SUITE)
+    ends = {"from": question.releases[0].name, "to": question.releases[-1].name}
+    return {"case": case, "quantity": question.quantity, **ends, "all": every}
 
 
 def _another_search(run: RunDirectory) -> UserError:
@@ -232,4 +255,7 @@ class _SearchRounds:
             known = ", ".join(sorted(name for name, values in of_cell.items() if entry.repetition in values))
             raise UserError(f"a trial of this case gives no {quantity}; it gives {known or 'no quantity'}")
         self._measured.values.setdefault(entry.environment, []).append(value)
+        for name, values in of_cell.items():
+            if name != quantity and entry.repetition in values:
+                self._measured.others[name][entry.environment].append(values[entry.repetition])
         return math.log(value)

@@ -12,7 +12,7 @@ from tsuishi.plan.session import Session
 from tsuishi.plan.trials import PlannedTrial
 from tsuishi.results import quick_verification, trial_folders
 from tsuishi.results.attempts import last_attempts
-from tsuishi.results.directory import RunDirectory, open_run
+from tsuishi.results.directory import RunDirectory, open_to_resume
 from tsuishi.results.run_record import RunRecord
 from tsuishi.run import runner
 from tsuishi.run.executor import LOCAL, Executor
@@ -34,7 +34,7 @@ def resume(
     executor are the run's own, unless given now; `executor_of` makes the executor. Raises UserError where the run is
     somebody else's or is being measured, this machine's suites do not make its trials, or an environment has changed.
     """
-    run = open_run(session.settings.results, name)
+    run = open_to_resume(session.settings.results, name, search=False)
     with run.alone():  # from the first look at what is left to measure
         _go_on(session, run, executor_of)
     return run

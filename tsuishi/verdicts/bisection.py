@@ -80,7 +80,8 @@ class Bisection:
     def result(self) -> SearchResult:
         """What is known now."""
         changes = (self._change,) if self._change else ()
-        return SearchResult(self._verdict, changes, tuple(self.unable), tuple(self.undecided))
+        narrowed = self.bounds if self._verdict == "open" and self.bounds != (self._old, self._new) else None
+        return SearchResult(self._verdict, changes, tuple(self.unable), tuple(self.undecided), narrowed)
 
     @property
     def bounds(self) -> tuple[str, str]:
@@ -126,7 +127,7 @@ class Bisection:
         older, newer = self.bounds
         size = self._contrast({newer: 1.0, older: -1.0})
         self._change = self._between_bounds(size, _SIZE * share_of_look(len(self._rounds)))
-        if self._change.is_certain or len(self._rounds) >= LOOKS[-1]:
+        if self._change.is_sharp or len(self._rounds) >= LOOKS[-1]:
             self._end("changed")
 
     def _go_on(self) -> None:

@@ -41,19 +41,29 @@ class ReleaseChange(NamedTuple):
         """Whether the interval excludes that nothing changed."""
         return self.size.p_outside(NO_DIFFERENCE) <= self.level
 
+    @property
+    def is_sharp(self) -> bool:
+        """Whether it is certain, and the near end of its interval is at least half of the change, in logarithms.
+
+        A first look often shows that something changed, and nearly nothing of how much.
+        """
+        near = min(map(abs, self.interval), default=0.0) if self.interval else 0.0
+        return self.is_certain and near >= abs(self.size.value) / 2
+
 
 @dataclass(frozen=True)
 class SearchResult:
     """What a search found so far; it goes on while its verdict is "open".
 
     unable: the releases that cannot run the case. undecided: the releases, or pairs of releases ("a, b"), of which all
-    rounds do not show enough.
+    rounds do not show enough. narrowed: of an open search, the releases between which the change is known to lie.
     """
 
     verdict: SearchVerdict
     changes: tuple[ReleaseChange, ...] = ()
     unable: tuple[str, ...] = ()
     undecided: tuple[str, ...] = ()
+    narrowed: tuple[str, str] | None = None
 
 
 def weighted(rounds: Sequence[Round], weights: Mapping[str, float]) -> Contrast:

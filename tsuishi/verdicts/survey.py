@@ -1,7 +1,7 @@
 """The search for all changes of a value: it visits every release, and compares each with the one before it.
 
-A pair that differs, or is alike, at a look needs no more rounds. The chance of a wrong word on any pair is 5 % at most
-(Holm).
+A pair that is alike at a look, or differs by a known size, needs no more rounds. The chance of a wrong word on any pair
+is 5 % at most (Holm).
 """
 
 from collections.abc import Sequence
@@ -50,7 +50,8 @@ class Survey:
         self._rounds.append(values)
         self._wanted = tuple(release for release in self._wanted if release not in self._unable)
         if len(self._rounds) in LOOKS:
-            left = {release for pair in self._pairs() if pair.is_open for release in (pair.older, pair.newer)}
+            going_on = [pair for pair in self._pairs() if pair.is_open or not self._is_known(pair)]
+            left = {release for pair in going_on for release in (pair.older, pair.newer)}
             self._wanted = tuple(release for release in self._wanted if release in left)
         if len(self._able) < 2 or len(self._rounds) >= LOOKS[-1]:
             self._wanted = ()
@@ -85,6 +86,10 @@ class Survey:
         decisions = decide(hypotheses, _NEIGHBOURS)
         judged = zip(neighbours, sizes, decisions, strict=True)
         return [_Pair(older, newer, size, decision) for (older, newer), size, decision in judged]
+
+    def _is_known(self, pair: _Pair) -> bool:
+        """Whether nothing more is to be said of a pair that is decided."""
+        return pair.decision.holds or self._change(pair).is_sharp
 
     def _change(self, pair: _Pair) -> ReleaseChange:
         places = {release: place for place, release in enumerate(self.releases)}

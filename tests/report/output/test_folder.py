@@ -242,7 +242,7 @@ def test_warnings_say_simulated_synthetic_unpinned_substituted_and_garbled(tmp_p
     for warning in (
         "1 of 1 trials: simulated devices",
         "1 of 1 trials: synthetic data",
-        f"in an environment that is not made for this GPU: {why}.",
+        f"in an environment without native code for this GPU: {why}.",
         "built on localhost/bionic:local, which is unpinned",
         "localhost/bionic:local stands in for docker.io/library/ubuntu:18.04",
         "2 events were garbled",

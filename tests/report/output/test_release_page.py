@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,29 @@ def test_a_change_that_is_not_certain_and_a_search_that_is_open_are_said_to_be_s
     assert said[0].endswith(": the search has not ended; what is said here is what is known so far")
     assert said[1].endswith("1.01 times, which is not certain (ratio 1.01, interval 0.74 to 1.38)")
     assert said[3] == "not decided yet: a, b"
+
+
+def test_ends_that_are_alike_do_not_speak_for_the_releases_between_them() -> None:
+    alike = replace(
+        answer(1.0), result=SearchResult("alike"), unvisited="--all visits all 10, in 30 trials at least: 4 min"
+    )
+    assert alike.sentences() == [
+        "later runs of a suite (devices=3): no change between tf1.8-cpu and tf2-cpu: what was compared is alike within "
+        "10 %",
+        "a release between them may differ all the same: none was visited; --all visits all 10, in 30 trials at least: "
+        "4 min",
+    ]
+
+
+def test_an_open_search_says_between_which_releases_it_stands_and_a_change_what_was_counted_beside_it() -> None:
+    found = answer(2.0, "open")
+    counted = {"convolutions left": {"tf1.8-cpu": 3, "tf2-cpu": 0}, "convolutions": {"tf1.8-cpu": 3, "tf2-cpu": 3}}
+    said = replace(found, result=replace(found.result, narrowed=("tf1.13-cpu", "tf2-cpu")), counted=counted).sentences()
+    assert said[1] == (
+        "narrowed so far: the change lies between tf1.13-cpu (1.13.1, 2019-02-26) and tf2-cpu (2.21.0, 2026-03-06)"
+    )
+    assert said[3] == "beside it, in every trial: convolutions left: 3 in tf1.8-cpu, 0 in tf2-cpu"
+    assert not any("convolutions: " in line for line in said)
 
 
 def test_the_page_has_a_row_for_each_release_and_a_chart_and_its_data_are_json(tmp_path: Path) -> None:

@@ -2,8 +2,8 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,9 @@ _WIDTH, _HEIGHT = 640, 280
 class ReleaseAnswer:
     """A finished search. values: of each release, by trial. reasons: why releases cannot run the case.
 
-    quantity: its label. of: the case in words. unit: of the values.
+    quantity: its label. of: the case in words. unit: of the values. counted: by the label of a quantity, the number
+    that each release counted in all of its trials. unvisited: what a visit of all releases would take, in words; empty
+    where all were visited.
     """
 
     quantity: str
@@ -32,6 +34,8 @@ class ReleaseAnswer:
     reasons: Mapping[str, str]
     result: SearchResult
     trials: int
+    counted: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    unvisited: str = ""
 
     @property
     def what(self) -> str:
@@ -41,7 +45,13 @@ class ReleaseAnswer:
     def sentences(self) -> list[str]:
         """What was found, the most important first."""
         result = self.result
-        said = [self._verdict(), *map(self._changed, result.changes)]
+        said = [self._verdict()]
+        if result.verdict in ("alike", "undecided") and self.unvisited:
+            said.append(f"a release between them may differ all the same: none was visited; {self.unvisited}")
+        if result.narrowed:
+            said.append(f"narrowed so far: the change lies between {' and '.join(map(self._dated, result.narrowed))}")
+        for change in result.changes:
+            said += [self._changed(change), *self._counted(change)]
         said += [
             f"{name} cannot run it ({self.reasons.get(name, 'unknown')}): it narrows nothing" for name in result.unable
         ]
@@ -60,10 +70,7 @@ class ReleaseAnswer:
         }[self.result.verdict]
 
     def _changed(self, change: ReleaseChange) -> str:
-        by_name = {release.name: release for release in self.releases}
-        older, newer = (
-            f"{name} ({by_name[name].release}, {by_name[name].released})" for name in (change.older, change.newer)
-        )
+        older, newer = map(self._dated, (change.older, change.newer))
         between = f", with {', '.join(change.between)} between them" if change.between else ""
         ratio, interval = math.exp(change.size.value), change.interval
         ends = f"{math.exp(interval.low):.3g} to {math.exp(interval.high):.3g}" if interval else "not known"
@@ -74,6 +81,17 @@ class ReleaseAnswer:
         else:
             how_much = f"at least {at_least(math.exp(-interval.high))} as {'fast' if self.unit == 's' else 'little'}"
         return f"between {older} and {newer}{between}: {how_much} (ratio {ratio:.3g}, interval {ends})"
+
+    def _dated(self, name: str) -> str:
+        (release,) = (release for release in self.releases if release.name == name)
+        return f"{name} ({release.release}, {release.released})"
+
+    def _counted(self, change: ReleaseChange) -> Iterator[str]:
+        """What was counted differently in all trials of both releases: it may be why the value changed."""
+        for label, counts in self.counted.items():
+            older, newer = counts.get(change.older), counts.get(change.newer)
+            if older is not None and newer is not None and older != newer:
+                yield f"beside it, in every trial: {label}: {older} in {change.older}, {newer} in {change.newer}"
 
     def rows(self) -> list[tuple[str, str, str, str, str]]:
         """A row for each release: name, version, date, trials, geometric mean or the reason without one."""
@@ -155,6 +173,8 @@ def _data(answer: ReleaseAnswer) -> dict[str, Any]:
         "changes": changes,
         "unable": dict(answer.reasons),
         "undecided": answer.result.undecided,
+        "narrowed": answer.result.narrowed,
+        "counted": {label: dict(counts) for label, counts in answer.counted.items()},
         "trials": answer.trials,
         "values": {name: list(values) for name, values in answer.values.items()},
     }

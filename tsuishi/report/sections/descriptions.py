@@ -85,12 +85,15 @@ def command_line(arguments: Mapping[str, Value | tuple[Value, ...]]) -> str:
 
     Readers copy the command into a shell: it is a single line, in which every value is a single word.
     """
-    words = ["invoke", "build", "run-suite"]
+    before, after = (
+        (["invoke", "find"], []) if "quantity" in arguments else (["invoke", "build", "run-suite"], ["report"])
+    )
+    words = []
     for name, value in arguments.items():
         if value is not None and value is not False and value not in ("", ()):
             text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
             words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f"={text}"))
-    return " ".join(shlex.quote(" ".join(word.split())) for word in [*words, "report"])
+    return " ".join(shlex.quote(" ".join(word.split())) for word in [*before, *words, *after])
 
 
 def _side_by_side(
