@@ -89,7 +89,7 @@ def is_wanted(case: Case) -> bool:
     axes: Mapping[str, Any] = case.values
     if case.suite == "parity":
         small = axes["devices"] == 1 and axes["model"] in ("cnn10", "mlp") and axes["layout"] == "native"
-        return small or axes["strategy"] in ("towers", "mirrored", "distributed_data_parallel")
+        return small or axes.get("strategy") in ("towers", "mirrored", "distributed_data_parallel")
     return axes["implementation"] == "framework" and "search" not in axes and axes["graph_optimizers"] == "default"
 
 

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import releases
+from tests.words import WORDS
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.specs.environment import read_environment
+from tsuishi.specs.suite import read_suite
 
 NAMED = ("tf2.16-cpu", "2.16.2", "2024-06-28", "3.11")
 
@@ -63,3 +65,11 @@ def test_the_table_stands_between_the_marks_and_the_rest_of_the_page_stays(tmp_p
 def test_the_page_of_this_checkout_has_the_marks() -> None:
     text = (Checkout().root / releases.PAGE).read_text()
     assert text.index(releases.BEGIN) < text.index(releases.END)
+
+
+def test_of_every_case_that_a_suite_has_it_is_known_whether_it_is_wanted() -> None:
+    checkout = Checkout()
+    for name in releases.SUITES:
+        cases = [case for case, _ in read_suite(checkout.suites / f"{name}.toml", WORDS).cases("smoke", "cpu", None)]
+        assert any(map(releases.is_wanted, cases))
+        assert not all(map(releases.is_wanted, cases))

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.bench import make_checkout
 from tests.pinned import environment as pinned
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import BuildError, UserError
@@ -136,6 +137,21 @@ def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) ->
         work.ensure(read_environment(Checkout().images / "host.toml"), work.fetcher(print), print)
     assert str(caught.value).startswith("host was built but cannot be entered: ")
     assert "torch" in str(caught.value)
+
+
+def test_a_package_that_was_compiled_for_another_build_of_the_framework_is_answered_with_the_way_out(
+    tmp_path: Path,
+) -> None:
+    checkout = make_checkout(tmp_path, "ok")
+    probe = checkout.workloads / "experiments" / "probe.py"
+    probe.write_text("def run(request, emitter):\n    raise RuntimeError('operator torchvision::nms does not exist')\n")
+    work = Builder(Settings(cache=tmp_path / "cache", host_python=sys.executable), checkout)
+    with pytest.raises(BuildError) as caught:
+        work.ensure(read_environment(checkout.images / "host.toml"), work.fetcher(print), print)
+    assert str(caught.value).endswith(
+        "operator torchvision::nms does not exist: a package was compiled for another build of the framework: require "
+        "both from one index, with the same label (as +cpu), or leave the package out"
+    )
 
 
 def test_an_environment_is_known_to_be_built_without_a_program_in_it(
