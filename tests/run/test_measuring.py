@@ -4,6 +4,7 @@ import csv
 import json
 import math
 import os
+import re
 import signal
 import statistics
 import subprocess
@@ -26,6 +27,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import plan_run
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import scatter_name
+from tsuishi.report.sections.page import decided_so_far
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.frames import read_runs
 from tsuishi.results.hash_chain import about
@@ -33,6 +35,7 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
+from tsuishi.verdicts.evidence import Evidence
 
 SUITE = """
 title = "SciPy on one core and on all"
@@ -116,6 +119,28 @@ def test_a_run_with_time_gets_three_trials_of_each_case_and_says_what_it_planned
     assert len(recorded.plan) == sum(counts.values())
     assert [call.within_s for call in recorded.sessions] == [600.0]
     assert recorded.arguments["within"] == "600s"
+
+
+def test_an_answer_is_printed_when_it_is_decided_and_as_the_report_words_it(
+    checkout: Checkout, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The real sentence of a report; two sides of a size that no scatter of this machine hides."""
+    suite = checkout.suites / "cores.toml"
+    text = suite.read_text(encoding="utf-8").replace(
+        'to = { implementation = "scipy_all_cores" }', "to = { images = 1 }"
+    )
+    text = text.replace('of = { implementation = "scipy" }', "of = { images = 900 }").replace(
+        "images = 40", "images = [1, 900]"
+    )
+    suite.write_text(text.replace('["scipy", "scipy_all_cores"]', '"scipy"'), encoding="utf-8")
+    run = run_suite(replace(session(checkout, 600.0), decided=decided_so_far))
+    said = [line for line in capsys.readouterr().out.splitlines() if "SciPy: one core against all of them: " in line]
+    assert len(said) == 1, said
+    after, _, sentence = said[0].partition(": ")
+    assert re.fullmatch(r"(\d+ min )?\d+ s", after)
+    (answer,) = decided_so_far(Evidence([run], (), WORDS)).values()
+    assert re.sub(r"[\d.]+", "N", sentence) == re.sub(r"[\d.]+", "N", answer)
+    assert "is at least" in sentence
 
 
 def test_a_time_that_is_too_short_says_what_would_do(checkout: Checkout) -> None:

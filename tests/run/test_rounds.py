@@ -37,6 +37,8 @@ class Bench:
         self.first: dict[MatrixCell, PlannedTrial] = {}
         self.planned: list[tuple[list[str], list[str]]] = []
         self.done: list[str] = []
+        # The questions that needed no more trials, each with the number of trials that had ended.
+        self.decided: list[tuple[str, int]] = []
         # Whether claims have a verdict by now.
         self.judged = lambda asked: True
 
@@ -60,13 +62,17 @@ class Bench:
             self.planned.append(([one.title["en"] for one in questions], [str(trial.id) for trial in trials]))
 
         tally = Tally(self.run, WORDS, lambda asked: self.judged(asked))
-        return Rounds(tally, self.first, asked, others, 0, lambda: self.left_s, planned)
+        return Rounds(
+            tally, self.first, asked, others, 0, lambda: self.left_s, planned,
+            lambda question: self.decided.append((question.title["en"], len(self.done))),
+        )  # fmt: skip
 
     def go(self, rounds: Rounds, most: int = 10_000) -> Counter[MatrixCell]:
         """Measure until there is nothing more, or so many trials; how many trials each cell got."""
         counts: Counter[MatrixCell] = Counter()
         for trial in rounds:
             self.measure(trial)
+            self.last = trial
             counts[MatrixCell(trial.case.id, trial.environment)] += 1
             if sum(counts.values()) >= most:
                 break
@@ -101,6 +107,24 @@ def test_a_clear_difference_is_left_after_three_trials(tmp_path: Path) -> None:
     bench = Bench(tmp_path, left_s=10_000)
     asked = bench.compare("clear", of=1.0, to=2.0)
     assert set(bench.go(bench.rounds([asked])).values()) == {3}
+
+
+def test_a_question_is_said_when_its_last_case_reaches_the_look_that_decides_it(tmp_path: Path) -> None:
+    """And not at the end of the round, where others are still measured; what stays open is not said."""
+    bench = Bench(tmp_path, left_s=10_000, scatter=0.2)
+    questions = [
+        *(bench.compare(f"clear {number}", of=1.0, to=50.0) for number in range(3)),
+        bench.compare("open", of=1.0, to=1.1),
+    ]
+    rounds = bench.rounds(questions)
+    bench.go(rounds, most=24)
+    rounds._learn(bench.last)
+    cells = {question.title["en"]: {cell.case_id[:6] for cell in question.cells} for question in questions}
+    third = [name.partition(".")[0] for name in bench.done[16:24]]
+    assert all(name.endswith(".r3") for name in bench.done[16:24])
+    ends = {name: 17 + max(third.index(cell) for cell in of) for name, of in cells.items()}
+    assert dict(bench.decided) == {name: end for name, end in ends.items() if name != "open"}
+    assert min(ends.values()) < 24
 
 
 def test_what_is_open_goes_on_to_six_twelve_and_twenty_four_trials_and_no_further(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import budget
 from tsuishi.base.budget import Clock
@@ -15,6 +15,9 @@ from tsuishi.base.settings import Settings, read_settings
 from tsuishi.plan.choice import Choice, releases_here
 from tsuishi.plan.session import Session
 from tsuishi.specs.suite import profile_name
+
+if TYPE_CHECKING:  # pandas is imported only for the first answer
+    from tsuishi.verdicts.evidence import Evidence
 
 # The word of --fail-on for a case that is slower than its baseline.
 SLOWER = "slower"
@@ -111,10 +114,15 @@ def open_session(
     _check_verdicts(options.names("fail_on"), options.has("baseline"))
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
-    session = Session(
-        settings, choice, Screen(), checkout, clock=clock, with_report=bool({"report", "replay"} & {*tasks})
-    )
+    with_report = bool({"report", "replay"} & {*tasks})
+    session = Session(settings, choice, Screen(), checkout, clock=clock, with_report=with_report, decided=_decided)
     return _with_releases(session, options.text("family")) if options.has("family") else session
+
+
+def _decided(evidence: "Evidence") -> dict[str, str]:
+    from tsuishi.report.sections.page import decided_so_far
+
+    return decided_so_far(evidence)
 
 
 def _with_releases(session: Session, family: str) -> Session:

@@ -1,7 +1,7 @@
 """The session of a command: its settings, choice, screen, checkout and clock, and what they give."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 if TYPE_CHECKING:  # a command imports only what it uses
     from tsuishi.environments.batch import Building
     from tsuishi.machine.history import History
+    from tsuishi.verdicts.evidence import Evidence
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
@@ -49,6 +50,8 @@ class Session:
     clock: Clock = field(default_factory=Clock)
     # Whether a report follows; time is kept for it.
     with_report: bool = True
+    # Gives the sentences of a report on the questions that are decided so far, by the question's id.
+    decided: "Callable[[Evidence], Mapping[str, str]]" = field(default=lambda evidence: {})
 
     @property
     def words(self) -> Vocabulary:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tsuishi.base import exclusion
 from tsuishi.base.errors import UserError
@@ -28,6 +29,9 @@ from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
+
+if TYPE_CHECKING:  # pandas is imported only for the first answer
+    from tsuishi.verdicts.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,7 @@ class Measuring:
         chosen = [matrix.first[cell] for question in asked for cell in question.cells if cell in matrix.first]
         self._heat(ledger, [*left, *chosen])
         session.screen.say(f"run {self.run.id}: {self._limits()}, in {self.run.path}")
-        seed, begun = self.run.run().seed, list[Rounds]()
+        seed, begun, said = self.run.run().seed, list[Rounds](), set[str]()
 
         def left_s() -> float:
             return session.left_for_trials_s(begun[0].spent_s)
@@ -81,7 +85,13 @@ class Measuring:
             def add(questions: Sequence[Asked], trials: Sequence[PlannedTrial]) -> None:
                 progress.more(ledger.add(questions, trials))
 
-            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add))
+            def decided(question: Asked) -> None:
+                for name, sentence in session.decided(self._evidence()).items():
+                    if name not in said:
+                        progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
+                    said.add(name)
+
+            begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided))
             return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)
 
         try:
@@ -128,11 +138,15 @@ class Measuring:
     def _is_judged(self, asked: Asked) -> bool:
         """Whether a report made now would have a verdict on a claim."""
         from tsuishi.verdicts.conclusions import conclude
+
+        states = {answer.asked.id: answer.state for answer in conclude(self._evidence()).answers}
+        return states.get(asked.id) != "open"
+
+    def _evidence(self) -> "Evidence":
+        """What the run has measured so far."""
         from tsuishi.verdicts.evidence import Evidence
 
-        evidence = Evidence([self.run], self._sources, self.session.words)
-        states = {answer.asked.id: answer.state for answer in conclude(evidence).answers}
-        return states.get(asked.id) != "open"
+        return Evidence([self.run], self._sources, self.session.words)
 
     def _measure(
         self,

@@ -24,7 +24,8 @@ class Rounds:
     spent_s: the seconds of this session's trials, of each as often as it has nodes.
 
     first: a trial of every cell that may be measured. left_s: gives the seconds that are left for trials. planned: gets
-    questions and trials that are added to the plan, before they are measured.
+    questions and trials that are added to the plan, before they are measured. decided: gets a question when it has
+    reached a look and needs no more trials.
     """
 
     def __init__(
@@ -36,6 +37,7 @@ class Rounds:
         seed: int,
         left_s: Callable[[], float],
         planned: Callable[[Sequence[Asked], Sequence[PlannedTrial]], None],
+        decided: Callable[[Asked], None] = lambda asked: None,
     ) -> None:
         self.tally = tally
         self.asked = list(asked)
@@ -44,6 +46,7 @@ class Rounds:
         self._seed = seed
         self._left_s = left_s
         self._planned = planned
+        self._decided = decided
         # The duration of every trial of this session, divided by its expected duration.
         self._pace: list[float] = []
         self._run_here = 0
@@ -177,6 +180,18 @@ class Rounds:
         if record and is_finding(record.status) and record.duration_s and trial.expected_s:
             self._pace.append(record.duration_s / trial.expected_s)
         self.spent_s += (record.duration_s or 0.0) * trial.case.nodes if record else 0.0
+        for question in self.asked:
+            if self._reaches_a_look(question, cell_of(trial)) and not self.tally.is_open(question):
+                self._decided(question)
+
+    def _reaches_a_look(self, question: Asked, cell: MatrixCell) -> bool:
+        """Whether the trial that this cell has just had was the last that a question needed for a look."""
+        return (
+            cell in question.cells
+            and self.tally.trials(cell) == self.tally.fewest(question)
+            and self.tally.fewest(question) in LOOKS
+            and not self.tally.is_dead(question)
+        )
 
     def _affordable(self) -> list[Asked]:
         """The open questions that can reach the nearest next look in time, by worth per second."""

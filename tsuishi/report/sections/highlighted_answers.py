@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from tsuishi.base.language import prose, t
 from tsuishi.estimates.contrasts import ratio
 from tsuishi.estimates.intervals import Contrast, Term
-from tsuishi.estimates.ratios import as_ratio
+from tsuishi.estimates.ratios import Ratio, as_ratio
 from tsuishi.report.charts import figures
 from tsuishi.report.charts.small import ratios_chart, trials_chart, values_chart
 from tsuishi.report.parts.blocks import Certainty, Chart, Highlight
@@ -42,6 +42,22 @@ def from_answers(evidence: Evidence, questions: Questions, explanations: Explana
             yield from _explained(evidence, explanations, (suite, environment), given)
 
 
+def decided(evidence: Evidence, questions: Questions, explanations: Explanations) -> dict[str, str]:
+    """The sentences of a report on its questions that are decided, by the question's id."""
+    said = {}
+    for answer in questions.answers:
+        if answer.state == "answered" and answer.asked.compares:
+            text = _title(questions, answer)
+        elif answer.state == "answered" and answer.asked.kind == "explanation":
+            found = explanations.of(answer.asked.suite).headline(answer.columns[0])
+            text = found.title if found and found.sure else ""
+        else:
+            text = questions.words(answer) if answer.state == "answered" and answer.asked.claim else ""
+        if text:
+            said[answer.asked.id] = t("{topic}: {words}", topic=questions.title(answer.asked), words=text)
+    return said
+
+
 def _explained(
     evidence: Evidence, explanations: Explanations, place: tuple[str, str], asked: tuple[str, str, Rank]
 ) -> Iterator[Candidate]:
@@ -73,13 +89,9 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     assert answer.ratio
     assert answer.decision
     of, to = questions.sides(answer)
-    level, quantity = answer.decision.level, answer.asked.quantity
-    found = as_ratio(answer.ratio, level)
-    near = 1.0 if found.low is None or found.high is None else max(found.low, 1 / found.high)
-    if answer.decision.against:
-        title = _difference(answer.ratio, quantity, near, of, to)
-    else:
-        title = t("{of} and {to} are alike: they differ by less than a tenth", of=of, to=to)
+    quantity = answer.asked.quantity
+    found, near = _interval(answer)
+    title = _title(questions, answer)
     cells = answer.asked.of, answer.asked.to
     values = _amounts(evidence, answer, cells, (of, to))
     text = prose(
@@ -95,6 +107,24 @@ def _compared(evidence: Evidence, questions: Questions, answer: Answer) -> Candi
     sure = marked(of_the_family(answer.trials), not measured.isdisjoint(evidence.simulated))
     item = Highlight(topic, title, text, "certain", sure, f"suite-{suite}", chart)
     return Candidate(_rank(answer), math.log(near) if answer.decision.against else 0.0, item)
+
+
+def _interval(answer: Answer) -> tuple[Ratio, float]:
+    """The ratio of a comparison that is decided, and the near end of its interval as a number of times."""
+    assert answer.ratio
+    assert answer.decision
+    found = as_ratio(answer.ratio, answer.decision.level)
+    return found, 1.0 if found.low is None or found.high is None else max(found.low, 1 / found.high)
+
+
+def _title(questions: Questions, answer: Answer) -> str:
+    """What a comparison found that is decided."""
+    assert answer.ratio
+    assert answer.decision
+    of, to = questions.sides(answer)
+    if answer.decision.against:
+        return _difference(answer.ratio, answer.asked.quantity, _interval(answer)[1], of, to)
+    return t("{of} and {to} are alike: they differ by less than a tenth", of=of, to=to)
 
 
 def _difference(logarithm: Contrast, quantity: str, near: float, of: str, to: str) -> str:

@@ -24,6 +24,7 @@ from tsuishi.report.sections import (
     what_ran,
 )
 from tsuishi.report.sections.against_baseline import AgainstBaseline
+from tsuishi.report.sections.highlighted_answers import decided
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
@@ -32,7 +33,14 @@ from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import Number
 from tsuishi.verdicts.baseline import Baseline, Earlier
+from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
+
+
+def decided_so_far(evidence: Evidence) -> dict[str, str]:
+    """The sentences of a report that was made now on its questions that are decided, by the question's id."""
+    explanations = Explanations(evidence)
+    return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
 def make_page(
