@@ -1,5 +1,6 @@
 """Seals: what this user wrote, told from what others did."""
 
+import errno
 import os
 import stat
 import subprocess
@@ -94,5 +95,19 @@ def test_what_is_no_key_is_refused(home: Path) -> None:
 
 def test_without_a_place_for_it_there_is_no_key(home: Path) -> None:
     home.write_text("a file")
-    with pytest.raises(UserError, match=r"key: the key of this user cannot be made: .*: make its folder writable$"):
+    with pytest.raises(
+        UserError,
+        match=r"key: the key of this user cannot be made: .*: make its folder writable, or set XDG_CONFIG_HOME$",
+    ):
         ownership.seal(b"", "run")
+
+
+def test_a_home_without_hard_links_has_a_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a shared folder of a virtual machine, exFAT or some file systems of clusters."""
+
+    def refuse(*paths: object, **options: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert ownership.is_ours(b"content", "run", ownership.seal(b"content", "run"))
+    assert [path.name for path in (home / "tsuishi").iterdir()] == ["key"]

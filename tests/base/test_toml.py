@@ -132,3 +132,10 @@ def test_prose_may_have_several_lines(file: Path) -> None:
     assert message(file, 'title = "t"\n[named.a]\nx = "one\\n\\ttwo"') == (
         "unknown key 'named.a.x'; known here: depth, width"
     )
+
+
+def test_the_mark_that_some_editors_put_first_is_no_part_of_a_file(file: Path) -> None:
+    text = 'name = "é"\ntitle = "t"\n'
+    file.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert toml.read_text(file) == text
+    assert toml.load(file, Outer).name == "é"

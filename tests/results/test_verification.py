@@ -257,3 +257,14 @@ def test_the_command_says_what_it_found(made: RunDirectory, run: RunDirectory) -
     assert done.returncode == 1
     assert f"{run.path}/trials.csv: altered: 10 bytes" in done.stdout
     assert re.fullmatch(rf"run {run.id} is NOT verified: 3 trials, \d+ kB; faults: 1", done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    "name", [".DS_Store", "Thumbs.db", "desktop.ini", "._trial.json", ".nfs00000000012a", ".directory"]
+)
+def test_what_a_file_manager_leaves_is_no_part_of_a_run(made: RunDirectory, run: RunDirectory, name: str) -> None:
+    for folder in (run.path, run.records, run.trials, first_trial(run)):
+        (folder / name).write_bytes(b"\0")
+    found = verified(run)
+    assert (found.faults, found.root) == ((), hash_chain.read(made.path).root)
+    assert [path.name for path in run.record_files()] == [path.name for path in made.record_files()]

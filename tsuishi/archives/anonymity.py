@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from tsuishi.archives.bundle import unpacked
 from tsuishi.archives.secret_search import Secrets
 from tsuishi.base import files, toml
+from tsuishi.base.home import home
 from tsuishi.base.redaction import HIDDEN, redacted
 from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
@@ -76,7 +77,7 @@ def identity_here(secrets: frozenset[str], folders: dict[Path, str], urls: Itera
     for url in urls:
         with suppress(ValueError):
             hosts.add(urlsplit(url if "://" in url else f"//{url}").hostname or "")
-    homes = {str(path): "[home]" for path in (Path.home(), Path.home().resolve())}
+    homes = {str(path): "[home]" for path in (home(), home().resolve())}
     return Identity(
         {**homes, **{str(folder): word for folder, word in folders.items()}},
         frozenset(name for name in users if len(name) >= _SHORTEST and name.lower() not in known),

@@ -23,7 +23,7 @@ class Sources:
 @cache
 def pip_options() -> Mapping[str, str]:
     """The configured options of `pip install`, as text by name. pip is asked once in a process."""
-    command = [sys.executable, "-m", "pip", "config", "list"]
+    command = [sys.executable, "-I", "-m", "pip", "config", "list"]
     listing = subprocess.run(command, capture_output=True, text=True, check=False)
     options: dict[str, str] = {}
     for section in _SECTIONS:

@@ -7,6 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from tsuishi.base.home import expanded
+
 
 @dataclass(frozen=True)
 class Checkout:
@@ -43,9 +45,9 @@ class Checkout:
 
         So the user can copy it: `reports/out` in the root is `../reports/out` in suites/.
         """
-        whole = self.root / Path(path).expanduser()
+        whole = self.root / expanded(path)
         here = Path.cwd()
-        inside = here.is_relative_to(self.root) and not Path(path).expanduser().is_absolute()
+        inside = here.is_relative_to(self.root) and not expanded(path).is_absolute()
         return Path(os.path.relpath(whole, here)) if inside else whole
 
 

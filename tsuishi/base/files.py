@@ -33,6 +33,8 @@ _PIECE, _LARGE_PIECE = 1 << 16, 1 << 20
 _NOT_REGULAR = "no regular file (a link, a pipe, a device): remove it, or its run"
 # Levels of JSON. The functions that read, copy and write JSON are recursive.
 _DEEPEST = 100
+# What file managers keep in a folder (Windows, macOS, KDE), and network file systems of a removed file that is open.
+_LEFT = re.compile(r"(?i)thumbs\.db|desktop\.ini|\.ds_store|\.directory|\._.*|\.nfs[0-9a-f]+|\.fuse_hidden.*")
 # Does not follow a link, nor wait for a pipe or device.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -112,13 +114,16 @@ def read_rows(path: Path | str) -> list[dict[str, str]]:
 def entries(folder: Path) -> list[tuple[str, bool]]:
     """The names in a folder, sorted, and whether each is a folder; a link to a folder is none.
 
+    Files that programs leave in any folder which they show or share are left out: nothing of ours has such a name.
+
     Raises UserError where `folder` is a link, or no folder.
     """
     try:
         descriptor = os.open(folder, _OPENING | os.O_DIRECTORY)
         try:
             with os.scandir(descriptor) as listing:
-                return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing)
+                found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in listing]
+                return sorted((name, is_folder) for name, is_folder in found if is_folder or not _LEFT.fullmatch(name))
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -165,14 +170,14 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[TextIO]:
-    """A text file that replaces `path` after it is written whole and is on the disk.
+def replacing(path: Path, mode: int = 0o666) -> Iterator[TextIO]:
+    """A text file that replaces `path` after it is written whole and is on the disk. mode: less the umask.
 
     Its temporary name is always the same, so the rest of a killed process is overwritten, and a second writer waits.
     Raises UserError where `path` is a folder.
     """
     temporary = path.with_name(f".{path.name}.new")
-    while (descriptor := _held(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW)) is None:
+    while (descriptor := _held(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)) is None:
         pass
     with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         try:
@@ -251,10 +256,10 @@ def sync_all(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _held(path: Path, flags: int) -> int | None:
+def _held(path: Path, flags: int, mode: int = 0) -> int | None:
     """A descriptor that holds the lock of the file at a path; None where another process has just removed the file."""
     try:
-        descriptor = os.open(path, flags | os.O_CLOEXEC, 0o666)
+        descriptor = os.open(path, flags | os.O_CLOEXEC, mode)
     except FileNotFoundError:
         return None
     with suppress(OSError):  # a file system without locks

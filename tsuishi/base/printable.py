@@ -1,5 +1,8 @@
 """Text of others, made safe to print: it cannot move the cursor, hide, turn the direction of text, or add a line."""
 
+import io
+import os
+import sys
 import unicodedata
 from typing import Any, TextIO
 
@@ -27,6 +30,18 @@ def line(value: object) -> str:
     'no such file⟨U+000A⟩report: elsewhere'
     """
     return str(visible(str(value))).replace("\n", "⟨U+000A⟩")
+
+
+def open_standard_streams() -> None:
+    """Let closed standard streams lead nowhere, and put `?` where the terminal's encoding lacks a character.
+
+    A file that is opened while one of them is closed would have its number, and get all that programs print.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), "r" if name == "stdin" else "w"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 class VisibleStream:

@@ -10,7 +10,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from tsuishi.base import files
+from tsuishi.base import files, home
 from tsuishi.base.errors import UserError
 
 _KEY_BYTES = 32
@@ -59,7 +59,7 @@ def _code(content: bytes | memoryview, purpose: str) -> bytes:
 
 def key_file() -> Path:
     """The path of this user's key."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "tsuishi" / "key"
+    return home.configuration() / "key"
 
 
 def _key() -> bytes:
@@ -75,22 +75,14 @@ def _key() -> bytes:
 
 
 def _make(path: Path) -> None:
-    """Make the key. Of several processes at once only one succeeds; nobody sees a part of the key."""
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    """Make the key. Of several processes at once only one makes it; nobody sees a part of the key."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(secrets.token_bytes(_KEY_BYTES))
-                file.flush()
-                os.fsync(file.fileno())
-            # Unlike a rename, a hard link does not replace the key of another process.
-            with suppress(FileExistsError):
-                path.hardlink_to(partial)
-            files.sync(path.parent)
-        finally:
-            partial.unlink()
+        with suppress(FileExistsError), files.replacing(path, 0o600) as file:
+            if os.path.lexists(path):  # another process held the lock of the new file before
+                raise FileExistsError
+            file.buffer.write(secrets.token_bytes(_KEY_BYTES))
     except OSError as error:
+        remedy = "make its folder writable, or set XDG_CONFIG_HOME"
         why = error.strerror or error
-        raise UserError(f"{path}: the key of this user cannot be made: {why}: make its folder writable") from error
+        raise UserError(f"{path}: the key of this user cannot be made: {why}: {remedy}") from error

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, ValidationError
 
-from tsuishi.base import budget, toml
+from tsuishi.base import budget, home, toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
 
@@ -27,10 +27,6 @@ BusyGpu = Literal["wait", "refuse", "use"]
 SlurmOption = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:=&|()\[\]*@/+-]*$")]
 
 
-def _cache() -> Path:
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tsuishi"
-
-
 def _exclusive_on() -> str:
     """The value of the variable, which also counts for settings that are made without `read_settings`."""
     return os.environ.get(f"{PREFIX}EXCLUSIVE_ON") or "this machine"
@@ -38,7 +34,7 @@ def _exclusive_on() -> str:
 
 def _absolute(path: Path) -> Path:
     """Workloads start in /, so an interpreter in the cache needs its absolute path."""
-    return path.expanduser().absolute()
+    return home.expanded(path).absolute()
 
 
 def _mapping(value: Any) -> Any:
@@ -96,9 +92,9 @@ class Settings(toml.Spec):
     # Where trials are run: on this machine, or by a cluster's scheduler. auto: here, or where a resumed run was.
     executor: Literal["auto", "local", "slurm"] = "auto"
     # The folder of downloads, venvs and the lock for builds.
-    cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=_cache)
-    results: Annotated[Path, AfterValidator(Path.expanduser)] = Path("results")
-    reports: Annotated[Path, AfterValidator(Path.expanduser)] = Path("reports/out")
+    cache: Annotated[Path, AfterValidator(_absolute)] = Field(default_factory=home.cache)
+    results: Annotated[Path, AfterValidator(home.expanded)] = Path("results")
+    reports: Annotated[Path, AfterValidator(home.expanded)] = Path("reports/out")
     # Mirrors, by what they replace: references of base images (or their repositories), and beginnings of URLs.
     mirrors: Annotated[dict[str, str], BeforeValidator(_mapping)] = {}
     # Where built environments are looked for before they are built, and where `export --to registry` puts them: a

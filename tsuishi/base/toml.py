@@ -73,7 +73,7 @@ def read_text(path: Path, what: str = "") -> str:
             content = file.read(MOST_TEXT_BYTES + 1)
         if len(content) > MOST_TEXT_BYTES:
             raise UserError(f"{path}: larger than {MOST_TEXT_BYTES >> 20} MiB, the most that is read")
-        return content.decode().replace("\r\n", "\n").replace("\r", "\n")
+        return content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path}: {what}cannot be read: {error}") from error
 

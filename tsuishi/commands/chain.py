@@ -22,6 +22,7 @@ from invoke.executor import Executor
 from invoke.parser.parser import ParseResult
 from invoke.tasks import Call
 
+from tsuishi.base import home
 from tsuishi.base.errors import EXIT_INTERRUPTED, EngineLost, UserError
 from tsuishi.base.printable import VisibleStream
 from tsuishi.base.settings import PREFIX
@@ -105,7 +106,8 @@ class ChainExecutor(Executor):
         except EngineLost as lost:
             raise Refused(f"the engine stopped answering: {lost}; start it again") from None
         except OSError as error:
-            raise Refused(f"{error.strerror or error}: {error.filename or ''}") from None
+            why = ": ".join(filter(None, (error.strerror or str(error), error.filename)))
+            raise Refused(why + home.remedy(error.filename)) from None
         except KeyboardInterrupt:
             goes_on = "`invoke run-suite --resume latest`" if {"run-suite", "replay"} & {*names} else "the same command"
             goes_on += " with `--resume latest`" if "find" in names else ""

@@ -25,7 +25,7 @@ from invoke.parser.parser import ParseResult
 from invoke.program import Program
 
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError, unknown
-from tsuishi.base.printable import line
+from tsuishi.base.printable import line, open_standard_streams
 
 MAIN_JOB = ("build", "run-suite", "report")
 
@@ -42,6 +42,7 @@ class Refused(Exit):
 
 def read_chains() -> None:
     """Make the running program read its command line as a chain, however it was started."""
+    open_standard_streams()
     main.program.__class__ = ChainProgram
 
 

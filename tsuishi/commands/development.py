@@ -102,8 +102,7 @@ def _install_test_tools(root: Path, variables: Mapping[str, str]) -> None:
     if installed.exists() and filecmp.cmp(lock, installed, shallow=False):
         return
     print(f"installing what the tests need, from {_TEST_LOCK} (once)", flush=True)
-    pip = [sys.executable, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
-    if _run(root, [*pip, "--require-hashes", "--no-deps", "-r", str(lock)], variables):
+    if _run(root, [sys.executable, "-m", "tsuishi.artifacts.lock_installation", str(lock)], variables):
         raise UserError(f"{_TEST_LOCK} could not be installed, see above")
     shutil.copyfile(lock, installed)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.base.home import expanded
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import unpacked
 from tsuishi.report.output.as_source import source_text
@@ -26,7 +27,7 @@ def publish(chain: Chain, archive: str) -> None:
     if path.exists():
         raise UserError(f"{path}: there is such a source already: give another --name")
     with files.private_folder() as folder:
-        found = unpacked(session, Path(archive).expanduser(), folder / "0")
+        found = unpacked(session, expanded(archive), folder / "0")
         title = options.text("title") or f"archive {Path(archive).name}"
         text = source_text(found.runs, session.words, found.root, title)
     with files.replacing(path) as writing:

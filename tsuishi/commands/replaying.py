@@ -9,6 +9,7 @@ from tsuishi.archives import signature
 from tsuishi.archives.archived_code import archived_checkout
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.base.home import expanded
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, unpacked
 from tsuishi.commands.restoration import restore
@@ -42,7 +43,7 @@ def replay(chain: Chain, original: str) -> None:
     """
     session, options = chain.session, chain.options
     require_name(options.text("name"))
-    archive = path if (path := Path(original).expanduser()).is_file() else None
+    archive = path if (path := expanded(original)).is_file() else None
     with files.private_folder() as folder:
         if archive:
             originals = archived_originals(session, archive, options.text("signer"), folder)
@@ -73,7 +74,7 @@ def archived_originals(session: Session, archive: Path, signer: str, folder: Pat
     runs = zip(found.runs, found.roots, strict=True)
     if not signer:
         return [Original(run, root, session) for run, root in runs]
-    if not signature.signers(archive, found.root, Path(signer).expanduser()):
+    if not signature.signers(archive, found.root, expanded(signer)):
         raise UserError(f"{archive}: nobody signed it whom {signer} names: its code is not run")
     if session.settings.engine not in ("auto", _CONTAINERS):
         raise UserError(f"the code of an archive runs in containers only, not with --engine {session.settings.engine}")

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from tsuishi.base import units
 from tsuishi.base.errors import EXIT_USER_ERROR, UserError
+from tsuishi.base.home import expanded
 from tsuishi.commands.chain import Chain
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
@@ -63,7 +64,7 @@ def _is_signed_by(session: Session, path: Path, root: str, known: str) -> bool:
     """Say who signed an archive; whether somebody did whom `known` names, if that is given."""
     from tsuishi.archives import signature
 
-    file = Path(known).expanduser() if known else None
+    file = expanded(known) if known else None
     try:
         everybody = signature.signers(path, root)
         trusted = signature.signers(path, root, file) if file else []

@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tsuishi.base.home import expanded
 from tsuishi.engines.interface import Availability, Built
 from tsuishi.machine.interpreters import full_version, real_executable
 from tsuishi.specs.environment import Environment
@@ -69,7 +70,7 @@ class HostEngine:
 
     def _path(self) -> Path | None:
         """The absolute path of the given program, which may be a shim. Starts nothing."""
-        path = shutil.which(Path(self._given).expanduser())
+        path = shutil.which(expanded(self._given))
         return Path(path).absolute() if path else None
 
     @property

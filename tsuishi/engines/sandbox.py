@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from tsuishi.base.home import home
 from tsuishi.engines import environment_variables
 from tsuishi.machine import interpreters
 
@@ -91,8 +92,7 @@ def _places(python: str) -> frozenset[str]:
     result = _run([python, "-c", _WHERE], interpreters.variables())
     named = json.loads(result.stdout) if result.returncode == 0 else []
     places = {*named, *(os.path.realpath(place) for place in named), *_folders_of_links(Path(python))}
-    home = Path.home()
-    return frozenset(place for place in places if not home.is_relative_to(place))
+    return frozenset(place for place in places if not home().is_relative_to(place))
 
 
 def _folders_of_links(path: Path) -> Iterator[str]:

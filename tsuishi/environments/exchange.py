@@ -16,6 +16,7 @@ from tsuishi.artifacts.strict_tar import Damaged
 from tsuishi.base import units
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
+from tsuishi.base.home import expanded
 from tsuishi.base.screen import Screen
 from tsuishi.engines.docker.engine import DockerEngine
 from tsuishi.engines.docker.labels import facts_of
@@ -48,7 +49,7 @@ def export(builder: Builder, screen: Screen, names: tuple[str, ...], to: Path | 
 
     Raises UserError, and writes nothing, where an environment is not built or is no image.
     """
-    folder = Path(to).expanduser() if to else builder.checkout.from_here(_FOLDER)
+    folder = expanded(to) if to else builder.checkout.from_here(_FOLDER)
     written = write_exports(builder, screen, names, folder)
     for one in written:
         size = units.megabytes(one.path.stat().st_size)

@@ -110,7 +110,7 @@ def _compile(
 ) -> list[dict[str, Any]]:
     """The packages of the pylock.toml (PEP 751) that uv resolves from requirements."""
     python = environment.python
-    command = [sys.executable, "-m", "uv", "pip", "compile", "-", "--format=pylock.toml", "--generate-hashes"]
+    command = [sys.executable, "-P", "-m", "uv", "pip", "compile", "-", "--format=pylock.toml", "--generate-hashes"]
     command += [f"--python-version={python}", f"--python-platform={environment.machine}-manylinux_2_{_glibc(python)}"]
     # As in pip, the best version of all indexes counts. No cache, so that nothing is left from an earlier call.
     command += ["--index-strategy=unsafe-best-match", "--no-cache", "--no-config", "--no-python-downloads"]

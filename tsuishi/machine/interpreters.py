@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
+from tsuishi.base.home import expanded
+
 # The folders of version managers and distributions; PATH comes before them.
 _FOLDERS = (
     "~/.pyenv/versions/*/bin",
@@ -93,11 +95,11 @@ def _is_script(path: Path) -> bool:
 def _candidates(version: str, more_folders: Sequence[str]) -> Iterator[Path]:
     name = f"python{version}"
     for folder in more_folders:
-        yield from (Path(folder).expanduser() / sub / name for sub in ("", "bin"))
+        yield from (expanded(folder) / sub / name for sub in ("", "bin"))
     on_path = shutil.which(name)
     if on_path:
         yield Path(on_path)
     for pattern in _FOLDERS:
-        expanded = str(Path(os.path.expandvars(pattern)).expanduser())
-        if "$" not in expanded:
-            yield from sorted(Path("/").glob(f"{expanded.lstrip('/')}/{name}"))
+        place = os.path.expanduser(os.path.expandvars(pattern))  # noqa: PTH111  Path.expanduser fails without a home
+        if place.startswith("/"):
+            yield from sorted(Path("/").glob(f"{place.lstrip('/')}/{name}"))

@@ -235,7 +235,7 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def known_environments(images: Path) -> dict[str, Path]:
     """Name and file of every environment, in order."""
-    paths = {path.stem: path for path in images.glob("*.toml") if path.name != COMPATIBILITY}
+    paths = {path.stem: path for path in images.glob("[!.]*.toml") if path.name != COMPATIBILITY}
     return {name: paths[name] for name in in_order(paths)}
 
 

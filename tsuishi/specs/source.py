@@ -290,4 +290,4 @@ def check_names(published: Path, sources: Iterable[Source], words: Vocabulary) -
 
 def read_sources(published: Path, words: Vocabulary) -> tuple[Source, ...]:
     """Every source in a directory, in alphabetical order."""
-    return tuple(read_source(path, words) for path in sorted(published.glob("*.toml")))
+    return tuple(read_source(path, words) for path in sorted(published.glob("[!.]*.toml")))

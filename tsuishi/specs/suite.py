@@ -237,7 +237,7 @@ def read_suite(path: Path, words: Vocabulary) -> Suite:
 def known_suites(suites: Path) -> dict[str, Path]:
     """Name and file of every suite, in alphabetical order."""
     descriptions = (AXES_FILE, QUANTITIES_FILE)
-    return {path.stem: path for path in sorted(suites.glob("*.toml")) if path.name not in descriptions}
+    return {path.stem: path for path in sorted(suites.glob("[!.]*.toml")) if path.name not in descriptions}
 
 
 def every_suite(suites: Path) -> tuple[Suite, ...]:

@@ -176,7 +176,7 @@ class Vocabulary:
 
 def vocabulary(suites: Path) -> Vocabulary:
     """The vocabulary of the files in suites/. Raises UserError for a wrong file, and for two different descriptions."""
-    states = [(path, path.stat()) for path in sorted(suites.glob("*.toml"))]
+    states = [(path, path.stat()) for path in sorted(suites.glob("[!.]*.toml"))]
     frameworks = frozenset(path.parent.name for path in (suites / "workloads" / "frameworks").glob("*/__init__.py"))
     return _read(suites, tuple((path, state.st_mtime_ns, state.st_size) for path, state in states), frameworks)
 

@@ -1,0 +1,201 @@
+"""`./invoke` as a user starts it: with whatever the shell, the home and the file system of the user bring."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.test_tasks import REAL, checkout
+from tests.conftest import missing
+from tsuishi.base.files import sha256_of
+
+LOCK = "requirements.lock"
+# The title of the only suite of a checkout for tests.
+TITLE = "what workloads may do"
+# A module of every Python that ends whatever imports it.
+TRAP = "raise SystemExit('a module that is not ours')\n"
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkout with the virtual environment of these tests, in a folder with a blank and a letter beyond ASCII."""
+    root = checkout(tmp_path_factory.mktemp("start") / "a chéckout", "ok")
+    shutil.copy(REAL.root / "invoke", root)
+    if not (Path(sys.prefix) / LOCK).exists():
+        missing("a virtual environment that ./invoke made")
+    shutil.copy(Path(sys.prefix) / LOCK, root)
+    (root / ".venv").symlink_to(sys.prefix)
+    suite = root / "suites" / "bench.toml"
+    suite.write_text(suite.read_text().replace(TITLE, "追試"))
+    for folder in ("suites", "images"):  # as macOS leaves them on disks of others
+        (root / folder / "._bench.toml").write_bytes(b"\0\5\x16\7")
+    return root
+
+
+def start(
+    root: Path, command: str, environ: Mapping[str, str] | None = None, folder: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """A command of sh in a folder, where "$invoke" is this checkout's; an empty variable is not set."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith(("INVOKE_", "PYTHON", "PIP_"))}
+    given |= {"invoke": str(root / "invoke"), "INVOKE_TSUISHI_CACHE": str(root / "cache")}
+    given = {name: value for name, value in {**given, **(environ or {})}.items() if value}
+    options: dict[str, Any] = {"capture_output": True, "encoding": "utf-8", "errors": "replace"}
+    return subprocess.run(["/bin/sh", "-c", command], cwd=folder or root, env=given, check=False, **options)
+
+
+@pytest.fixture(scope="module")
+def usual(root: Path) -> str:
+    """What `./invoke list` prints."""
+    result = start(root, '"$invoke" list')
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "追試" in result.stdout
+    return result.stdout
+
+
+OF_OTHER_PYTHONS = {
+    "PYTHONHOME": "/nowhere",
+    "PYTHONINSPECT": "1",
+    "PYTHONOPTIMIZE": "2",
+    "PYTHONPATH": "{modules}",
+    "PYTHONSAFEPATH": "1",
+    "PYTHONWARNINGS": "error",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "environ", "says"),
+    [
+        (
+            '"$invoke" list',
+            OF_OTHER_PYTHONS,
+            f"variables that do not count here: {' '.join(sorted(OF_OTHER_PYTHONS))}\n",
+        ),
+        ('"$invoke" list', {"PYTHONSTARTUP": "{modules}/json.py", "CDPATH": "/", "ENV": "/nowhere", "IFS": "i"}, ""),
+        ('"$invoke" list', {"LC_ALL": "C", "PYTHONUTF8": "0", "TERM": "dumb", "COLUMNS": "0"}, ""),
+        ('"$invoke" list', {"XDG_CACHE_HOME": "cache", "INVOKE_TSUISHI_CACHE": "", "TMPDIR": "/nowhere"}, ""),
+        ('umask 777; ulimit -n 64; "$invoke" list', {}, ""),
+        ('"$invoke" list <&- 2>&-', {}, ""),
+    ],
+    ids=["other Pythons", "shell", "locale", "folders", "limits", "closed"],
+)
+def test_what_a_shell_brings_changes_nothing(
+    root: Path, usual: str, tmp_path: Path, command: str, environ: dict[str, str], says: str
+) -> None:
+    """Typed in a folder with modules of the names of Python's own, as some folders of PYTHONPATH have."""
+    for name in ("json", "typing_extensions", "pandas"):
+        (tmp_path / f"{name}.py").write_text(TRAP)
+    given = {name: value.format(modules=tmp_path) for name, value in environ.items()}
+    result = start(root, command, given, tmp_path)
+    assert (result.returncode, result.stderr) == (0, says)
+    assert result.stdout == usual
+    assert {path.suffix for path in tmp_path.iterdir()} == {".py"}, "nothing is made where it was typed"
+
+
+def test_letters_that_a_terminal_lacks_are_replaced_and_nobody_need_listen(root: Path, usual: str) -> None:
+    told = start(root, '"$invoke" list', {"PYTHONIOENCODING": "ascii"})
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout == usual.encode("ascii", "replace").decode()
+    closed = start(root, '"$invoke" list >&-')
+    assert (closed.returncode, closed.stdout, closed.stderr) == (0, "", "")
+
+
+def test_without_a_home_it_says_what_to_set(root: Path) -> None:
+    """A number without a name, as some container platforms give to each user."""
+    user = "unshare --user --map-user=12345 --map-group=12345"
+    if start(root, f"{user} true").returncode:
+        missing("user namespaces")
+    without = {"HOME": "", "XDG_CONFIG_HOME": "", "INVOKE_TSUISHI_CACHE": ""}
+    told = start(root, f'{user} "$invoke" list', without)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == (
+        "error: user 12345 has no home: HOME is not set, and no entry of the system's users has this number: "
+        "set HOME to a folder that you can write\n"
+    )
+    assert start(root, f'{user} "$invoke" list', without | {"HOME": str(root)}).returncode == 0
+    readonly = start(root, f'{user} "$invoke" build --env host', without | {"HOME": "/proc"})
+    assert (
+        readonly.stderr
+        == "error: No such file or directory: /proc/.cache; set XDG_CACHE_HOME to a folder that you can write\n"
+    )
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Path:
+    """A checkout without .venv, whose lock has one package: `invoke`, which prints its arguments."""
+    wheel = tmp_path / "wheels" / "invoke-1.0-py3-none-any.whl"
+    wheel.parent.mkdir()
+    with zipfile.ZipFile(wheel, "w") as file:
+        file.writestr("invoke/__init__.py", "")
+        file.writestr("invoke/__main__.py", "import sys; print('invoke', *sys.argv[3:])")
+        file.writestr("invoke-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr("invoke-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: invoke\nVersion: 1.0\n")
+        file.writestr("invoke-1.0.dist-info/RECORD", "")
+    root = tmp_path / "a checkout"
+    shutil.copytree(REAL.root / "tsuishi" / "artifacts", root / "tsuishi" / "artifacts")
+    shutil.copy(REAL.root / "tsuishi" / "__init__.py", root / "tsuishi")
+    shutil.copy(REAL.root / "invoke", root)
+    (root / LOCK).write_text(f"invoke==1.0 --hash=sha256:{sha256_of(wheel)}\n")
+    return root
+
+
+def test_a_virtual_environment_of_a_python_that_was_replaced_is_made_again_whatever_pip_is_configured_to_do(
+    fresh: Path, tmp_path: Path
+) -> None:
+    """Its configuration says where packages come from, which counts, and where they go, which does not."""
+    venv, elsewhere = fresh / ".venv", tmp_path / "elsewhere"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(venv)], check=True)
+    next(venv.glob("lib/python3.*")).rename(venv / "lib" / "python3.0")
+    shutil.copy(fresh / LOCK, venv)
+    configuration = tmp_path / "pip.conf"
+    configuration.write_text(f"[global]\nno-index = true\nfind-links = {tmp_path / 'wheels'}\n[install]\nuser = true\n")
+    given = {"PIP_CONFIG_FILE": str(configuration), "PIP_TARGET": str(elsewhere), "PIP_NO_BINARY": ":all:"}
+    made = start(fresh, '"$invoke" list', given)
+    assert (made.returncode, made.stdout) == (0, "invoke list\n"), made.stderr
+    begun, ignored = made.stderr.splitlines()
+    assert begun.startswith("setting up .venv with Python 3.")
+    ignored = ignored.removeprefix("options of pip's configuration that do not count here: ")
+    assert {"no-binary", "target", "user"} <= {*ignored.split(", ")}, "beside those of this machine"
+    assert not elsewhere.exists()
+    again = start(fresh, '"$invoke" list', given)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "invoke list\n", "")
+
+
+def test_a_python_without_its_module_for_virtual_environments_is_told_what_to_install(
+    fresh: Path, tmp_path: Path
+) -> None:
+    """As Debian's python3 without python3-venv."""
+    name, library = f"python3.{sys.version_info.minor}", Path(os.__file__).parent
+    (tmp_path / "lib" / name).mkdir(parents=True)
+    for path in library.iterdir():
+        if path.name not in ("ensurepip", "site-packages"):
+            (tmp_path / "lib" / name / path.name).symlink_to(path)
+    (tmp_path / "bin").mkdir()
+    shutil.copy(Path(sys.executable).resolve(), tmp_path / "bin" / "python3")
+    for program in ("date", "dirname"):
+        (tmp_path / "bin" / program).symlink_to(shutil.which(program) or missing(program))
+    told = start(fresh, '/bin/sh "$invoke" list', {"PATH": str(tmp_path / "bin")})
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr == (
+        "error: python3 makes no virtual environments, as its module ensurepip is missing: "
+        "install it, e.g. with `apt install python3-venv`\n"
+    )
+
+
+def test_a_clone_for_windows_has_the_same_bytes(tmp_path: Path) -> None:
+    """Git for Windows writes CRLF where nothing else is said; digests of files would be others, and sh starts none."""
+    text, picture = b"#!/bin/sh\necho started\n", b"\x89PNG\r\n\x1a\n\0"
+    (source := tmp_path / "source").mkdir()
+    shutil.copy(REAL.root / ".gitattributes", source)
+    (source / "invoke").write_bytes(text)
+    (source / "report.png").write_bytes(picture)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.net", "-c", "core.autocrlf=true"]
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"], ["clone", "-q", ".", "../clone"]):
+        subprocess.run([*git, *words], cwd=source, check=True, capture_output=True)
+    clone = tmp_path / "clone"
+    assert ((clone / "invoke").read_bytes(), (clone / "report.png").read_bytes()) == (text, picture)

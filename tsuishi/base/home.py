@@ -1,0 +1,47 @@
+"""The folders of this user: home, and those of the XDG base directory specification for caches and configuration."""
+
+import os
+from pathlib import Path
+
+from tsuishi.base.errors import UserError
+
+
+def home() -> Path:
+    """The home of this user. Raises UserError where neither HOME nor the list of users names one."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise UserError(
+            f"user {os.getuid()} has no home: HOME is not set, and no entry of the system's users has this number: "
+            "set HOME to a folder that you can write"
+        ) from None
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with the folder in place of `~` or `~user`. Raises UserError where there is no such user, or no home."""
+    try:
+        return Path(path).expanduser()
+    except RuntimeError:
+        raise UserError(f"{path}: whose home is that? Write the whole path") from None
+
+
+def cache() -> Path:
+    """The folder for what can be fetched or made again."""
+    return _of_xdg("XDG_CACHE_HOME", ".cache")
+
+
+def remedy(path: object) -> str:
+    """What to do where a path cannot be written, if it belongs to the folder for caches; empty for other paths."""
+    is_cache = Path(str(path)).is_relative_to(cache().parent)
+    return "; set XDG_CACHE_HOME to a folder that you can write" if is_cache else ""
+
+
+def configuration() -> Path:
+    """The folder for what this user chose or owns."""
+    return _of_xdg("XDG_CONFIG_HOME", ".config")
+
+
+def _of_xdg(variable: str, usual: str) -> Path:
+    """The folder of a variable, whose relative paths do not count, as the specification says; else the usual one."""
+    given = Path(os.environ.get(variable, ""))
+    return (given if given.is_absolute() else home() / usual) / "tsuishi"
