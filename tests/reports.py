@@ -17,7 +17,9 @@ KEPT_IN = "TSUISHI_TESTS_DRAWINGS"
 def make_report(runs: Sequence[RunDirectory], published: Path, templates: Path, out: Path) -> Path:
     """As report.folder.make_report does, with drawings that are kept."""
     with Drawings(Path(os.environ[KEPT_IN])) as drawings:
-        return folder.make_report(runs, published, WORDS, templates, out, drawings).index
+        index = folder.make_report(runs, published, WORDS, templates, out, drawings).index
+        assert not drawings.why_undrawn
+        return index
 
 
 def markdown_of(out: Path) -> str:

@@ -1,6 +1,7 @@
 """`invoke report` as a user calls it: languages, several runs, and exit codes for use in CI."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,21 @@ def test_the_latest_run_has_a_name(folder: Path) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     report = (folder / "reports" / "of-the-latest" / "report.json").read_text(encoding="utf-8")
     assert [run["run_id"] for run in json.loads(report)["runs"]] == ["20260102-000000-slower"]
+
+
+def test_a_report_of_many_runs_has_a_name_that_a_file_system_takes(tmp_path: Path) -> None:
+    runs = [SyntheticRun(tmp_path / "results" / f"20260101-0000{number:02}-a-run-of-a-series") for number in range(12)]
+    for run in runs:
+        add_steps(run, TORCH, 0.01)
+        run.finish()
+    names = ",".join(run.directory.id for run in runs)
+    result = invoke(tmp_path, "report", "--run", names)
+    assert (result.returncode, result.stderr) == (0, "")
+    other = invoke(tmp_path, "report", "--run", names.removesuffix(f",{runs[-1].directory.id}"))
+    assert (other.returncode, other.stderr) == (0, "")
+    made = sorted(path.name for path in (tmp_path / "reports").iterdir())
+    assert len(made) == 2, "the names of other runs have another digest"
+    assert all(re.fullmatch(rf"{runs[0].directory.id}\+.*-[0-9a-f]{{12}}", name) and len(name) < 220 for name in made)
 
 
 def test_several_verdicts_may_be_named(folder: Path) -> None:

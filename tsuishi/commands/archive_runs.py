@@ -18,6 +18,7 @@ from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files, seals, units
 from tsuishi.base.errors import UserError
+from tsuishi.base.home import expanded, home
 from tsuishi.commands import archived_software
 from tsuishi.commands.chain import Chain
 from tsuishi.environments import provenance
@@ -68,7 +69,7 @@ def sign(chain: Chain) -> None:
         found = archive_check.verify_archive(path, session.words)
         if not found.is_verified:
             raise UserError(f"{found.faults[0]}; only a verified archive is signed")
-        file = signature.sign(path, found.root, Path(options.text("key")).expanduser())
+        file = signature.sign(path, found.root, expanded(options.text("key")))
         keys = ", ".join(signer.key for signer in signature.signers(path, found.root))
         session.screen.say(f"signature: {file}, of root {found.root}, by {keys}")
 
@@ -82,7 +83,7 @@ class _Packing:
         self.wanted: list[str] = []
         self.left_out: list[str] = []
         self.scrubbed_files: list[ScrubbedFile] = []
-        self._secrets = secrets_here(os.environ, Path.home(), _urls(session))
+        self._secrets = secrets_here(os.environ, home(), _urls(session))
         self._identity = _identity(session, self._secrets)
 
     def write(self, runs: Sequence[RunDirectory], to: str) -> tuple[Path, str]:
@@ -113,7 +114,7 @@ class _Packing:
             about, [archive_description.described(run) for run in runs], [*bundle.files, MANIFEST]
         )
         self._refuse_secrets(bundle)
-        target = Path(to).expanduser() if to else self._session.checkout.from_here(_FOLDER)
+        target = expanded(to) if to else self._session.checkout.from_here(_FOLDER)
         if target.suffix == ".zip":
             return bundle.write(lambda _: target)
         return bundle.write(lambda root: target / f"{archive_description.file_name(runs, root)}{SUFFIX}")
@@ -146,6 +147,8 @@ class _Packing:
         checkout, out = self._session.checkout, self._folder / REPORT
         with Drawings(self._session.settings.cache / "report", every=True) as drawings:
             make_report(runs, checkout.published, self._session.words, checkout.templates, out, drawings)
+        if drawings.why_undrawn:
+            self.left_out.append(f"{REPORT}: some charts: {drawings.why_undrawn}")
         bundle.add_folder(REPORT, out, (_PAGE,))
         self.left_out.append(f"{REPORT}/{_PAGE}: it runs scripts; `invoke report` makes it from the runs")
 
@@ -204,5 +207,5 @@ def _identity(session: Session, secrets: frozenset[str]) -> Identity:
     """The identity of this user, without names that are words of the suites: these cannot be told from each other."""
     settings, checkout = session.settings, session.checkout
     folders = {checkout.root: "[checkout]", settings.cache: "[cache]", settings.results.resolve(): "[results]"}
-    public = b"\n".join(path.read_bytes() for path in sorted(checkout.suites.glob("*.toml"))).decode().lower()
+    public = b"\n".join(path.read_bytes() for path in sorted(checkout.suites.glob("[!.]*.toml"))).decode().lower()
     return identity_here(secrets, folders, _urls(session), public)

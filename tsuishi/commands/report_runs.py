@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi.archives.member_names import SUFFIX
-from tsuishi.base import files, units
+from tsuishi.base import files, toml, units
 from tsuishi.base.errors import EXIT_NOTHING_CHECKED, EXIT_VERDICT, UserError
+from tsuishi.base.home import expanded
 from tsuishi.base.language import ENGLISH, speaking
 from tsuishi.commands.chain import Chain
 from tsuishi.commands.options import SLOWER, slower_than
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # A run with more trials took longer than minutes, and so does its report.
 _TRIALS_OF_MINUTES = 300
+# Characters of the ids of runs in the name of a report. File systems take 255, also of the names beside it meanwhile.
+_LONGEST_NAME = 200
 
 
 def report(chain: Chain) -> None:
@@ -31,7 +34,7 @@ def report(chain: Chain) -> None:
     """
     if chain.only_plans:
         return
-    archives = [path for name in chain.options.names("archive") for path in _archives(Path(name).expanduser())]
+    archives = [path for name in chain.options.names("archive") for path in _archives(expanded(name))]
     names = chain.options.names("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with files.private_folder() as folder:
@@ -54,7 +57,7 @@ def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
     runs: list[RunDirectory] = []
     into.mkdir()
     for number, name in enumerate(chain.options.names("baseline")):
-        path = Path(name).expanduser()
+        path = expanded(name)
         if path.is_file():
             runs += unpacked(chain.session, path, into / str(number)).runs
         else:
@@ -91,7 +94,9 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
         given = (session.words, checkout.templates, out, drawings, against, _history(chain, runs))
         made = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
-    for line in (*_time_taken(chain), *made.closing, f"report: {made.index}", *_more(session, runs, made.more)):
+    undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
+    closing = (*_time_taken(chain), *made.closing, *undrawn)
+    for line in (*closing, f"report: {made.index}", *_more(session, runs, made.more)):
         session.screen.say(line)
     _fail_on(chain, options.names("fail_on"), made)
 
@@ -139,12 +144,14 @@ def _is_of(run: RunDirectory, machines: Collection[str]) -> bool:
 def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
     """The folder of a report, by its given name or the ids of its runs, and by its language if that is not English.
 
-    Raises UserError for a name that is a path.
+    Many ids are too long for a file system: then their beginning stands, with a digest of all. Raises UserError for a
+    name that is a path.
     """
     language = session.settings.lang
     if name in (".", "..") or "/" in name:
         raise UserError(f"--out takes the name of a folder under {session.settings.reports}/, and no path: {name}")
-    name = name or "+".join(run.id for run in runs)
+    if not name and len(name := "+".join(run.id for run in runs)) > _LONGEST_NAME:
+        name = f"{name[:_LONGEST_NAME]}-{toml.digest(name)}"
     return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")
 
 

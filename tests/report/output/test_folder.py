@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import re
+import resource
 import shutil
 from base64 import b64decode, b64encode
 from hashlib import sha256
@@ -135,6 +136,30 @@ def test_what_is_kept_in_the_cache_makes_the_same_report_and_is_not_needed(examp
     with Drawings(no_folder) as drawings:
         folder.make_report([run], PUBLISHED, WORDS, TEMPLATES, tmp_path / "third", drawings)
     assert files(tmp_path / "third") == files(example)
+
+
+def test_where_nothing_can_be_drawn_all_but_the_pictures_is_written_and_the_limit_is_named(
+    example: Path, tmp_path: Path
+) -> None:
+    run, (soft, hard) = write_example(tmp_path / "run"), resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (64 << 30, hard))
+    try:
+        with Drawings(None) as drawings:
+            folder.make_report([run], PUBLISHED, WORDS, TEMPLATES, tmp_path / "out", drawings)
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert re.fullmatch(
+        r"the process that draws has ended \(exit code -\d+\): .*out of memory.*; "
+        r"`ulimit -v` leaves it 64 GiB of addresses, and it needs hundreds, of which few are used",
+        drawings.why_undrawn,
+    )
+    here, there = files(tmp_path / "out"), files(example)
+    pictures = {name for name in there if name.startswith("charts/")}
+    assert pictures
+    assert here.keys() == there.keys() - pictures
+    pages = {"report.md", "index.html"}
+    assert {name for name in here if here[name] != there[name]} == pages
+    assert here["report.md"].decode() == re.sub(r"^!\[.*\n\n", "", there["report.md"].decode(), flags=re.MULTILINE)
 
 
 def test_compiled_templates_are_of_this_user_and_of_the_templates_as_they_are(example: Path, tmp_path: Path) -> None:

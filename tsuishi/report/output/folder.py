@@ -90,7 +90,7 @@ def make_report(
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
-    if out.exists() and not (out.is_dir() and {path.name for path in out.iterdir()} <= _MEMBERS):
+    if out.exists() and not (out.is_dir() and {name for name, _ in files.entries(out.resolve())} <= _MEMBERS):
         raise UserError(f"{out} holds something that is no report, which would be lost; give another directory")
     given = nullcontext(drawings) if drawings else Drawings(None)
     with given as drawn, _replacing(out) as fresh:

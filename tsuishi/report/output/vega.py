@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -31,6 +32,8 @@ _NO_FONTS = Path(__file__).with_name("fonts.conf")
 MADE = Path(sys.prefix) / "vega.js"
 # Of a piece that is kept; the script has a million.
 _MOST_BYTES = 32 << 20
+# Seconds in which a process ends that has closed its output.
+_ENDS_IN_S = 5.0
 
 
 class Drawings:
@@ -45,6 +48,8 @@ class Drawings:
     def __init__(self, kept_in: Path | None, at_once: bool = False, every: bool = False) -> None:
         self._every = every
         self.kept_in = kept_in
+        # Why a chart, or the script, could not be made; empty where all could.
+        self.why_undrawn = ""
         self._hands = Hands(active(), 2 if every else 1)
         if at_once:
             self._hands.start()
@@ -66,13 +71,21 @@ class Drawings:
             self._begun[chart.name] = self._hands.begin(to_svg, *asked)
 
     def finished(self) -> dict[str, str]:
-        """All that were begun; waits for them. Raises whatever a drawing raised."""
-        return {name: drawing.result() for name, drawing in self._begun.items()}
+        """All that were begun and could be drawn; waits for them."""
+        drawn = {name: self._result(drawing) for name, drawing in self._begun.items()}
+        return {name: svg for name, svg in drawn.items() if svg}
 
     @property
     def runtime(self) -> str:
-        """Vega, Vega-Lite and vega-embed as a single script."""
-        return self._runtime.result()
+        """Vega, Vega-Lite and vega-embed as a single script; empty where it cannot be made."""
+        return self._result(self._runtime)
+
+    def _result(self, drawing: "Future[str]") -> str:
+        try:
+            return drawing.result()
+        except (OSError, ValueError) as error:
+            self.why_undrawn = str(error)
+            return ""
 
 
 class Hands:
@@ -93,14 +106,18 @@ class Hands:
         self._threads = ThreadPoolExecutor(max_workers=count)
         self._processes: list[subprocess.Popen[str]] = []
         self._free: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+        # What processes print beside their answers: it matters where a process has ended.
+        self._complaints = os.fdopen(os.memfd_create("complaints"), "r+b")
 
     def start(self) -> None:
-        """Start all processes."""
-        for _ in range(self._count):
-            self._free.put(self._started())
+        """Start all processes, as far as the machine has room for them now."""
+        with suppress(OSError):
+            for _ in range(self._count):
+                self._free.put(self._started())
 
     def _started(self) -> "subprocess.Popen[str]":
         pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "encoding": "utf-8"}
+        pipes["stderr"] = self._complaints
         process = processes.start("tsuishi.report.output.vega_process", env=self._environ, **pipes)
         self._processes.append(process)
         return process
@@ -121,12 +138,26 @@ class Hands:
             with suppress(BrokenPipeError):
                 process.stdin.write(json.dumps(asked) + "\n")
                 process.stdin.flush()
-            answer = json.loads(process.stdout.readline() or '{"error": "the process that draws has ended"}')
+            answer = json.loads(process.stdout.readline() or json.dumps({"error": self._end_of(process)}))
         finally:
             self._free.put(process)
         if "error" in answer:
             raise ValueError(answer["error"])
         return str(answer["text"])
+
+    def _end_of(self, process: "subprocess.Popen[str]") -> str:
+        """Why a process has ended, in words."""
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=_ENDS_IN_S)
+        self._complaints.seek(0)
+        lines = [text.strip(" #.") for text in self._complaints.read().decode(errors="replace").splitlines()]
+        said = next(filter(None, lines), "it says nothing")
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        limited = (
+            f"; `ulimit -v` leaves it {limit >> 30} GiB of addresses, and it needs hundreds, of which few are used"
+        )
+        why = f"the process that draws has ended (exit code {process.returncode}): {said}"
+        return why + (limited if limit != resource.RLIM_INFINITY else "")
 
     def end(self) -> None:
         """Whatever was begun is dropped, also a drawing under way."""
@@ -139,6 +170,7 @@ class Hands:
             process.kill()
             with suppress(BrokenPipeError):
                 process.communicate()
+        self._complaints.close()
 
 
 def here(**asked: str) -> str:

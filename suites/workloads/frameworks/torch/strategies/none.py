@@ -177,7 +177,7 @@ def try_compiler():
     try:
         get_cpp_compiler()
         if getattr(config, "cpp_cache_precompile_headers", False):
-            subprocess.run(["openssl", "version"], stdout=subprocess.DEVNULL)
+            subprocess.run(["openssl", "version"], stdout=subprocess.DEVNULL)  # noqa: S607
     except Exception as error:
         raise_if_no_compiler(error)
         raise
