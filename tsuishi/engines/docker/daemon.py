@@ -1,16 +1,19 @@
 """The daemon of the engine: its socket, its kind and version, and the errors of its answers."""
 
+import hashlib
+import json
 import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from tsuishi.base.errors import EngineLost, UserError
+from tsuishi.base.home import home
 
 if TYPE_CHECKING:
     from docker import DockerClient
@@ -100,13 +103,47 @@ def _runtime_of_podman(client: "DockerClient") -> str:
 
 
 def address() -> str:
-    """The address of the daemon: DOCKER_HOST, or the first of the usual sockets that exists; empty without any."""
+    """The address of the daemon that the program `docker` would use; empty without any.
+
+    It is DOCKER_HOST, else that of a context, else the first of the usual sockets that exists.
+    """
     given = os.environ.get("DOCKER_HOST", "")
     if given:
         return given
+    if name := context():
+        return _address_of(name)
     runtime = os.environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    sockets = (Path("/var/run/docker.sock"), Path(runtime) / "docker.sock", Path.home() / ".docker/run/docker.sock")
+    sockets = (Path("/var/run/docker.sock"), Path(runtime) / "docker.sock", home() / ".docker/run/docker.sock")
     return next((f"unix://{socket}" for socket in sockets if socket.exists()), "")
+
+
+def context() -> str:
+    """The name of the context that `docker` uses; empty for its default, and where DOCKER_HOST counts instead."""
+    if os.environ.get("DOCKER_HOST"):
+        return ""
+    named = os.environ.get("DOCKER_CONTEXT") or _read(_configuration() / "config.json").get("currentContext")
+    return "" if named in (None, "default") else str(named)
+
+
+def _address_of(name: str) -> str:
+    """The address that a context has; empty where there is no such context."""
+    folder = _configuration() / "contexts" / "meta" / hashlib.sha256(name.encode()).hexdigest()
+    with suppress(KeyError, TypeError):
+        return str(_read(folder / "meta.json")["Endpoints"]["docker"]["Host"])
+    return ""
+
+
+def _configuration() -> Path:
+    """The folder with the configuration of `docker`."""
+    return Path(os.environ.get("DOCKER_CONFIG") or home() / ".docker")
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """The JSON object in a file of the user's; empty where it cannot be read, as for `docker`."""
+    with suppress(OSError, ValueError):
+        value = json.loads(path.read_bytes())
+        return value if isinstance(value, dict) else {}
+    return {}
 
 
 def _may_raise_limits() -> bool:

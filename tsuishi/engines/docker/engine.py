@@ -9,7 +9,7 @@ from tsuishi.base.errors import EngineLost, UserError
 from tsuishi.base.screen import Say
 from tsuishi.engines.docker.base_images import Bases
 from tsuishi.engines.docker.containers import ContainerStarter, bounded, owned_labels
-from tsuishi.engines.docker.daemon import Connection, address, speaking
+from tsuishi.engines.docker.daemon import Connection, address, context, speaking
 from tsuishi.engines.docker.image_maker import ImageMaker
 from tsuishi.engines.docker.image_store import ImageStore
 from tsuishi.engines.docker.labels import OURS
@@ -47,7 +47,11 @@ class DockerEngine:
         self.starter = ContainerStarter(self._connection)
 
     def availability(self) -> Availability:
-        place = address()
+        place, named = address(), context()
+        if named and not place.startswith("unix://"):
+            engine = f"is of another machine ({place})" if place else "does not exist"
+            remedy = "`docker context use` chooses another, and DOCKER_HOST names an engine here; or use venv"
+            return Availability(False, reason=f"the context '{named}' of docker {engine}", remedy=remedy)
         if not place:
             return Availability(False, reason="no Docker socket found", remedy="install and start Docker, or use venv")
         if not place.startswith("unix://"):
