@@ -154,10 +154,17 @@ def test_a_package_that_was_compiled_for_another_build_of_the_framework_is_answe
     )
 
 
+@pytest.mark.parametrize("with_bubblewrap", [True, False])
 def test_an_environment_is_known_to_be_built_without_a_program_in_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, with_bubblewrap: bool
 ) -> None:
     """As `invoke list` asks: the sandbox is looked for only where it is recorded."""
+    (programs := tmp_path / "programs").mkdir()
+    bubblewrap = programs / "bwrap"
+    if with_bubblewrap:
+        bubblewrap.write_text("#!/bin/sh\necho bubblewrap does nothing >&2\nexit 1\n")
+        bubblewrap.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
     work = builder(tmp_path, engine="venv")
     given = pinned(PINS).model_copy(update={"promises": {"torch": "1.1.0"}})
     folder = work.engines.venv.maker._folder(given)
@@ -170,10 +177,17 @@ def test_an_environment_is_known_to_be_built_without_a_program_in_it(
     assert built is not None
     assert not work.is_built(given)
     work.reports.keep(built, SelfReport.model_validate(REPORTED))
-    monkeypatch.setattr(subprocess, "Popen", None)
-    assert work.is_built(given)
-    with pytest.raises(TypeError):
-        work.find(given)
+    with monkeypatch.context() as without_programs:
+        without_programs.setattr(subprocess, "Popen", None)
+        assert work.is_built(given)
+    found = work.find(given)
+    assert found is not None
+    why = (
+        "bubblewrap does not work here (bubblewrap does nothing)"
+        if with_bubblewrap
+        else "bubblewrap (bwrap) is not installed"
+    )
+    assert found.record.sandbox == f"none: {why}"
     (folder / "pyvenv.cfg").write_text("altered")
     assert not builder(tmp_path, engine="venv").is_built(given)
     assert builder(tmp_path, engine="venv").find(given) is None

@@ -4,5 +4,5 @@ import time
 
 for number in (1, 2, 3):
     print("begin", number)
-    time.sleep(0.1)
+    time.sleep(0.2)
     print("end", number)
