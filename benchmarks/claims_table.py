@@ -83,7 +83,7 @@ def takes(plan: Plan) -> Mapping[tuple[str, str], Takes]:
     asked = candidates(questions, sources, matrix.possible, plan.gpus, accuracy=plan.profile == "full")
     outlined = outline(choice, matrix, asked, {}, 1, TIMES[plan.time])
     planned = Counter(map(trials.cell_of, outlined.trials))
-    hardware = GpusHere(plan.gpus, MEMORY_GIB, peer_to_peer=False)
+    hardware = GpusHere(plan.gpus, MEMORY_GIB, dict.fromkeys(range(plan.gpus + 1), False))
     frameworks = frozenset(environment.framework for environment in environments)
     of_full = candidates({}, sources, larger.possible, plan.gpus, accuracy=True)
     return what_claims_take(sources, Situation(hardware, frameworks, asked, of_full, planned))

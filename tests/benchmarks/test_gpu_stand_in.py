@@ -14,7 +14,7 @@ from benchmarks.gpu import machine, telemetry
 from benchmarks.gpu.findings import Finding
 from benchmarks.gpu.journal import Journal
 from benchmarks.gpu.kit import Kit
-from tests.machine.test_gpus import V100, fake
+from tests.driver import V100, fake
 
 pytestmark = pytest.mark.pythons
 

@@ -34,7 +34,7 @@ def with_answer(work: Session, *gpus: dict[str, Any]) -> None:
     """Keep an answer of a node for the settings of a session, as a job leaves it."""
     kept = work.settings.cache / "nodes" / f"{toml.digest([f'--gres={work.settings.slurm_gres}'])}.json"
     kept.parent.mkdir(parents=True)
-    kept.write_text(json.dumps({"gpus": list(gpus), "driver": "580.95.05", "peer_to_peer": None, "why_not": ""}))
+    kept.write_text(json.dumps({"gpus": list(gpus), "driver": "580.95.05", "links": [], "why_not": ""}))
 
 
 def test_a_job_of_seconds_says_which_gpus_a_trial_would_get_and_its_answer_is_kept(

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from tests.bench import make_checkout
-from tests.machine.test_gpus import MIB, V100, fake
+from tests.driver import MIB, V100, fake
 from tests.run.test_runner import session
 from tests.synthetic_run import run_record
 from tsuishi.base.errors import UserError
@@ -84,7 +84,7 @@ def test_who_uses_it_is_told_with_what_can_be_seen(monkeypatch: pytest.MonkeyPat
 
 
 def test_where_no_process_is_told_work_and_memory_tell(monkeypatch: pytest.MonkeyPatch) -> None:
-    full = types.SimpleNamespace(total=16384 * MIB, used=9000 * MIB)
+    full = types.SimpleNamespace(total=16384 * MIB, used=9000 * MIB, reserved=0)
     working = types.SimpleNamespace(gpu=98, memory=0)
     nvml = with_gpus(monkeypatch, {"memory": full}, {"utilisation": working}, {"utilisation": None, "memory": None})
     assert [used_by_others(nvml, gpu) for gpu in nvml.gpus] == [

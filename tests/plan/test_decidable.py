@@ -50,7 +50,8 @@ def test_a_claim_takes(gpus: int, profile: str, time: str, claim: tuple[str, str
 
 def test_a_claim_takes_gpus_of_its_scope() -> None:
     def of(memory_gib: float, peer_to_peer: bool) -> dict[tuple[str, str], Takes]:
-        return what_claims_take(SOURCES, Situation(GpusHere(8, memory_gib, peer_to_peer), frozenset(), (), (), {}))
+        bridged = {2: peer_to_peer, 8: False}
+        return what_claims_take(SOURCES, Situation(GpusHere(8, memory_gib, bridged), frozenset(), (), (), {}))
 
     assert of(24.0, False)["torch-2080ti", "e"] == "hardware"
     assert of(11.0, False)["torch-2080ti", "e"] == "environment"

@@ -16,7 +16,7 @@ import pynvml
 import pytest
 
 from tests.bench import make_checkout
-from tests.machine.test_gpus import V100, fake
+from tests.driver import V100, fake
 from tests.run.test_runner import session, trials
 from tsuishi.base.errors import UserError
 from tsuishi.engines import sandbox
@@ -100,7 +100,7 @@ def test_a_gpu_that_falls_off_leaves_empty_cells_and_no_energy(monkeypatch: pyte
 
         return answer
 
-    falls = ("energy", "temperature", "utilisation")
+    falls = ("energy", "temperature0", "utilisation")
     gpu = {name: lost(value) if name in falls else value for name, value in V100.items()}
     monkeypatch.setitem(sys.modules, "pynvml", fake([{**gpu, "power": power}]))
     nvml = Nvml()
@@ -115,16 +115,11 @@ def test_a_driver_that_vanishes_ends_no_trial(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "pynvml", module)
     nvml = Nvml()
 
-    def gone(*arguments: Any) -> Any:
-        raise pynvml.NVMLError(pynvml.NVML_ERROR_UNINITIALIZED)
-
     path = tmp_path / "telemetry.csv"
     with Sampler(path, 0.02, lambda: [os.getpid()], nvml) as sampler:
         while not path.exists() or path.read_text().count("gpu0") < 2:
             pass
-        for name in dir(module):
-            if name.startswith("nvmlDeviceGet"):
-                setattr(module, name, gone)
+        module.nvmlLib.every = pynvml.NVML_ERROR_UNINITIALIZED
         before = path.read_text().count("gpu0")
         while path.read_text().count("gpu0") < before + 3:
             pass
@@ -132,7 +127,6 @@ def test_a_driver_that_vanishes_ends_no_trial(tmp_path: Path, monkeypatch: pytes
     with path.open(encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["device"] == "gpu0"]
     assert (rows[0]["power_w"], rows[-1]["power_w"]) == ("251.234", "")
-    monkeypatch.setattr(module, "nvmlInit", gone)
     with pytest.raises(UserError, match="1 GPUs are asked for"):
         Nvml("1")
 

@@ -1,5 +1,6 @@
 """Claims judged on runs, and on what their own sources printed."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -169,6 +170,22 @@ def test_a_claim_on_gpus_without_transfers_between_them_is_judged_on_such_gpus_o
     add_steps(run, TORCH, 0.05, devices=2, strategy="data_parallel")
     (found,) = judged(run, claim(FASTER_ON_TWO).model_copy(update={"scope": Scope(peer_to_peer=False)}))
     assert (found.verdict, found.hindrance) == (verdict, "" if reach is False else "other hardware")
+
+
+@pytest.mark.parametrize(("devices", "verdict"), [(2, "not tested"), (4, "reproduced")])
+def test_of_cards_bridged_in_pairs_a_claim_is_judged_by_those_of_the_trial(
+    tmp_path: Path, devices: int, verdict: str
+) -> None:
+    """The claim is of GPUs that cannot read each other's memory: the first two can, the first four cannot."""
+    run = two_gpus(SyntheticRun(tmp_path / "run"))
+    gpus = [{"index": card, "name": "RTX A6000", "memory_mib": 49140} for card in range(8)]
+    links = [{"gpus": [one, other], "peer_to_peer": one ^ 1 == other} for one, other in combinations(range(8), 2)]
+    run.machine = add_record(run.directory, "machine", {**machine(), "gpus": gpus, "links": links})
+    add_steps(run, TORCH, 0.1)
+    add_steps(run, TORCH, 0.05, devices=devices, strategy="data_parallel")
+    check = {**FASTER_ON_TWO, "of": {"devices": devices, "strategy": "data_parallel"}}
+    (found,) = judged(run, claim(check).model_copy(update={"scope": Scope(peer_to_peer=False)}))
+    assert (found.verdict, found.hindrance) == (verdict, "other hardware" if devices == 2 else "")
 
 
 @pytest.mark.parametrize(("by_nvml", "by_cuda", "gib"), [(11264, 24576, 11), (None, 124928, 122), (None, None, None)])

@@ -13,6 +13,9 @@ from tsuishi.machine.gpus import Gpu
 
 _SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
+# CUDA's default puts the fastest GPU first, and a trial's first GPU would be another than telemetry's.
+NVMLS_ORDER = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
 # The variables that a framework needs, with the reason.
 _PASSED = {
     "LD_LIBRARY_PATH": "where the libraries of CUDA and of the interpreter are",
@@ -30,7 +33,7 @@ def for_trial(python: Path, home: str, gpus: Sequence[Gpu]) -> dict[str, str]:
     variables = {name: os.environ[name] for name in passed()}
     if gpus:
         variables["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
-        variables["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"  # NVML's order; CUDA's default puts the fastest GPU first
+        variables |= NVMLS_ORDER
     return {**variables, **for_building(python, home), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONUNBUFFERED": "1"}
 
 

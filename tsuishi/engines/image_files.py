@@ -16,6 +16,7 @@ from pydantic import BaseModel
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
+from tsuishi.engines.environment_variables import NVMLS_ORDER
 from tsuishi.engines.interface import Availability, Built, Launch
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Environment
@@ -174,7 +175,7 @@ def inner_variables(launch: Launch) -> dict[str, str]:
     """The variables of a program in an image."""
     gpus = launch.limits.gpus
     ids = ",".join(gpu.id for gpu in gpus)
-    of_gpus = {"CUDA_VISIBLE_DEVICES": ids, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
+    of_gpus = {"CUDA_VISIBLE_DEVICES": ids, **NVMLS_ORDER} if gpus else {}
     return {**_VARIABLES, **(launch.network or {}), **of_gpus}
 
 

@@ -1,9 +1,9 @@
 """Checks what this machine has for a run, and gives a remedy for what is missing: `invoke doctor`."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tsuishi.base import units
 from tsuishi.base.errors import UserError
@@ -100,6 +100,9 @@ def _gpus(nvml: Nvml) -> Iterator[MachineCheck]:
     yield MachineCheck("NVIDIA driver", str(nvml.driver()))
     for gpu in gpus:
         yield MachineCheck(f"GPU {gpu['index']}", f"{gpu['name']}, compute capability {gpu['compute_capability']}")
+        yield from _compute_mode(gpu)
+    for question, error in nvml.unreadable.items():
+        yield MachineCheck("NVML", f"the driver's answer to {question} cannot be read ({error}): records leave it out")
     for use in shared_with(nvml):
         yield MachineCheck("GPU", use)
     for device in nvml.gpus:
@@ -120,6 +123,17 @@ def _arrivals(builder: Builder, nvml: Nvml, environments: Sequence[Environment])
         state, _, remedy = builder.why_no_gpus(engine, built, nvml.gpus).partition(": ")
         subject = f"GPUs in {environment.name} ({engine.name})"
         yield MachineCheck(subject, state or "its framework can use them", remedy)
+
+
+def _compute_mode(gpu: Mapping[str, Any]) -> Iterator[MachineCheck]:
+    """A line for a GPU that does not let every process in."""
+    mode, subject = gpu.get("compute_mode"), f"compute mode of GPU {gpu['index']}"
+    remedy = f"nvidia-smi -i {gpu['index']} -c DEFAULT, as root"
+    if mode == "prohibited":
+        yield MachineCheck(subject, "prohibited: CUDA starts on it for no process", remedy)
+    elif mode and mode.startswith("exclusive"):
+        state = f"{mode}: CUDA starts on it for one process at a time, and a second one fails as if it were in use"
+        yield MachineCheck(subject, state)
 
 
 def _amd_gpus(cards: Path = Path("/sys/class/drm")) -> Iterator[MachineCheck]:

@@ -33,6 +33,15 @@ def with_lengths(telemetry: pd.DataFrame) -> pd.DataFrame:
     return ticks.assign(length_s=devices.diff().fillna(-devices.diff(-1)).fillna(1.0))
 
 
+def _power_by_energy(ticks: pd.DataFrame) -> pd.Series:
+    """W: the rise of each GPU's energy counter since the row before it, over the time. Else the power of the row.
+
+    A driver may say the mean power of the last second: the first row of a phase would have that of the phase before.
+    """
+    risen = ticks.groupby(["trial", "device"], observed=True)["energy_j"].diff()
+    return (risen.where(risen >= 0) / ticks["length_s"]).fillna(ticks["power_w"])  # a counter that falls was reset
+
+
 def means_over_time(ticks: pd.DataFrame, columns: Sequence[str], keys: Sequence[str]) -> pd.DataFrame:
     """The means of columns by `keys`, in which each row has the weight of its `length_s`; NaN where all are missing."""
     by = [ticks[key] for key in keys]
@@ -44,6 +53,7 @@ def means_over_time(ticks: pd.DataFrame, columns: Sequence[str], keys: Sequence[
 def measured_on_gpus(telemetry: pd.DataFrame) -> pd.DataFrame:
     """The ticks of GPUs in measured phases, with their lengths: see with_lengths."""
     ticks = with_lengths(telemetry[telemetry["device"] != HOST])
+    ticks = ticks.assign(power_w=_power_by_energy(ticks))
     return ticks[ticks["phase"].isin(MEASURED)]
 
 
@@ -51,11 +61,13 @@ def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
     """Quantities by trial (its index in `trials`), for trials with telemetry of GPUs in their measured phases.
 
     - gpu<i>_utilisation_percent, gpu<i>_power_w, gpu<i>_memory_mib: mean utilisation, mean power and largest memory in
-      use of the trial's i-th GPU. Utilisation is the share of time in which a kernel ran, of any size.
+      use of the trial's i-th GPU. Utilisation is the share of time in which a kernel ran, of any size. Power is the
+      energy over the time, where the GPU counts its energy.
     - gpu_utilisation_percent: the mean over GPUs.
     - gpu_imbalance: that of their utilisation, for two GPUs or more.
     - peak_gpu_memory_mib: the sum over GPUs of their largest memory in use.
-    - least_gpu_memory_share: the smallest share of a GPU's memory that was in use, of GPUs whose memory is recorded.
+    - least_gpu_memory_share: the smallest share of a GPU's memory that was in use, of GPUs whose memory is recorded;
+      memory that driver and firmware reserve is left out of both.
     """
     ticks = measured_on_gpus(results.telemetry)
     keys = ["trial", "device"]
@@ -69,7 +81,7 @@ def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
     for trial, rows in by_trial.items():
         rows.sort(key=lambda row: gpu_number(row.device))
         machine = results.machines.get(machines[trial])
-        memory = {gpu.index: gpu.memory_mib for gpu in (machine.gpus if machine else None) or []}
+        memory = {gpu.index: gpu.usable_mib for gpu in (machine.gpus if machine else None) or []}
         quantities = dict(_of_trial(rows, [memory.get(gpu_number(row.device)) for row in rows]))
         by_quantity[trial] = {quantity: value for quantity, value in quantities.items() if not pd.isna(value)}
     return by_quantity

@@ -57,9 +57,10 @@ def used_by_others(nvml: Nvml, gpu: Gpu) -> str:
         named = [_named(pid, mib) for pid, mib in others.items()]
         return f"GPU {gpu.index} is in use by {', '.join(named)}"
     (sample,) = nvml.sample([gpu.index])
-    (total_mib,) = [described["memory_mib"] for described in nvml.describe() if described["index"] == gpu.index]
+    (described,) = [each for each in nvml.describe() if each["index"] == gpu.index]
+    usable_mib = (described["memory_mib"] or float("inf")) - (described["memory_reserved_mib"] or 0.0)
     percent, used_mib = sample["utilisation_percent"] or 0, sample["memory_used_mib"] or 0
-    if percent < _BUSY_PERCENT and used_mib < _BUSY_MEMORY_SHARE * (total_mib or float("inf")):
+    if percent < _BUSY_PERCENT and used_mib < _BUSY_MEMORY_SHARE * usable_mib:
         return ""
     share = f"{percent} % of its time and {used_mib:.0f} MiB taken"
     return f"GPU {gpu.index} is in use by somebody who cannot be seen from here ({share})"

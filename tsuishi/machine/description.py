@@ -28,7 +28,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "os": _os_name(),
         "driver": nvml.driver(),
         "gpus": nvml.describe(),
-        "peer_to_peer": nvml.peer_to_peer(),
+        "links": nvml.links(),
         "wsl": wsl(),
         # Of a module system (Lmod, Environment Modules): they change paths of libraries.
         **({"modules": modules.split(":")} if (modules := os.environ.get("LOADEDMODULES")) else {}),

@@ -1,10 +1,10 @@
-"""The GPUs of this machine, by NVML (nvidia-ml-py). A value that a GPU does not support is None, never a number."""
+"""The GPUs of this machine, by NVML (nvidia-ml-py). What the driver does not say is None, and never an error."""
 
 import itertools
 import os
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,22 @@ _THROTTLE_REASONS = {
     0x0000000000000100: "display_clock_setting",
 }
 _MIB = 1 << 20
-# NVML_P2P_CAPS_INDEX_READ, which is a tuple in nvidia-ml-py by mistake.
-_CAN_READ = 0
+# Constants of nvml.h. nvidia-ml-py has READ as a tuple by mistake, and older releases of it have not all of them.
+_SM, _MEMORY, _OF_GPU = 1, 2, 0  # NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU
+_READ, _NVLINK = 0, 2  # NVML_P2P_CAPS_INDEX_READ and _NVLINK
+_MEMORY_V2 = 0x02000028  # nvmlMemory_v2
+_POWER_INSTANT = 186  # NVML_FI_DEV_POWER_INSTANT
+# nvmlGpuTopologyLevel_t: what two GPUs have in common, from the nearest to the farthest; words of `nvidia-smi topo`.
+_ANCESTORS = {
+    0: "the board",
+    10: "a PCIe switch",
+    20: "PCIe switches",
+    30: "a PCIe host bridge",
+    40: "a NUMA node",
+    50: "the system",
+}
+# nvmlComputeMode_t.
+_COMPUTE_MODES = {0: "default", 1: "exclusive thread", 2: "prohibited", 3: "exclusive process"}
 # Values of the setting `gpus`, as for `docker run --gpus`: all GPUs, or the beginning of a list.
 ALL = "all"
 DEVICES = "device="
@@ -56,6 +70,8 @@ class Nvml:
 
     def __init__(self, wanted: str = ALL) -> None:
         self.why_not = ""
+        # What the bindings cannot read of the driver's answers, by question: faults, unlike what a GPU does not have.
+        self.unreadable: dict[str, str] = {}
         self._handles: dict[int, Any] = {}
         try:
             import pynvml
@@ -83,17 +99,17 @@ class Nvml:
 
         NVML counts GPUs too that a scheduler has not given to this process. Sets `why_not` where none is left.
         """
-        answers = {index: self._ask(self._nvml.nvmlDeviceGetHandleByIndex, index) for index in indices}
+        answers = {index: self._ask("nvmlDeviceGetHandleByIndex", index) for index in indices}
         handles = [(index, handle) for index, handle in answers.items() if handle is not None]
         visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         allowed = dict(handles[place] for place in visible_places(visible, [self._uuid(one) for _, one in handles]))
+        if len(allowed) < len(handles) and self._order_is_cudas(visible, handles):
+            return {}
         whole = {index: handle for index, handle in sorted(allowed.items()) if not self._divided(handle)}
         if whole:
             return whole
         if allowed:
-            names = (_text(self._ask(self._nvml.nvmlDeviceGetName, handle)) for handle in allowed.values())
-            named = ", ".join(f"{index}: {name}" for index, name in zip(allowed, names, strict=True))
-            self.why_not = f"MIG divides every GPU ({named}), and only whole ones are measured"
+            self.why_not = f"MIG divides every GPU ({self._named(allowed.items())}), and only whole ones are measured"
         elif handles and (visible or "").strip().startswith("MIG-"):
             self.why_not = "CUDA_VISIBLE_DEVICES names parts of GPUs (MIG), and only whole ones are measured"
         elif handles:
@@ -102,8 +118,27 @@ class Nvml:
             self.why_not = "the driver gives this process none of its GPUs" if answers else "the driver knows no GPU"
         return {}
 
+    def _order_is_cudas(self, visible: str | None, handles: Sequence[tuple[int, Any]]) -> bool:
+        """Whether CUDA_VISIBLE_DEVICES has numbers of CUDA's own order, in which nobody but CUDA knows the GPUs.
+
+        By default the fastest GPU comes first, and the order of the others is unspecified (CUDA programming guide,
+        CUDA_DEVICE_ORDER). GPUs of one name are taken in NVML's order. Sets `why_not`.
+        """
+        by_number = (visible or "").strip()[:1].isdigit()
+        names = {self._name(handle) for _, handle in handles}
+        if not by_number or len(names) < 2 or os.environ.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID":
+            return False
+        self.why_not = (
+            f"CUDA_VISIBLE_DEVICES={visible} counts in CUDA's order, the fastest GPU first, and these differ "
+            f"({self._named(handles)}): set CUDA_DEVICE_ORDER=PCI_BUS_ID to count as here, or name GPUs by UUID"
+        )
+        return True
+
+    def _named(self, handles: Iterable[tuple[int, Any]]) -> str:
+        return ", ".join(f"{index}: {self._name(handle)}" for index, handle in handles)
+
     def _divided(self, handle: Any) -> bool:
-        return bool((self._ask(self._nvml.nvmlDeviceGetMigMode, handle) or (0, 0))[0])
+        return bool((self._ask("nvmlDeviceGetMigMode", handle) or (0, 0))[0])
 
     def _choose(self, wanted: str) -> None:
         """Keep the GPUs that the setting asks for."""
@@ -131,41 +166,60 @@ class Nvml:
 
     def driver(self) -> str | None:
         """The version of the driver."""
-        return _text(self._ask(self._nvml.nvmlSystemGetDriverVersion)) if self._handles else None
+        answer: str | None = self._ask("nvmlSystemGetDriverVersion") if self._handles else None
+        return answer
 
     def describe(self) -> list[dict[str, Any]]:
         """The constant facts of each GPU, for the record of the machine. Units are in the keys; clocks in MHz."""
-        nvml = self._nvml if self._handles else None
+        return [self._description(index, handle) for index, handle in self._handles.items()]
+
+    def _description(self, index: int, handle: Any) -> dict[str, Any]:
+        memory = self._memory(handle)
+        return {
+            "index": index,
+            "name": self._name(handle),
+            "uuid": self._uuid(handle),
+            "compute_capability": _dotted(self._ask("nvmlDeviceGetCudaComputeCapability", handle)),
+            "memory_mib": memory["total"],
+            # Of the driver and the firmware. None from a driver before 510, which counts it as used.
+            "memory_reserved_mib": memory["reserved"],
+            "power_limit_w": _scaled(self._ask("nvmlDeviceGetEnforcedPowerLimit", handle), 1000),
+            "power_reading": self._power(handle)[1],
+            "sm_clock_max_mhz": self._ask("nvmlDeviceGetMaxClockInfo", handle, _SM),
+            "memory_clock_max_mhz": self._ask("nvmlDeviceGetMaxClockInfo", handle, _MEMORY),
+            # A desktop takes memory and time of the GPU.
+            "display_active": _yes_or_no(self._ask("nvmlDeviceGetDisplayActive", handle)),
+            # The most that GPU and slot can do: an idle GPU lowers the generation.
+            "pcie_generation_max": self._ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
+            "pcie_lanes_max": self._ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
+            "persistence_mode": _yes_or_no(self._ask("nvmlDeviceGetPersistenceMode", handle)),
+            "compute_mode": _COMPUTE_MODES.get(self._ask("nvmlDeviceGetComputeMode", handle)),
+            "ecc": _yes_or_no((self._ask("nvmlDeviceGetEccMode", handle) or (None,))[0]),
+            "sm_clock_set_mhz": self._ask("nvmlDeviceGetApplicationsClock", handle, _SM),
+        }
+
+    def links(self) -> list[dict[str, Any]]:
+        """How each two GPUs reach each other, for the record of the machine.
+
+        peer_to_peer: each reads the other's memory; nvlink: over NVLink. ancestor: what they have in common on the bus.
+        """
         return [
             {
-                "index": index,
-                "name": _text(self._ask(nvml.nvmlDeviceGetName, handle)),
-                "uuid": self._uuid(handle),
-                "compute_capability": _dotted(self._ask(nvml.nvmlDeviceGetCudaComputeCapability, handle)),
-                "memory_mib": _scaled(getattr(self._ask(nvml.nvmlDeviceGetMemoryInfo, handle), "total", None), _MIB),
-                "power_limit_w": _scaled(self._ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle), 1000),
-                "sm_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_SM),
-                "memory_clock_max_mhz": self._ask(nvml.nvmlDeviceGetMaxClockInfo, handle, nvml.NVML_CLOCK_MEM),
-                # A desktop takes memory and time of the GPU.
-                "display_active": _yes_or_no(self._ask(nvml.nvmlDeviceGetDisplayActive, handle)),
-                # The most that GPU and slot can do: an idle GPU lowers the generation.
-                "pcie_generation_max": self._ask(nvml.nvmlDeviceGetMaxPcieLinkGeneration, handle),
-                "pcie_lanes_max": self._ask(nvml.nvmlDeviceGetMaxPcieLinkWidth, handle),
-                "persistence_mode": _yes_or_no(self._ask(nvml.nvmlDeviceGetPersistenceMode, handle)),
-                "ecc": _yes_or_no((self._ask(nvml.nvmlDeviceGetEccMode, handle) or (None,))[0]),
-                "sm_clock_set_mhz": self._ask(nvml.nvmlDeviceGetApplicationsClock, handle, nvml.NVML_CLOCK_SM),
+                "gpus": [index, other],
+                "peer_to_peer": self._both_ways(*pair, _READ),
+                "nvlink": self._both_ways(*pair, _NVLINK),
+                "ancestor": _ANCESTORS.get(self._ask("nvmlDeviceGetTopologyCommonAncestor", *pair)),
             }
-            for index, handle in self._handles.items()
-            if nvml
+            for index, other in itertools.combinations(self._handles, 2)
+            for pair in [(self._handles[index], self._handles[other])]
         ]
 
-    def peer_to_peer(self) -> bool | None:
-        """Whether each GPU can read the memory of each other GPU; None for fewer than two, or an old driver."""
-        pairs = itertools.permutations(self._handles.values(), 2)
-        known = [self._ask(self._nvml.nvmlDeviceGetP2PStatus, *pair, _CAN_READ) for pair in pairs]
-        if not known or None in known:
-            return None
-        return all(status == self._nvml.NVML_P2P_STATUS_OK for status in known)
+    def _both_ways(self, one: Any, other: Any, capability: int) -> bool | None:
+        """Whether each GPU has a capability towards the other; None where the driver does not say."""
+        answers = [
+            self._ask("nvmlDeviceGetP2PStatus", *pair, capability) for pair in itertools.permutations((one, other))
+        ]
+        return None if None in answers else answers == [0, 0]  # NVML_P2P_STATUS_OK
 
     def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
         """A row of telemetry (see schema.TELEMETRY) for each GPU, or for the indices in `devices`."""
@@ -177,33 +231,58 @@ class Nvml:
 
     def processes(self, index: int) -> dict[int, float | None]:
         """The processes that compute on a GPU: memory in MiB by process id. Empty where the driver hides them."""
-        nvml, handle = self._nvml, self._handles[index]
-        running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+        running = self._ask("nvmlDeviceGetComputeRunningProcesses_v3", self._handles[index])
         if running is None:  # a driver before 510
-            running = self._ask(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle) or []
+            running = self._ask("nvmlDeviceGetComputeRunningProcesses_v2", self._handles[index]) or []
         return {process.pid: _scaled(process.usedGpuMemory, _MIB) for process in running}
 
     def _sample(self, index: int, handle: Any) -> dict[str, Any]:
-        nvml = self._nvml
         return {
             "device": f"gpu{index}",
-            "utilisation_percent": getattr(self._ask(nvml.nvmlDeviceGetUtilizationRates, handle), "gpu", None),
-            "memory_used_mib": _scaled(getattr(self._ask(nvml.nvmlDeviceGetMemoryInfo, handle), "used", None), _MIB),
-            "power_w": _scaled(self._ask(nvml.nvmlDeviceGetPowerUsage, handle), 1000),
-            "energy_j": _scaled(self._ask(nvml.nvmlDeviceGetTotalEnergyConsumption, handle), 1000),
-            "temperature_c": self._ask(nvml.nvmlDeviceGetTemperature, handle, nvml.NVML_TEMPERATURE_GPU),
-            "sm_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_SM),
-            "memory_clock_mhz": self._ask(nvml.nvmlDeviceGetClockInfo, handle, nvml.NVML_CLOCK_MEM),
-            "throttle_reasons": throttle_reasons(self._ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle)),
+            "utilisation_percent": getattr(self._ask("nvmlDeviceGetUtilizationRates", handle), "gpu", None),
+            "memory_used_mib": self._memory(handle)["used"],
+            "power_w": self._power(handle)[0],
+            "energy_j": _scaled(self._ask("nvmlDeviceGetTotalEnergyConsumption", handle), 1000),
+            "temperature_c": self._ask("nvmlDeviceGetTemperature", handle, _OF_GPU),
+            "sm_clock_mhz": self._ask("nvmlDeviceGetClockInfo", handle, _SM),
+            "memory_clock_mhz": self._ask("nvmlDeviceGetClockInfo", handle, _MEMORY),
+            "throttle_reasons": throttle_reasons(self._ask("nvmlDeviceGetCurrentClocksThrottleReasons", handle)),
         }
 
-    def _uuid(self, handle: Any) -> str | None:
-        return _text(self._ask(self._nvml.nvmlDeviceGetUUID, handle))
+    def _memory(self, handle: Any) -> dict[str, float | None]:
+        """`total`, `used` and `reserved` memory in MiB. In version 1 the reserved memory counts as used (nvml.h)."""
+        question = "nvmlDeviceGetMemoryInfo"
+        answer = self._ask(question, handle, _MEMORY_V2) or self._ask(question, handle)
+        return {name: _scaled(getattr(answer, name, None), _MIB) for name in ("total", "used", "reserved")}
 
-    def _ask(self, question: Callable[..., Any], *arguments: Any) -> Any:
+    def _power(self, handle: Any) -> tuple[float | None, str | None]:
+        """The power of a GPU in W, and how the driver reads it: at this instant, or `usage`.
+
+        nvml.h: on Ampere (but GA100) and newer, usage is the mean of the last second; a short phase would get the power
+        of the phase before it.
+        """
+        (instant,) = self._ask("nvmlDeviceGetFieldValues", handle, [_POWER_INSTANT]) or (None,)
+        if instant is not None and instant.nvmlReturn == 0:
+            return instant.value.uiVal / 1000, "instant"
+        usage = self._ask("nvmlDeviceGetPowerUsage", handle)
+        return _scaled(usage, 1000), None if usage is None else "usage"
+
+    def _name(self, handle: Any) -> str:
+        """The name in words, as every sentence about a GPU has it."""
+        return self._ask("nvmlDeviceGetName", handle) or "a GPU without a readable name"
+
+    def _uuid(self, handle: Any) -> str | None:
+        answer: str | None = self._ask("nvmlDeviceGetUUID", handle)
+        return answer
+
+    def _ask(self, question: str, *arguments: Any) -> Any:
+        """The answer to a question to the driver; None where it has none, or where its answer cannot be read."""
         try:
-            return question(*arguments)
+            return getattr(self._nvml, question)(*arguments)
         except self._nvml.NVMLError:
+            return None
+        except Exception as error:  # the bindings raise their own kinds: for a text that is not UTF-8, for old drivers
+            self.unreadable[question] = f"{type(error).__name__}: {error}"
             return None
 
 
@@ -257,11 +336,6 @@ def _scaled(value: float | None, divisor: float) -> float | None:
 
 def _yes_or_no(value: Any) -> bool | None:
     return None if value is None else bool(value)
-
-
-def _text(value: Any) -> str | None:
-    """A text of NVML; older bindings give bytes."""
-    return value.decode() if isinstance(value, bytes) else value
 
 
 def _dotted(pair: Any) -> str | None:

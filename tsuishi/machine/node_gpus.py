@@ -28,8 +28,9 @@ class NodeGpus(Nvml):
     def __init__(self, found: dict[str, Any]) -> None:
         self._found: list[dict[str, Any]] = found["gpus"]
         self._driver: str | None = found["driver"]
-        self._peer_to_peer: bool | None = found["peer_to_peer"]
+        self._links: list[dict[str, Any]] = found.get("links", [])
         self.why_not = str(found["why_not"])
+        self.unreadable = {}
 
     def __len__(self) -> int:
         return len(self._found)
@@ -44,8 +45,8 @@ class NodeGpus(Nvml):
     def describe(self) -> list[dict[str, Any]]:
         return self._found
 
-    def peer_to_peer(self) -> bool | None:
-        return self._peer_to_peer
+    def links(self) -> list[dict[str, Any]]:
+        return self._links
 
     def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
         return []
@@ -88,13 +89,13 @@ def _none(given: Settings) -> dict[str, Any]:
     gpus = [name for name in there if name.startswith("gpu")]
     hint = f"; the nodes have {', '.join(gpus)}" if gpus else ""
     why_not = f"no GPU is asked of Slurm: give --gres gpu:1, say{hint}"
-    return {"gpus": [], "driver": None, "peer_to_peer": None, "why_not": why_not}
+    return {"gpus": [], "driver": None, "why_not": why_not}
 
 
 def main() -> None:
     """Print the GPUs that this process may use."""
     nvml = Nvml()
-    found = {"gpus": nvml.describe(), "driver": nvml.driver(), "peer_to_peer": nvml.peer_to_peer()}
+    found = {"gpus": nvml.describe(), "driver": nvml.driver(), "links": nvml.links()}
     print(json.dumps({**found, "why_not": nvml.why_not}))
 
 

@@ -15,11 +15,14 @@ Takes = Literal["planned", "time", "profile", "environment", "data", "gpus", "ha
 
 
 class GpusHere(NamedTuple):
-    """The GPUs of a machine: their number, the memory of the smallest, and whether all reach each other's memory."""
+    """The GPUs of a machine: their number, and the memory of the smallest.
+
+    reach: by a number of GPUs, whether the first so many, which a trial gets, reach each other's memory.
+    """
 
     gpus: int = 0
     memory_gib: float | None = None
-    peer_to_peer: bool | None = None
+    reach: Mapping[int, bool | None] = {}
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def _needs_of_machine(claim: Claim, here: Situation) -> Takes | None:
         return "nothing"
     if here.hardware.gpus < gpus_of(claim):
         return "gpus"
-    if claim.scope and not claim.scope.includes(here.hardware.memory_gib, here.hardware.peer_to_peer):
+    if claim.scope and not claim.scope.includes(here.hardware.memory_gib, here.hardware.reach.get(gpus_of(claim))):
         return "hardware"
     return None if claim.named(FRAMEWORK) <= here.frameworks else "environment"
 

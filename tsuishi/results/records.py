@@ -117,15 +117,32 @@ class GpuRecord(Record):
     uuid: str | None = None
     compute_capability: str | None = None
     memory_mib: Number | None = None
+    memory_reserved_mib: Number | None = None
     power_limit_w: Number | None = None
+    power_reading: str | None = None
     sm_clock_max_mhz: Number | None = None
     memory_clock_max_mhz: Number | None = None
     display_active: bool | None = None
     pcie_generation_max: Count | None = None
     pcie_lanes_max: Count | None = None
     persistence_mode: bool | None = None
+    compute_mode: str | None = None
     ecc: bool | None = None
     sm_clock_set_mhz: Number | None = None
+
+    @property
+    def usable_mib(self) -> float | None:
+        """The memory that programs can have: without that which driver and firmware reserve, where it is known."""
+        return None if self.memory_mib is None else self.memory_mib - (self.memory_reserved_mib or 0)
+
+
+class LinkRecord(Record):
+    """How two GPUs of a machine reach each other, by index: see Nvml.links."""
+
+    gpus: Annotated[list[Count], Field(min_length=2, max_length=2)]
+    peer_to_peer: bool | None = None
+    nvlink: bool | None = None
+    ancestor: str | None = None
 
 
 class MachineRecord(Record):
@@ -140,9 +157,19 @@ class MachineRecord(Record):
     os: str | None = None
     driver: str | None = None
     gpus: list[GpuRecord] | None = None
+    links: list[LinkRecord] | None = None
+    # Of all GPUs, where an earlier tsuishi noted no links.
     peer_to_peer: bool | None = None
     wsl: bool | None = None
     modules: list[str] | None = None
+
+    def reach(self, count: int) -> bool | None:
+        """Whether the first `count` GPUs, which are those of a trial, read each other's memory; None if unknown."""
+        if self.links is None:
+            return self.peer_to_peer
+        gpus = {gpu.index for gpu in (self.gpus or ())[:count]}
+        known = [link.peer_to_peer for link in self.links if gpus.issuperset(link.gpus)]
+        return None if not known or None in known else all(known)
 
 
 class WorkloadRecord(Record):

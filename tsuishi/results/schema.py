@@ -85,8 +85,17 @@ TELEMETRY = (
         "process_memory_mib", "number", "host: resident memory of the trial's processes, shared pages counted in each"
     ),
     Column("load_1min", "number", "host: load average over one minute"),
-    Column("memory_used_mib", "number", "GPU: memory in use, by anybody"),
-    Column("power_w", "number", "GPU: power draw (a 1 s average on Ampere and newer)"),
+    Column(
+        "memory_used_mib",
+        "number",
+        "GPU: memory in use, by anybody; with what the driver reserves where its record has no memory_reserved_mib",
+    ),
+    Column(
+        "power_w",
+        "number",
+        "GPU: power draw; by the record's power_reading at this instant, or else (usage) on Ampere and newer, but "
+        "GA100, the mean of the last second",
+    ),
     Column("energy_j", "number", "GPU: energy since the driver was loaded"),
     Column("temperature_c", "number", "GPU: core temperature"),
     Column("sm_clock_mhz", "number", "GPU: clock of the multiprocessors"),

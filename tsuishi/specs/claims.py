@@ -264,7 +264,7 @@ class Scope(toml.Spec):
 
     # The memory of every GPU that computed, in GiB.
     gpu_memory_gib: Bounds | None = None
-    # Whether all GPUs of the machine can reach each other's memory.
+    # Whether all GPUs that computed can reach each other's memory.
     peer_to_peer: bool | None = None
 
     def includes(self, memory_gib: float | None, peer_to_peer: bool | None) -> bool:

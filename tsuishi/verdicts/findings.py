@@ -9,6 +9,8 @@ from typing import Any
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.terms import case_terms
 from tsuishi.results.frames import dict_rows
+from tsuishi.results.records import MachineRecord
+from tsuishi.specs.case import DEVICES, NODES
 from tsuishi.specs.claims import Check
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK, Selection
 from tsuishi.specs.source import Epochs, Source
@@ -43,7 +45,7 @@ class Finding:
     epochs: Epochs | None = None
     shortened: bool = False
     gpu_memory_gib: float | None = None
-    # Whether the GPUs of the machine can reach each other's memory; None where that is not recorded.
+    # Whether the GPUs of its trials can reach each other's memory; None where that is not recorded.
     peer_to_peer: bool | None = None
     machine: str = ""
     partial: bool = False
@@ -62,7 +64,7 @@ def on_side(findings: Sequence[Finding], check: Check, side: Selection) -> list[
 
 def measured_findings(evidence: Evidence, first: int | None = None) -> list[Finding]:
     """A finding for every case of every environment. first: the numbers are of no more than so many first trials."""
-    terms, memories_gib = _terms_by_case(evidence, first), _gpu_memories_gib(evidence)
+    terms, by_cuda = _terms_by_case(evidence, first), _cuda_memories_mib(evidence)
     trials: dict[tuple[str, str], list[dict[str, Any]]] = {}
     without_ratio: dict[tuple[str, str], dict[str, float]] = {}
     for (case_id, column, quantity), least in evidence.without_ratio.items():
@@ -85,12 +87,13 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
             synthetic=any(trial["synthetic"] is True for trial in of_case),
             epochs=evidence.epochs.get(case_id),
             shortened=any(_shortened(evidence, trial) for trial in of_case),
-            gpu_memory_gib=memories_gib.get(of_case[0]["machine_record"]),
-            peer_to_peer=machine.peer_to_peer if machine else None,
+            gpu_memory_gib=_memory_gib(machine, gpus, by_cuda.get(of_case[0]["machine_record"])),
+            peer_to_peer=machine.reach(gpus) if machine else None,
             machine=of_case[0]["machine_record"],
         )
         for (case_id, column), of_case in sorted(trials.items())
         for machine in [evidence.results.machines.get(of_case[0]["machine_record"])]
+        for gpus in [_gpus_on_a_node(evidence.axes[case_id])]
     ]
 
 
@@ -113,6 +116,10 @@ def _terms_by_case(
     return by_case
 
 
+def _gpus_on_a_node(axes: Mapping[str, Any]) -> int:
+    return int(axes.get(DEVICES) or 1) // int(axes.get(NODES) or 1)
+
+
 def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     settings = evidence.results.settings[trial["run_id"], trial["trial_id"]]
     whole = evidence.epochs.get(trial["case_id"])
@@ -123,19 +130,20 @@ def _shortened(evidence: Evidence, trial: dict[str, Any]) -> bool:
     return bool(fewer or smaller or settings.get("stop_at", 0) > 0)
 
 
-def _gpu_memories_gib(evidence: Evidence) -> dict[str, float]:
-    """The memory of each machine's smallest GPU in GiB, as NVML states it, or else as CUDA does."""
-    results = evidence.results
-    by_cuda: dict[str, list[float]] = {}
-    for machine, flags in zip(results.trials["machine_record"].tolist(), results.flags, strict=True):
+def _memory_gib(machine: MachineRecord | None, gpus: int, by_cuda_mib: float | None) -> float | None:
+    """The memory of the smallest GPU of a trial on so many in GiB, as NVML states it, or else as CUDA does."""
+    by_nvml = [gpu.memory_mib for gpu in ((machine and machine.gpus) or [])[:gpus] if gpu.memory_mib]
+    smallest = min(by_nvml, default=by_cuda_mib)
+    return None if smallest is None else smallest / 1024
+
+
+def _cuda_memories_mib(evidence: Evidence) -> dict[str, float]:
+    """The memory of each machine's smallest GPU, as CUDA states it."""
+    by_machine: dict[str, float] = {}
+    for machine, flags in zip(evidence.results.trials["machine_record"].tolist(), evidence.results.flags, strict=True):
         if memory_mib := flags.get("cuda_memory_mib"):
-            by_cuda.setdefault(machine, []).append(float(memory_mib))
-    by_nvml = {
-        machine: [gpu.memory_mib for gpu in record.gpus or [] if gpu.memory_mib]
-        for machine, record in results.machines.items()
-    }
-    known = {machine: by_nvml.get(machine) or by_cuda.get(machine) for machine in by_nvml | by_cuda}
-    return {machine: min(sizes) / 1024 for machine, sizes in known.items() if sizes}
+            by_machine[machine] = min(float(memory_mib), by_machine.get(machine, math.inf))
+    return by_machine
 
 
 def published_findings(source: Source) -> dict[str, list[Finding]]:

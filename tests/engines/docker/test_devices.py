@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.machine.test_gpus import V100, fake
+from tests.driver import V100, fake
 from tests.pinned import environment
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -176,6 +176,7 @@ def test_by_count_index_or_uuid_exactly_these_are_asked_for_by_uuid(
     assert variables(created) == {
         "NVIDIA_VISIBLE_DEVICES": ",".join(uuids),
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of telemetry: a trial's first GPU is the first of both
     }
     assert created["HostConfig"]["ShmSize"] == 8 << 30
 

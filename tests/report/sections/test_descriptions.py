@@ -49,6 +49,17 @@ def test_what_the_record_knows_is_shown_in_words(known: Evidence) -> None:
     assert rows["peer-to-peer access between GPUs"] == "not between all"
 
 
+def test_the_gpus_that_reach_each_other_are_named(tmp_path: Path) -> None:
+    links = [
+        {"gpus": [0, 1], "peer_to_peer": True, "nvlink": True, "ancestor": "a NUMA node"},
+        {"gpus": [0, 2], "peer_to_peer": False, "nvlink": False, "ancestor": "the system"},
+        {"gpus": [1, 2], "peer_to_peer": False, "nvlink": False, "ancestor": "the system"},
+    ]
+    gpus = [{"index": number, "name": "RTX A6000"} for number in range(3)]
+    rows = shown(on(tmp_path, gpus=gpus, links=links))
+    assert rows["peer-to-peer access between GPUs"] == "only between 0–1 (NVLink)"
+
+
 def test_what_a_record_does_not_know_is_not_there(known: Evidence, tmp_path: Path) -> None:
     assert shown(known)["GPU 1"] == "K80, index 1, ECC disabled"
     nothing = {"governor": None, "physical": None, "model": None, "logical": 2}

@@ -17,6 +17,7 @@ from typing import Any, Literal
 
 from tsuishi.base.errors import UserError
 from tsuishi.engines.docker.daemon import Daemon
+from tsuishi.engines.environment_variables import NVMLS_ORDER
 from tsuishi.machine.gpus import Gpu, wsl
 
 _KIND = "nvidia.com/gpu="
@@ -58,7 +59,11 @@ class Passing:
         from docker.types import DeviceRequest
 
         ids = ["all"] if wsl() else [gpu.id for gpu in gpus]
-        environment = {"NVIDIA_DRIVER_CAPABILITIES": _NVML_AND_CUDA, "NVIDIA_VISIBLE_DEVICES": ",".join(ids)}
+        environment = {
+            "NVIDIA_DRIVER_CAPABILITIES": _NVML_AND_CUDA,
+            "NVIDIA_VISIBLE_DEVICES": ",".join(ids),
+            **NVMLS_ORDER,
+        }
         if wsl():  # Windows gives all GPUs or none: CUDA has to leave the others out
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.id for gpu in gpus)
         given: dict[str, Any] = {"environment": environment, "shm_size": _NCCL_SHARED_MEMORY}

@@ -29,12 +29,15 @@ _GPU_WORDS = {
     "uuid": mark("UUID {value}"),
     "compute_capability": mark("compute capability {value}"),
     "memory_mib": mark("memory {value} MiB"),
+    "memory_reserved_mib": mark("{value} MiB of it reserved by the driver"),
     "ecc": mark("ECC {value}"),
     "power_limit_w": mark("power limit {value} W"),
     "sm_clock_max_mhz": mark("SM clock up to {value} MHz"),
     "sm_clock_set_mhz": mark("SM application clock {value} MHz"),
     "memory_clock_max_mhz": mark("memory clock up to {value} MHz"),
     "persistence_mode": mark("persistence mode {value}"),
+    "compute_mode": mark("compute mode {value}"),
+    "power_reading": mark("power read as {value}"),
     "pcie_generation_max": mark("PCIe up to generation {value}"),
     "pcie_lanes_max": mark("PCIe link width up to ×{value}"),
     "display_active": mark("display {value}"),
@@ -164,10 +167,23 @@ def machine_facts(record: MachineRecord) -> dict[str, Any]:
     }
     for number, gpu in enumerate(record.gpus or []):
         fields[f"GPU {number}"] = ", ".join([gpu.name, *_gpu(gpu)])
-    if record.peer_to_peer is not None:
-        reach = t("between all") if record.peer_to_peer else t("not between all")
-        fields[t("peer-to-peer access between GPUs")] = reach
+    fields[t("peer-to-peer access between GPUs")] = _reach(record)
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _reach(record: MachineRecord) -> str | None:
+    """Which GPUs read each other's memory, in words; None where nothing is known."""
+    of_all = record.reach(len(record.gpus or ()))
+    pairs = [
+        "–".join(map(str, link.gpus)) + (" (NVLink)" if link.nvlink else "")
+        for link in record.links or ()
+        if link.peer_to_peer
+    ]
+    if of_all is None:
+        return None
+    if of_all:
+        return t("between all")
+    return t("only between {pairs}", pairs=", ".join(pairs)) if pairs else t("not between all")
 
 
 def _gpu(gpu: GpuRecord) -> Iterator[str]:
