@@ -19,7 +19,7 @@ import sys
 import traceback
 
 import frameworks
-from common import launch
+from common import cuda_devices, launch
 from common.request import Fields, Request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,13 +40,16 @@ def main(arguments):
     try:
         experiment, request = asked(arguments)
         experiment.run(request, emitter)
+        loading = cuda_devices.module_loading()
+        if loading:
+            emitter.environment(flags={"cuda_module_loading": loading})
         emitter.finished()
         codes.append(0)
     except Exception as error:
-        kind = events.failure_kind(error)
+        kind, text = frameworks.failure(error)
         if kind not in ("unsupported", "skipped"):
             traceback.print_exc()
-        emitter.failed(kind, type(error).__name__, str(error))
+        emitter.failed(kind, type(error).__name__, text)
         codes.append(1 if kind == "error" else 0)
         sys.exit(codes[0])
 

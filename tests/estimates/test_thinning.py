@@ -89,6 +89,36 @@ def test_readings_count_by_the_time_that_they_stand_for(tmp_path: Path) -> None:
     assert series.devices["gpu0"]["utilisation_percent"][1] == pytest.approx((0.1 * 10 + 90) / 1.1, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("joules", "power_w"),
+    [
+        ((0.0, 100.0, 400.0, 700.0), 300.0),  # counted: 300 W in the phase
+        (("", "", "", ""), 150.0),  # not counted: as the driver says it, in the first second the mean of that before
+        ((900.0, 1000.0, 50.0, 350.0), 225.0),  # the counter was reset: that second as the driver says it
+    ],
+)
+def test_power_is_the_energy_over_the_time_where_a_gpu_counts_it(
+    tmp_path: Path, joules: tuple[float, ...], power_w: float
+) -> None:
+    said = [("", 0.0, 60.0), ("warm_up", 1.0, 100.0), ("measure", 2.0, 150.0), ("measure", 3.0, 150.0)]
+    ticks = [
+        of_gpu(at, "gpu0", 99.0, watts, 1.0, phase=phase, energy_j=counted, sm_clock_mhz=1410.0)
+        for (phase, at, watts), counted in zip(said, joules, strict=True)
+    ]
+    run = run_on(tmp_path, TWO_GPUS)
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks)
+    found = quantities(read_runs([run.finish()], WORDS))
+    assert found["gpu0_power_w"] == pytest.approx(power_w)
+    assert found["gpu0_sm_clock_mhz"] == 1410.0
+
+
+def test_a_share_of_memory_is_of_what_the_driver_leaves(tmp_path: Path) -> None:
+    run = run_on(tmp_path, [{"index": 0, "name": "A100", "memory_mib": 40960.0, "memory_reserved_mib": 960.0}])
+    ticks = [of_gpu(1.0, "gpu0", 1.0, 1.0, 20000.0)]
+    run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks)
+    assert quantities(read_runs([run.finish()], WORDS))["least_gpu_memory_share"] == 0.5
+
+
 def test_their_units_are_known(tmp_path: Path) -> None:
     run = run_on(tmp_path, TWO_GPUS)
     ticks = [of_gpu(1.0, "gpu0", 1.0, 1.0, 1.0)]

@@ -219,6 +219,46 @@ def test_exceptions_become_failed_events(tmp_path, raised, kind, type_name, code
     assert ("Traceback" in stderr) == (kind not in ("unsupported", "skipped"))
 
 
+# As the frameworks raise them: PyTorch's ATen/native/cudnn/Conv_v8.cpp (TORCH_CHECK) and Conv_v7.cpp, TensorFlow's
+# core/kernels/gpu_utils.cc (errors::NotFound, an OpError) and XLA's conv_algorithm_picker.cc.
+NO_ALGORITHM = (
+    "RuntimeError('GET was unable to find an engine to execute this computation')",
+    "RuntimeError('Unable to find a valid cuDNN algorithm to run convolution')",
+    "type('NotFoundError', (type('OpError', (Exception,), {}),), {})('No algorithm worked! [Op:Conv2D]')",
+    "type('XlaRuntimeError', (RuntimeError,), {})('UNKNOWN: Failed to determine best cudnn convolution algorithm')",
+)
+
+
+FULL, ROOM = "[(9.0, 11264.0), (10300.4, 11264.0)]", "[(10130.0, 11264.0)]"
+UNKNOWN = "out of memory or not, as its allocator does not say what it had taken: "
+
+
+@pytest.mark.parametrize(
+    ("raised", "allocators", "kind", "code", "said"),
+    [
+        *((each, FULL, "out_of_memory", 0, "had taken 10300 of 11264 MiB (above 90% is") for each in NO_ALGORITHM),
+        (
+            NO_ALGORITHM[0],
+            ROOM,
+            "error",
+            1,
+            "its allocator had taken 10130 of 11264 MiB (above 90%",
+        ),
+        (NO_ALGORITHM[0], "[]", "error", 1, UNKNOWN),
+        (NO_ALGORITHM[0], "1 / 0", "error", 1, UNKNOWN),
+    ],
+)
+def test_where_no_algorithm_is_found_the_allocator_says_whether_memory_lacked(
+    tmp_path, raised, allocators, kind, code, said
+):
+    framework = f"type('Framework', (), {{'allocators': lambda self: {allocators}}})"
+    imported = f"sys.modules['frameworks.torch.facts'] = type('facts', (), {{'Framework': {framework}}})"
+    got, texts, _ = run_workload(tmp_path, f"{imported}; raise {raised}")
+    assert (got, texts[-1]["kind"]) == (code, kind)
+    assert said in texts[-1]["text"]
+    assert texts[-1]["text"].endswith(raised.rpartition("(")[2].strip("')"))
+
+
 @pytest.mark.parametrize(
     ("body", "arguments", "text"),
     [

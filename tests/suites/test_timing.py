@@ -73,6 +73,45 @@ def budget_of(machine, budget_s):
     return timing.Budget(budget_s, machine.clock, 0.0)
 
 
+def throttling(after_s, most=0.4):
+    """A device whose step takes 10 ms; once it has worked for so long, 2 % more with each tenth of a second."""
+
+    class Throttling(Machine):
+        def step(self):
+            self.queued += 0.01 * (1 + min(most, max(0.0, 0.2 * (self.now + self.queued - after_s))))
+            self.steps += 1
+
+    return Throttling()
+
+
+QUICK = {"warm_up_steps": 10, "warm_up_s": 0.5, "block_s": 0.1, "measure_s": 1.0, "max_s": 5.0}
+
+
+def test_a_device_that_lowers_its_clocks_under_load_is_measured_once_it_is_steady():
+    """At full power for less than a second, a GPU does more than in any training that lasts."""
+
+    def mean_ms(settle_s):
+        blocks = run(throttling(1.0), settle_s=settle_s, **QUICK).blocks()
+        return 1e3 * sum(block[4] for block in blocks) / sum(block[2] for block in blocks)
+
+    assert mean_ms(0.0) < 11
+    assert mean_ms(15.0) == pytest.approx(14.0, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("device", "settled_s", "spread"),
+    [
+        (Machine(0.01), pytest.approx(5.0, abs=0.1), 0.0),
+        (throttling(1.0), pytest.approx(9.5, abs=1.0), 0.0),
+        (throttling(1.0, most=100.0), pytest.approx(16.0, abs=4.0), pytest.approx(1.5, abs=1.0)),
+    ],
+)
+def test_the_warm_up_goes_on_until_the_device_is_steady_or_for_the_longest_time(device, settled_s, spread):
+    found = run(device, settle_s=15.0, **QUICK).metrics
+    assert found["settled_s"] == (settled_s, "s")
+    assert found["settled_spread"] == (pytest.approx(spread, abs=0.01) if spread == 0.0 else spread, "1")
+
+
 def test_the_first_two_steps_are_samples_of_their_own():
     assert run(Machine(30, 4, 0.5)).samples[:2] == [("first_step", 0, 1, 16, 30), ("second_step", 0, 1, 16, 4)]
 

@@ -25,6 +25,8 @@ class TimingSettings(toml.Spec):
 
     warm_up_steps: PositiveInt = 20
     warm_up_s: float = 5.0
+    # A warm-up goes on until the device is steady, for so long at most.
+    settle_s: Annotated[float, Field(ge=0)] = 0.0
     block_s: float = 1.0
     min_blocks: PositiveInt = 8
     measure_s: float = 10.0

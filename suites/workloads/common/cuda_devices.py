@@ -13,6 +13,12 @@ import sys
 
 SUCCESS = 0
 NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE, cuda.h
+# CUresult of cuda.h, where a user can do something about it.
+ERRORS = {
+    802: "CUDA_ERROR_SYSTEM_NOT_READY: on machines with NVSwitch start nvidia-fabricmanager, in the driver's version",
+    803: "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH: the driver's library and kernel module differ: restart the machine",
+}
+LOADING = {1: "eager", 2: "lazy"}  # CUmoduleLoadingMode of cuda.h
 COMPUTE_CAPABILITY = (75, 76)  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR, cuda.h
 
 
@@ -47,6 +53,20 @@ def least_memory_mib():
     Where GPU and CPU share their memory, CUDA counts all of it, and NVML may state none.
     """
     return min((memory for _, _, memory in _devices()), default=None)
+
+
+def module_loading():
+    """How CUDA loads kernels in this process: lazy, when they are first used, or eager, when it starts.
+
+    None where this process has not started CUDA, and from a driver before 515. Libraries of CUDA before 11.7 load
+    eagerly, whatever the driver says (CUDA programming guide, Lazy Loading).
+    """
+    with open("/proc/self/maps") as lines:
+        if "/libcuda.so" not in lines.read():
+            return None
+    mode = ctypes.c_int()
+    ask = getattr(ctypes.CDLL("libcuda.so.1"), "cuModuleGetLoadingMode", None)
+    return LOADING.get(mode.value) if ask and ask(ctypes.byref(mode)) == SUCCESS else None
 
 
 @functools.lru_cache(maxsize=None)
@@ -87,7 +107,7 @@ def _describe(driver, index):
 def _call(function, *arguments):
     code = function(*arguments)
     if code not in (SUCCESS, NO_DEVICE):
-        raise RuntimeError("{} returned CUDA error {}".format(function.__name__, code))
+        raise RuntimeError("{} returned CUDA error {}".format(function.__name__, ERRORS.get(code, code)))
     return code
 
 

@@ -29,6 +29,15 @@ OUT_OF_MEMORY_TEXTS = (
     "resource_exhausted:",  # JAX
     "failed to allocate cpu memory",  # MXNet 1.5
 )
+# Texts of a search that found no algorithm for a convolution. With little memory left, none had room to work; with much
+# left, none can do that convolution (pytorch#103665). So these mean out of memory only where an allocator was FULL.
+NO_ALGORITHM_TEXTS = (
+    "unable to find an engine to execute this computation",  # PyTorch: aten/src/ATen/native/cudnn/Conv_v8.cpp
+    "unable to find a valid cudnn algorithm",  # PyTorch before 2.0: aten/src/ATen/native/cudnn/Conv_v7.cpp
+    "no algorithm worked!",  # TensorFlow: core/kernels/gpu_utils.cc, errors::NotFound
+    "failed to determine best cudnn convolution algorithm",  # XLA: service/gpu/.../conv_algorithm_picker.cc
+)
+FULL = 0.9  # of the memory that an allocator may take
 
 
 class Unsupported(Exception):
@@ -128,6 +137,23 @@ def failure_kind(error):
         return "skipped"
     classes = [base.__name__ for base in type(error).__mro__]
     return "out_of_memory" if any(means_out_of_memory(name, str(error)) for name in classes) else "error"
+
+
+def failure(error, allocators):
+    """(failure_kind, text) of the exception `error`, where a search for an algorithm that found none may mean either.
+
+    allocators: a function that returns [(MiB that an allocator had taken at most, MiB that it may take)], by device.
+    """
+    kind, text = failure_kind(error), str(error)
+    classes = {base.__name__ for base in type(error).__mro__}
+    if kind != "error" or not classes & MANY_MEANINGS or not any(known in text.lower() for known in NO_ALGORITHM_TEXTS):
+        return kind, text
+    taken = [(most, limit) for most, limit in allocators() if limit]
+    if not taken:
+        return kind, "out of memory or not, as its allocator does not say what it had taken: " + text
+    most, limit = max(taken, key=lambda each: each[0] / each[1])
+    rule = "its allocator had taken {:.0f} of {:.0f} MiB (above {:.0%} is out of memory): ".format(most, limit, FULL)
+    return "out_of_memory" if most > FULL * limit else kind, rule + text
 
 
 def means_out_of_memory(class_name, text):

@@ -16,6 +16,8 @@ from common.events import START, Skipped
 
 SHORTEST_STEP_S = 1e-6  # so that a step shorter than the clock's resolution does not give endless blocks
 LEAST_BLOCKS = 3  # that a median needs
+SETTLED = 0.01  # a device is steady where the step times of LAST_WINDOWS windows differ by no more than this share
+LAST_WINDOWS, MOST_WINDOWS = 5, 15
 
 
 class Budget:
@@ -81,7 +83,8 @@ def steady(
     """Times warm steps in blocks: a sample for each block, in `phase`. Devices are synchronised at block ends only.
 
     images: that a step handles. settings (s, or counts): warm_up_steps, warm_up_s, block_s, min_blocks, measure_s,
-    max_s; stop_at: relative standard error of the mean over blocks at which it stops early, 0 for never. Steps 1 and 2
+    max_s; stop_at: relative standard error of the mean over blocks at which it stops early, 0 for never; settle_s: the
+    longest time that the warm-up goes on until the device is steady (see _settle), 0 for not at all. Steps 1 and 2
     contain compilation, autotuning and allocation, and have their own samples, in phases first_step and second_step
     (with "<phase>_" before the name unless the phase is measure). announce(steps) is called before every block, outside
     the clock. Raises Skipped after the third step, where the least work left at its pace does not fit the budget.
@@ -103,6 +106,8 @@ def steady(
         events.sample(name, 0, 1, images, seconds)
     with events.phase(prefix + "warm_up"):
         step_s = _warm_up(block, settings, clock, budget or UNLIMITED)
+        if settings.get("settle_s"):
+            step_s = _settle(events, block, step_s, settings["settle_s"], clock)
     with events.phase(phase):
         _measure(events, block, _steps_of_block(step_s, settings), images, settings, phase, clock)
 
@@ -118,6 +123,26 @@ def _warm_up(block, settings, clock, budget):
     while 2 + len(seconds) < settings["warm_up_steps"] and clock() - begin < settings["warm_up_s"]:
         seconds.append(block(1))
     return statistics.median(seconds)
+
+
+def _settle(events, block, step_s, settle_s, clock):
+    """Steps on until the device is steady, for settle_s seconds at most; returns the last window's seconds of a step.
+
+    A GPU that reaches its limit of power lowers its clocks after a second or more, and stays there in a long training.
+    Emits settled_s, the seconds that it took, and settled_spread, the share by which its last windows differ.
+    """
+    begin, windows = clock(), []
+    steps = max(1, round(settle_s / MOST_WINDOWS / max(step_s, SHORTEST_STEP_S)))
+    spread = math.inf
+    while spread > SETTLED and clock() - begin < settle_s:
+        windows.append(block(steps) / steps)
+        last = windows[-LAST_WINDOWS:]
+        if len(last) == LAST_WINDOWS:
+            spread = max(last) / max(min(last), SHORTEST_STEP_S) - 1
+    events.metric("settled_s", clock() - begin, "s")
+    if spread < math.inf:
+        events.metric("settled_spread", spread, "1")
+    return windows[-1]
 
 
 def _steps_of_block(step_s, settings):
@@ -142,7 +167,8 @@ def _least_to_come(step_s, settings):
     what = "{} more steps of warm-up and {} blocks of {} at {:.3g} s a step (the third)".format(
         warm_up, blocks, steps, step_s
     )
-    return (warm_up + blocks * steps) * step_s, what
+    settle_s = settings.get("settle_s", 0.0) * LAST_WINDOWS / MOST_WINDOWS
+    return (warm_up + blocks * steps) * step_s + settle_s, what
 
 
 def _measure(events, block, steps, images, settings, phase, clock):

@@ -46,6 +46,8 @@ ELEMENT_BYTES = {"fp32": 4, "tf32": 4, "fp16": 2, "bf16": 2}
 # are rounded to. fp16 needs a few more, as TensorFlow 1.13 also adds up in fp16 on a CPU.
 TOLERANCE = {"fp32": 1e-5, "tf32": 2e-3, "fp16": 2e-2, "bf16": 2e-2}
 CHECKED_ROWS = 4
+# What draws a GPU's full power: these limits are of the clocks that a long training has.
+AT_FULL_POWER = ("matmul", "memory_copy")
 LAUNCHES = 1000  # in a step, so that the time of the call around them is negligible
 
 # places: for each device a GPU index, or None for the CPU; matrices: the two (n, n) float32 factors of a matmul; rows:
@@ -130,7 +132,8 @@ def run(request, emitter):
     transfers = {"transfers": "copies in host memory" if None in places else "bus"} if "_to_" in operation else {}
     framework.report(emitter, request, **transfers)
     emitter.environment(simulated=devices.simulated(places, case.get("nodes", 1)), synthetic=False)
-    problem = make_problem(case, request.settings, places)
+    settings = request.settings if operation in AT_FULL_POWER else dict(request.settings, settle_s=0.0)
+    problem = make_problem(case, settings, places)
     counting = PerLaunch(emitter) if operation == "kernel_launch" else emitter
 
     def measure(step, synchronise, announce=None):

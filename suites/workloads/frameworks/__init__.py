@@ -3,10 +3,13 @@
 numpy/ has no facts.py: no case runs in it; the results of all frameworks are compared with it.
 """
 
+import contextlib
 import importlib
 import os
 import pkgutil
+import sys
 
+from common import events
 from common.events import Unsupported
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -63,6 +66,21 @@ def load(request):
             if error.name != name:  # the framework is there, but broken
                 raise
     raise Unsupported("none of {} is installed in this environment".format(", ".join(tried)))
+
+
+def failure(error):
+    """(kind, text) of an exception; see events.failure. The allocators are those of frameworks that are imported."""
+    return events.failure(error, _allocators)
+
+
+def _allocators():
+    found = []
+    for name in names():
+        facts = sys.modules.get("frameworks.{}.facts".format(name))
+        if facts is not None:
+            with contextlib.suppress(Exception):  # after a failure, a device may answer nothing any more
+                found += facts.Framework().allocators()
+    return found
 
 
 def load_part(request, file, name):

@@ -43,6 +43,10 @@ class Framework:
         """Whether the framework itself can use a GPU. Starts the device."""
         return False
 
+    def allocators(self):
+        """[(MiB that its allocator had taken at most, MiB that it may take)] of GPUs; empty where it does not say."""
+        return []
+
     def tf32_switches(self):
         """Functions that take whether TF32 is allowed; None where the framework does not know the mode."""
 

@@ -11,7 +11,6 @@ import sys
 
 import torch
 
-from common import events
 from frameworks.torch import replicas
 from frameworks.torch.strategies import distributed_data_parallel
 
@@ -42,7 +41,7 @@ def no_memory(images, labels=None):
 
 if __name__ == "__main__":
     if len(sys.argv) == 3:
-        replicas.follow(failing_rank, events.failure_kind)
+        replicas.follow(failing_rank)
     else:
         if os.environ.get("FAILING") == "waiting":
             torch.cuda.Event, torch.cuda.current_stream = Unfinished, lambda place: None

@@ -22,6 +22,7 @@ class Framework(interface.Framework):
             "cudnn": _version(packages, "nvidia-cudnn", 3),
             "flags": {
                 "matmul_precision": jax.config.jax_default_matmul_precision or "default",
+                "gpu_memory_share": _memory_share(),
                 "platforms": os.environ["JAX_PLATFORMS"],
                 "xla_flags": os.environ["XLA_FLAGS"],
             },
@@ -33,12 +34,23 @@ class Framework(interface.Framework):
         except RuntimeError:  # JAX finds no GPU
             return False
 
+    def allocators(self):
+        """XLA's allocator may take a share of a GPU's memory: see `gpu_memory_share`."""
+        stats = [device.memory_stats() for device in jax.devices("cuda")] if self.cuda_usable() else []
+        return [(each["peak_bytes_in_use"] / 2.0**20, each["bytes_limit"] / 2.0**20) for each in stats]
+
     def tf32_switches(self):
         return [_allow_tf32]
 
 
 def _allow_tf32(wanted):
     jax.config.update("jax_default_matmul_precision", "tensorfloat32" if wanted else "float32")
+
+
+def _memory_share():
+    """The share of a GPU's memory that JAX takes at its start; docs.jax.dev, GPU memory allocation."""
+    names = ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION")
+    return float(next((os.environ[name] for name in names if name in os.environ), 0.75))
 
 
 def _version(packages, name, numbers):

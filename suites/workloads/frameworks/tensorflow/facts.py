@@ -9,7 +9,7 @@ cuda_wheels.load()  # TensorFlow looks for CUDA when it is imported
 
 import tensorflow  # noqa: E402
 
-from common import installed  # noqa: E402
+from common import cuda_devices, installed  # noqa: E402
 from frameworks import interface  # noqa: E402
 
 # The error of a CPU kernel that cannot do channels_first. Which kernels can depends on the version of TensorFlow and on
@@ -40,6 +40,12 @@ class Framework(interface.Framework):
 
     def cuda_usable(self):
         return tensorflow.test.is_gpu_available()
+
+    def allocators(self):
+        from frameworks.tensorflow import memory
+
+        most_mib = memory.peak_mib(range(len(cuda_devices.names())) or [None])
+        return [(most_mib, cuda_devices.least_memory_mib())] if most_mib else []
 
     def tf32_switches(self):
         enable = _experimental("enable_tensor_float_32_execution", None)

@@ -30,6 +30,11 @@ class Framework(interface.Framework):
     def cuda_usable(self):
         return torch.cuda.is_available()
 
+    def allocators(self):
+        most = getattr(torch.cuda, "max_memory_reserved", None) or torch.cuda.max_memory_cached  # PyTorch before 1.4
+        gpus = range(torch.cuda.device_count())
+        return [(most(gpu) / 2.0**20, torch.cuda.get_device_properties(gpu).total_memory / 2.0**20) for gpu in gpus]
+
     def tf32_switches(self):
         if not hasattr(torch.backends.cudnn, "allow_tf32"):
             return None

@@ -23,10 +23,10 @@ class Group:
 
     rank = 0
 
-    def serve(self, trainer, failure_kind):
+    def serve(self, trainer):
         """Returns at once on rank 0. Any other rank follows the commands of rank 0, and this process ends with them.
 
-        trainer: its methods are the commands. failure_kind: see events.py.
+        trainer: its methods are the commands.
         """
 
     def tell(self, *command):

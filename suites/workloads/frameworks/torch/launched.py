@@ -14,6 +14,7 @@ import traceback
 
 import torch.distributed as distributed
 
+import frameworks
 from common import launch
 from frameworks.torch import group
 
@@ -43,14 +44,14 @@ class Launched(group.Group):
         if not self.rank:
             atexit.register(self._end)  # however this process ends, as the others wait for its next command
 
-    def serve(self, trainer, failure_kind):
+    def serve(self, trainer):
         if not self.rank:
             return
         try:
             group.follow(trainer, self._lines())
         except Exception as error:
             traceback.print_exc()
-            self._report(error, failure_kind(error))
+            self._report(error)
         # At once: with collectives unfinished, or other ranks gone, a process does not end by itself. Without an exit
         # code, for which torchrun would end this node, and perhaps rank 0 before it has said what happened.
         os._exit(0)
@@ -64,9 +65,10 @@ class Launched(group.Group):
                 return
             yield line
 
-    def _report(self, error, kind):
+    def _report(self, error):
         """Writes a failure for rank 0."""
-        text = "rank {}: {}: {}".format(self.rank, type(error).__name__, str(error)[:2000])
+        kind, text = frameworks.failure(error)
+        text = "rank {}: {}: {}".format(self.rank, type(error).__name__, text[:2000])
         with contextlib.suppress(Exception):  # rank 0 is gone, and the store with it
             self._store.set(FAILED, json.dumps({"kind": kind, "text": text}))
 

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as distributed
 
 from common import launch
-from common.events import Unsupported, failure_kind
+from common.events import Unsupported
 from frameworks import parts
 from frameworks.torch import devices, group, replicas
 
@@ -56,7 +56,7 @@ class Limits(parts.Limits):
         """Each device has a process; rank 0 has the first device."""
         reduction = Reduction(problem.places, problem.values, problem.nodes)
         own, others = Rank(reduction, launch.rank()), group.start("frameworks.torch.limits", reduction)
-        others.serve(own, failure_kind)
+        others.serve(own)
         try:
             others.tell("ones")
             checked = own.ones()
@@ -124,4 +124,4 @@ class Rank:
 
 
 if __name__ == "__main__":
-    replicas.follow(Rank, failure_kind)
+    replicas.follow(Rank)

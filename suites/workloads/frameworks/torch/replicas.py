@@ -17,6 +17,7 @@ import traceback
 
 import torch.distributed as distributed
 
+import frameworks
 from frameworks.torch import group
 
 JOB, READY = "job.pickle", "ready-%d"
@@ -121,10 +122,10 @@ def join(folder, rank, places):
     )
 
 
-def follow(make, failure_kind):
+def follow(make):
     """Runs the process of another rank: make(job, rank) returns its trainer, whose methods are the commands.
 
-    failure_kind: see events.py. A failure is written to a file for rank 0.
+    A failure is written to a file for rank 0.
     """
     folder, rank = sys.argv[1], int(sys.argv[2])
     try:
@@ -136,8 +137,8 @@ def follow(make, failure_kind):
         join(folder, rank, job.places)
         group.follow(trainer, sys.stdin)
     except Exception as error:
-        failure = {"time": time.time(), "kind": failure_kind(error)}
-        failure.update(type=type(error).__name__, text=str(error)[:2000])
+        kind, text = frameworks.failure(error)
+        failure = {"time": time.time(), "kind": kind, "type": type(error).__name__, "text": text[:2000]}
         with open(os.path.join(folder, "failed-%d" % rank), "w") as file:
             json.dump(failure, file)
         traceback.print_exc()

@@ -9,7 +9,7 @@ import torch
 import torch.distributed as distributed
 
 from common import jobs, launch
-from common.events import Unsupported, failure_kind
+from common.events import Unsupported
 from frameworks.torch import group, replicas
 from frameworks.torch.facts import Framework
 from frameworks.torch.strategies import none
@@ -84,7 +84,7 @@ class Steady(Rank):
     def __init__(self, job):
         super().__init__(job, launch.rank())
         self.others = group.start(SCRIPT, job)
-        self.others.serve(self, failure_kind)
+        self.others.serve(self)
         with self.others.failing_as_they_do():
             self.begin()
 
@@ -152,4 +152,4 @@ def other_rank(job, rank):
 
 
 if __name__ == "__main__":
-    replicas.follow(other_rank, failure_kind)
+    replicas.follow(other_rank)
