@@ -18,6 +18,8 @@ ROUNDED = 1.02
 # Express Base Specification). Headers of packets take a part, so that copies reach 0.75 to 0.9.
 LANE_GB_PER_S = {1: 0.25, 2: 0.5, 3: 0.985, 4: 1.969, 5: 3.938, 6: 7.563}
 LEAST_OF_LINK = 0.6
+# NVLink-C2C joins GPU and CPU of a GH200: 900 GB/s both ways together (NVIDIA Grace Hopper Superchip, data sheet).
+C2C_GB_PER_S = 450.0
 # Seconds between two launches of a framework that is not slowed down: it takes Python and the driver some 2 to 6 us.
 LAUNCH_S = (2e-7, 2e-5)
 SUITE = "kit_limits"
@@ -96,8 +98,11 @@ def of_bandwidth(what: str, bytes_per_s: float | None, sheet: DataSheet | None, 
 
 
 def of_link(what: str, bytes_per_s: float | None, gpu: Mapping[str, Any]) -> Finding:
-    """The share of the PCIe link's rate in one direction."""
+    """The share of the rate of the link to the CPU in one direction."""
     generation, lanes = gpu.get("pcie_generation_max"), gpu.get("pcie_lanes_max")
+    if gpu.get("c2c_links"):
+        both = f"{(bytes_per_s or 0) / 1e9:.4g} of {C2C_GB_PER_S:.4g} GB/s (NVLink-C2C)"
+        return within(what, bytes_per_s and bytes_per_s / (C2C_GB_PER_S * 1e9), LEAST_OF_LINK, 1.0, more=both)
     if generation not in LANE_GB_PER_S or not lanes:
         return not_here(what, f"the link is unknown: generation {generation}, {lanes} lanes")
     link = LANE_GB_PER_S[generation] * lanes

@@ -70,6 +70,8 @@ def test_copies_are_held_to_the_memory_and_to_the_link() -> None:
     assert limits.of_link("up", 50e9, GPU).outcome == PASS
     assert outcome(limits.of_link("up", 12e9, GPU), "12 of 63.01 GB/s (PCIe 5.0 x16)") == FAIL
     assert limits.of_link("up", 12e9, {}).outcome == NOT_HERE
+    joined = {**GPU, "c2c_links": 10}  # a GH200, whose copies are faster than any PCIe link
+    assert outcome(limits.of_link("up", 375e9, joined), "375 of 450 GB/s (NVLink-C2C)") == PASS
 
 
 def test_without_a_sheet_or_a_precision_on_it_nothing_is_judged() -> None:

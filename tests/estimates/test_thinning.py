@@ -109,7 +109,7 @@ def test_power_is_the_energy_over_the_time_where_a_gpu_counts_it(
     run.add(training_case(16), TORCH, steady_samples(16, [0.1] * 4), telemetry=ticks)
     found = quantities(read_runs([run.finish()], WORDS))
     assert found["gpu0_power_w"] == pytest.approx(power_w)
-    assert found["gpu0_sm_clock_mhz"] == 1410.0
+    assert found["gpu_sm_clock_mhz"] == 1410.0
 
 
 def test_a_share_of_memory_is_of_what_the_driver_leaves(tmp_path: Path) -> None:

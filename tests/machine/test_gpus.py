@@ -44,6 +44,7 @@ def test_every_field_is_read_in_its_unit(nvml: Nvml) -> None:
         "display_active": True,
         "pcie_generation_max": 3,
         "pcie_lanes_max": 16,
+        "c2c_links": None,
         "persistence_mode": True,
         "compute_mode": "default",
         "ecc": True,
@@ -369,7 +370,15 @@ FAILURES = {
 }
 # Without one of these there is no GPU to describe; the reason says so.
 FIRST = ("nvmlInitWithFlags", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2")
-CARD = {**V100, "peer0": BRIDGED, "peer1": BRIDGED, "ancestor0": 40, "ancestor1": 40, "field186": 250_000}
+CARD = {
+    **V100,
+    "peer0": BRIDGED,
+    "peer1": BRIDGED,
+    "ancestor0": 40,
+    "ancestor1": 40,
+    "field170": 0,
+    "field186": 250_000,
+}
 
 
 def said_by(failing: Mapping[str, int | None], *cards: Mapping[str, Any]) -> tuple[Nvml, Library, list[Any]]:
@@ -423,13 +432,14 @@ def test_whatever_a_driver_refuses_or_lacks_every_gpu_has_its_row(call: str, fai
         return
     assert [len(rows) for rows in said[1:]] == [2, 1, 2, 2]
     assert nvml.unreadable == {}
-    changed = [(now, before) for now, before in zip(leaves(said), leaves(whole()), strict=True) if now != before]
-    # The fact is None, or what an older call says of it; all others are as ever.
-    fallbacks = {"MemoryInfo_v2": [768.0] * 2 + [None] * 2, "FieldValues": [251.234] * 2 + ["usage"] * 2}
-    expected = next((values for name, values in fallbacks.items() if call.endswith(name)), [None] * len(changed))
-    assert sorted(map(str, (now for now, _ in changed if call != "nvmlDeviceGetName"))) == sorted(
-        map(str, expected if call != "nvmlDeviceGetName" else [])
-    )
+    changed = [now for now, before in zip(leaves(said), leaves(whole()), strict=True) if now != before]
+    # The fact is None, or what an older call says of it, or words; all others are as ever.
+    instead = {
+        "nvmlDeviceGetMemoryInfo_v2": ["768.0"] * 2,
+        "nvmlDeviceGetFieldValues": ["251.234"] * 2 + ["usage"] * 2,
+        "nvmlDeviceGetName": ["a GPU without a readable name"] * 2,
+    }
+    assert sorted(str(now) for now in changed if now is not None) == instead.get(call, [])
     recorded = MachineRecord.model_validate(machine_record(nvml))
     assert [gpu.name for gpu in recorded.gpus or ()] == [row["name"] for row in said[1]]
 

@@ -60,10 +60,10 @@ def measured_on_gpus(telemetry: pd.DataFrame) -> pd.DataFrame:
 def gpu_quantities(results: Results) -> dict[int, dict[str, float]]:
     """Quantities by trial (its index in `trials`), for trials with telemetry of GPUs in their measured phases.
 
-    - gpu<i>_utilisation_percent, gpu<i>_power_w, gpu<i>_sm_clock_mhz, gpu<i>_memory_mib: mean utilisation, power and
-      clock, and largest memory in use of the trial's i-th GPU. Utilisation is the share of time in which a kernel ran,
-      of any size. Power is the energy over the time, where the GPU counts its energy.
-    - gpu_utilisation_percent: the mean over GPUs.
+    - gpu<i>_utilisation_percent, gpu<i>_power_w, gpu<i>_memory_mib: mean utilisation, mean power and largest memory in
+      use of the trial's i-th GPU. Utilisation is the share of time in which a kernel ran, of any size. Power is the
+      energy over the time, where the GPU counts its energy.
+    - gpu_utilisation_percent, gpu_sm_clock_mhz: the means over GPUs.
     - gpu_imbalance: that of their utilisation, for two GPUs or more.
     - peak_gpu_memory_mib: the sum over GPUs of their largest memory in use.
     - least_gpu_memory_share: the smallest share of a GPU's memory that was in use, of GPUs whose memory is recorded;
@@ -92,10 +92,10 @@ def _of_trial(rows: Sequence[Any], memory_mib: Sequence[float | None]) -> Iterat
     for place, row in enumerate(rows):
         yield f"gpu{place}_utilisation_percent", row.utilisation_percent
         yield f"gpu{place}_power_w", row.power_w
-        yield f"gpu{place}_sm_clock_mhz", row.sm_clock_mhz
         yield f"gpu{place}_memory_mib", row.memory_mib
     loads = [row.utilisation_percent for row in rows]
     yield "gpu_utilisation_percent", sum(loads) / len(loads)
+    yield "gpu_sm_clock_mhz", sum(row.sm_clock_mhz for row in rows) / len(rows)
     if len(loads) > 1:
         yield "gpu_imbalance", imbalance(loads)
     yield "peak_gpu_memory_mib", sum(row.memory_mib for row in rows)

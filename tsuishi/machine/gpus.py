@@ -28,7 +28,7 @@ _MIB = 1 << 20
 _SM, _MEMORY, _OF_GPU = 1, 2, 0  # NVML_CLOCK_SM, NVML_CLOCK_MEM, NVML_TEMPERATURE_GPU
 _READ, _NVLINK = 0, 2  # NVML_P2P_CAPS_INDEX_READ and _NVLINK
 _MEMORY_V2 = 0x02000028  # nvmlMemory_v2
-_POWER_INSTANT = 186  # NVML_FI_DEV_POWER_INSTANT
+_C2C_LINKS, _POWER_INSTANT = 170, 186  # NVML_FI_DEV_C2C_LINK_COUNT and _POWER_INSTANT
 # nvmlGpuTopologyLevel_t: what two GPUs have in common, from the nearest to the farthest; words of `nvidia-smi topo`.
 _ANCESTORS = {
     0: "the board",
@@ -192,6 +192,8 @@ class Nvml:
             # The most that GPU and slot can do: an idle GPU lowers the generation.
             "pcie_generation_max": self._ask("nvmlDeviceGetMaxPcieLinkGeneration", handle),
             "pcie_lanes_max": self._ask("nvmlDeviceGetMaxPcieLinkWidth", handle),
+            # Of NVLink-C2C, to the CPU: these then carry what PCIe does elsewhere.
+            "c2c_links": self._field(handle, _C2C_LINKS),
             "persistence_mode": _yes_or_no(self._ask("nvmlDeviceGetPersistenceMode", handle)),
             "compute_mode": _COMPUTE_MODES.get(self._ask("nvmlDeviceGetComputeMode", handle)),
             "ecc": _yes_or_no((self._ask("nvmlDeviceGetEccMode", handle) or (None,))[0]),
@@ -261,11 +263,16 @@ class Nvml:
         nvml.h: on Ampere (but GA100) and newer, usage is the mean of the last second; a short phase would get the power
         of the phase before it.
         """
-        (instant,) = self._ask("nvmlDeviceGetFieldValues", handle, [_POWER_INSTANT]) or (None,)
-        if instant is not None and instant.nvmlReturn == 0:
-            return instant.value.uiVal / 1000, "instant"
+        instant = self._field(handle, _POWER_INSTANT)
+        if instant is not None:
+            return instant / 1000, "instant"
         usage = self._ask("nvmlDeviceGetPowerUsage", handle)
         return _scaled(usage, 1000), None if usage is None else "usage"
+
+    def _field(self, handle: Any, field: int) -> int | None:
+        """An unsigned value that has no function of its own."""
+        (value,) = self._ask("nvmlDeviceGetFieldValues", handle, [field]) or (None,)
+        return value.value.uiVal if value is not None and value.nvmlReturn == 0 else None
 
     def _name(self, handle: Any) -> str:
         """The name in words, as every sentence about a GPU has it."""

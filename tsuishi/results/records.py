@@ -125,6 +125,7 @@ class GpuRecord(Record):
     display_active: bool | None = None
     pcie_generation_max: Count | None = None
     pcie_lanes_max: Count | None = None
+    c2c_links: Count | None = None
     persistence_mode: bool | None = None
     compute_mode: str | None = None
     ecc: bool | None = None

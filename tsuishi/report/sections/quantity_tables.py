@@ -36,7 +36,8 @@ _TOGETHER = {
     ),
     mark("Parts of a step"): ("forward_s", "forward_backward_s"),
     _EPOCHS: ("first_epoch_s", "median_epoch_s", "total_s", "accuracy"),
-    mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s"),
+    # With the clocks: a share of a limit is of the clocks that the limit was measured at.
+    mark("Work"): ("fraction_of_limit", "flops_per_s", "bytes_per_s", "gpu_sm_clock_mhz"),
     mark("Energy"): ("energy_per_image_j",),
     mark("GPUs while it was measured"): (
         "gpu_utilisation_percent",
