@@ -19,6 +19,7 @@ OFFLINE = "use what is in the cache (see `invoke fetch`), and no network"
 GPUS = "GPUs to use: all, how many (2), or which (device=0,1 or device=GPU-...); all without it"
 LANG = "language: en or ja; en without it"
 OUT = "name of its folder under reports/out/"
+WAIT = "wait for another tsuishi that builds or measures here; without it, what it is in the way of is refused"
 FAMILY = "every release of a framework's family that this machine can make, in place of --env: tensorflow or torch"
 COMMON = {
     "env": ENV,
@@ -26,6 +27,7 @@ COMMON = {
     "engine": ENGINE,
     "mirrors": MIRRORS,
     "host-python": HOST_PYTHON,
+    "wait": WAIT,
     "plan": "say what would be done, and stop",
 }
 
@@ -48,6 +50,7 @@ def build(
     offline: bool = False,
     mirrors: str = "",
     host_python: str = "",
+    wait: bool = False,
     plan: bool = False,
     locked_only: bool = True,
 ) -> None:
@@ -146,7 +149,7 @@ def import_(ctx: "ChainContext", archive: str = "", engine: str = "") -> None:
     """Verify archives of environments, load them into the engine, and use them as if they had been built here."""
     from tsuishi.environments import exchange
 
-    session, archives = ctx.chain.session, ctx.chain.options.names("archive")
+    session, archives = ctx.chain.session, ctx.chain.options.paths("archive")
     exchange.import_archives(session.builder, session.screen, archives, session.build)
 
 
@@ -224,6 +227,7 @@ def run_suite(
     resume: str = "",
     mirrors: str = "",
     host_python: str = "",
+    wait: bool = False,
     plan: bool = False,
 ) -> None:
     """Run suites in environments and keep every trial under results/<run id>/.
@@ -246,7 +250,7 @@ def run_suite(
         "to": "the environment of the newest release",
         "all": "visit every release, and find all changes; without it a bisection finds one",
         "within": "how long it may take: 90s, 10m, 2h; no limit without it",
-        **{name: COMMON[name] for name in ("engine", "mirrors", "plan")},
+        **{name: COMMON[name] for name in ("engine", "mirrors", "wait", "plan")},
         "profile": PROFILE,
         "accelerator": "cpu or cuda; without it the GPU wherever an environment can use it",
         "seed": "decides the order of the trials of a round",
@@ -270,6 +274,7 @@ def find(
     seed: str = "",
     name: str = "",
     resume: str = "",
+    wait: bool = False,
     plan: bool = False,
 ) -> None:
     """Find the release of a framework that changed a value: measure both ends in turns, then releases between them.
@@ -395,7 +400,7 @@ def sign(ctx: "ChainContext", archive: str = "", key: str = "") -> None:
         "gpus": GPUS,
         "lang": LANG,
         "out": OUT,
-        **{name: COMMON[name] for name in ("mirrors", "host-python", "plan")},
+        **{name: COMMON[name] for name in ("mirrors", "host-python", "wait", "plan")},
     },
 )
 def replay(
@@ -409,6 +414,7 @@ def replay(
     gpus: str = "",
     lang: str = "",
     out: str = "",
+    wait: bool = False,
     plan: bool = False,
     host_python: str = "",
     mirrors: str = "",
@@ -445,9 +451,11 @@ def publish(ctx: "ChainContext", archive: str, name: str = "", title: str = "") 
         "env": "one environment",
         "engine": ENGINE,
         "arguments": "arguments for the script, in quotes",
-        "files": "files that it reads, separated by commas, relative to its folder",
+        "files": "files and folders below its own that it needs, separated by commas: they are copied to suites/",
+        "data": "files and folders that it only reads, relative to its folder: they stay where they are",
         "timeout": "seconds after which it is stopped; 600 without it",
         "host-python": HOST_PYTHON,
+        "wait": WAIT,
     },
 )
 def try_script(
@@ -457,8 +465,10 @@ def try_script(
     engine: str = "",
     arguments: str = "",
     files: str = "",
+    data: str = "",
     timeout: str = "",
     host_python: str = "",
+    wait: bool = False,
 ) -> None:
     """Run a script once, propose patterns for the numbers that it prints, and write its suite.
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,13 @@ import pytest
 from tests.bench import make_checkout
 from tests.conftest import missing
 from tests.run.test_runner import runner_process, samples_written, session, trials, wait_for
+from tests.tiny_venv import tiny_checkout
 from tsuishi.base import exclusion
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Screen
+from tsuishi.plan.choice import Choice
+from tsuishi.plan.planning import plan_builds_only, plan_run
+from tsuishi.plan.session import Session
 from tsuishi.results import trial_folders
 from tsuishi.run.new_run import run_suite
 
@@ -126,6 +132,51 @@ def test_a_lock_in_a_folder_from_elsewhere_is_neither_waited_for_nor_followed(tm
     with exclusion.file(foreign, "measuring"):
         assert foreign.read_text() == str(os.getpid())
     assert foreign.read_text() == ""
+
+
+def in_the_way(kind: str, chosen: Session) -> str:
+    """The lock that a plan has to get."""
+    return chosen.settings.exclusive_on if kind == "machine" else str(chosen.settings.cache / "building.lock")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_in_the_way_is_said_before_the_plan_and_waited_for_if_asked(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A build is in the way of a build, a measurement in the way of a measurement."""
+    checkout, settings = tiny_checkout(tmp_path)
+    more = {"exclusive_on": f"plans of {tmp_path.name} {os.getpid()}", "host_python": sys.executable}
+    plan, environment = (plan_run, "host") if kind == "machine" else (plan_builds_only, "tiny")
+    more["engine"] = "host" if kind == "machine" else "venv"
+    chosen = Session(settings.model_copy(update=more), Choice(environments=(environment,)), Screen(), checkout)
+    with holder(kind, in_the_way(kind, chosen)) as process:
+        with pytest.raises(UserError, match=rf"^another tsuishi \(process {process.pid}.*; wait for it$"):
+            plan(chosen)
+        assert capsys.readouterr().out == ""
+        plan(chosen, only=True)
+        capsys.readouterr()
+        screen = Screen()
+
+        def say(line: str) -> None:
+            Screen.say(screen, line)
+            if line.startswith("waiting: "):
+                process.kill()
+
+        screen.say = say  # type: ignore[method-assign]
+        plan(replace(chosen, settings=chosen.settings.model_copy(update={"wait": True}), screen=screen))
+        first, *rest = capsys.readouterr().out.splitlines()
+        assert first.startswith(f"waiting: another tsuishi (process {process.pid}")
+        assert any(line.startswith("expected: ") for line in rest)
+
+
+def test_what_is_built_is_measured_while_others_build(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    make_checkout(tmp_path, "ok")
+    chosen = session(tmp_path)
+    with holder("file", in_the_way("file", chosen)) as process:
+        run = run_suite(chosen)
+    assert {trial["status"] for trial in trials(run).values()} == {"ok"}
+    said = capsys.readouterr().out
+    assert said.startswith(f"beside this, another tsuishi (process {process.pid}) is ")
 
 
 @pytest.mark.long

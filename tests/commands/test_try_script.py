@@ -3,14 +3,18 @@
 import hashlib
 import re
 import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
 import nbformat
 import pytest
 
-from tests.commands.test_tasks import checkout, invoke
+from tests.commands.test_tasks import REAL, checkout, invoke
+from tests.pinned import environment
 from tests.reports import table_of
+from tsuishi.specs.environment import read_environment
+from tsuishi.specs.experiment import lacking
 from tsuishi.specs.proposals import lines_of, proposals
 
 SCRIPTS = Path(__file__).parents[1] / "scripts"
@@ -89,6 +93,64 @@ def test_what_is_missing_is_named(tmp_path: Path, command: tuple[str, ...], said
     assert said in refused.stderr
 
 
+READS = """
+from pathlib import Path
+from models.deep.sizes import SIZE
+found = [path.read_text() for path in sorted(Path("../data").rglob("*.txt"))]
+print(f"Rate: {SIZE + sum(map(float, found))} images/s, with {Path('a,b.txt').read_text()}")
+"""
+
+
+def test_a_script_comes_with_its_folders_and_reads_data_that_nobody_copies(tmp_path: Path) -> None:
+    root, script = given(tmp_path, "summary.py")
+    script.write_text(READS)
+    data = tmp_path / "data" / "of 2026"
+    for file, text in {
+        script.parent / "models" / "deep" / "sizes.py": "SIZE = 40",
+        script.parent / "models" / ".hidden": "",
+        script.parent / "a,b.txt": "a",
+        data / "1.txt": "1.5",
+        data / "2.txt": "1",
+    }.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    lacks = invoke(root, "try-script", str(script), "--env", "host", "--files", "a,b.txt", "--data", "../data")
+    assert "No module named 'models': models lies beside the script: give it with `try-script --files models`;" in (
+        lacks.stderr
+    )
+    tried = invoke(root, "try-script", str(script), "--env", "host", "--files", "models,a,b.txt", "--data", "../data")
+    assert tried.returncode == 0, tried.stdout + tried.stderr
+    assert "Rate: 42.5 images/s, with a" in tried.stdout
+    suites = root / "suites"
+    copied = {str(path.relative_to(suites / "summary")) for path in suites.rglob("summary/**/*") if path.is_file()}
+    assert copied == {"summary.py", "models/deep/sizes.py", "a,b.txt"}
+    listed = ["sha256sum", "of 2026/1.txt", "of 2026/2.txt"]
+    digest = hashlib.sha256(subprocess.check_output(listed, cwd=tmp_path / "data")).hexdigest()
+    (named,) = tomllib.loads((suites / "summary.toml").read_text(encoding="utf-8"))["experiment"]["data"]
+    assert named == {"path": "../data", "sha256": digest}
+    asked = ("run-suite", "--suite", "summary", "--env", "host", "--within", "none", "--repetitions", "1")
+    done = invoke(root, *asked)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (data / "2.txt").write_text("2")
+    altered = invoke(root, *asked)
+    assert altered.returncode == 1
+    assert altered.stdout == ""
+    assert altered.stderr.startswith(f"error: the data ../data of a script were altered: {tmp_path / 'data'} has the ")
+    shutil.move(tmp_path / "data", tmp_path / "moved")
+    gone = invoke(root, *asked).stderr
+    assert gone.startswith("error: the data ../data of a script are not known here: `ln -sfn <their file or folder> ")
+
+
+def test_a_package_that_an_environment_lacks_is_named_with_what_mends_it(tmp_path: Path) -> None:
+    (tmp_path / "here.py").write_text("")
+    why = "the script ended with exit code 1: ModuleNotFoundError: No module named '{}'"
+    pinned, host = environment(()), read_environment(REAL.images / "host.toml")
+    assert lacking(why.format("here.part"), tmp_path, pinned).endswith("give it with `try-script --files here.py`")
+    assert f"add it to `requires` of images/{pinned.name}.toml" in lacking(why.format("torch.nn"), tmp_path, pinned)
+    assert "so it is a package: install it in the interpreter of host" in lacking(why.format("x"), tmp_path, host)
+    assert lacking("ValueError: No module named 'x'", tmp_path, host) == ""
+
+
 def notebook(path: Path, *cells: str) -> Path:
     """A notebook of these code cells, with a text between them."""
     made = nbformat.v4.new_notebook()
@@ -105,7 +167,7 @@ def test_the_code_cells_of_a_notebook_are_a_script(tmp_path: Path) -> None:
     tried = invoke(root, "try-script", str(theirs), "--env", "host", "--files", "rate.txt")
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "Rate: 42.5 images/s" in tried.stdout
-    script = (root / "suites" / "notes.py").read_text(encoding="utf-8")
+    script = (root / "suites" / "notes" / "notes.py").read_text(encoding="utf-8")
     digest = hashlib.sha256(theirs.read_bytes()).hexdigest()
     assert script.startswith(f"# The code cells of notes.ipynb, SHA-256 {digest}, in their order.\n")
     assert "# %matplotlib inline\n" in script
@@ -143,7 +205,7 @@ def test_a_script_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
         "nothing is written\n"
     )
     assert not (root / "suites" / "crash.toml").exists()
-    assert not (root / "suites" / "crash.py").exists()
+    assert not (root / "suites" / "crash").exists()
 
 
 def test_what_prints_no_named_number_is_said_to_have_only_its_time(tmp_path: Path) -> None:
@@ -161,7 +223,8 @@ def test_what_prints_no_named_number_is_said_to_have_only_its_time(tmp_path: Pat
     [
         ((), "error: say in which environment, one, as in --env host\n"),
         (("--env", "host", "--files", "gone.txt"), "gone.txt: No such file or directory\n"),
-        (("--env", "host", "--files", "../other.txt"), "leads out of the folder"),
+        (("--env", "host", "--files", "../other.txt"), "leads out of the folder of the script: what it only reads is"),
+        (("--env", "host", "--data", ".."), "--data: '..' is the folder of the script, or has it within"),
     ],
 )
 def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -174,10 +237,11 @@ def test_mistakes_are_one_line(tmp_path: Path, arguments: tuple[str, ...], said:
 
 def test_a_suite_or_another_file_of_that_name_is_never_overwritten(tmp_path: Path) -> None:
     root, script = given(tmp_path, "logs.py")
-    (root / "suites" / "logs.py").write_text("# another\n")
+    (root / "suites" / "logs").mkdir()
+    (root / "suites" / "logs" / "logs.py").write_text("# another\n")
     other = invoke(root, "try-script", str(script), "--env", "host")
     assert other.returncode == 1
-    assert "suites/logs.py: not the same file as " in other.stderr
+    assert "suites/logs/logs.py: there already, and no such file of the script: remove it" in other.stderr
     (root / "suites" / "logs.toml").write_text("")
     again = invoke(root, "try-script", str(script), "--env", "host")
     assert again.returncode == 1

@@ -2,16 +2,20 @@
 
 <cache>/data/<file>        a whole and verified file
 <cache>/data/<file>.part   an unfinished download; the next download continues it
+<cache>/data/<digest>      a link to data of a script, which stay where their user has them
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache as remembered
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.files import sha256_of
 from tsuishi.base.screen import Progress, Say
+from tsuishi.specs.experiment import ExperimentData
 
 if TYPE_CHECKING:
     from tsuishi.artifacts.network import Network
@@ -81,6 +85,55 @@ def at_hand(given: Path | None, cache: Path, data_set: DataSet = CIFAR10) -> Dat
             + ("give another --data" if given else "get it again with `invoke fetch-data`")
         )
     return DataFile(path.resolve(), data_set.file, actual)
+
+
+def link(cache: Path, path: Path) -> str:
+    """Make the data of a script known by their digest, which is returned. Raises UserError where they are not there."""
+    digest = _digest_of(path.resolve())
+    place = folder(cache) / digest
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    place.symlink_to(path.resolve())
+    return digest
+
+
+def linked(cache: Path, data: ExperimentData) -> Path:
+    """The place of a script's data. They are read whole, once a process, and compared with their digest.
+
+    Raises UserError where they are not on this machine, or are others by now.
+    """
+    place = folder(cache) / data.sha256
+    if not place.exists():
+        raise UserError(f"the data {data.path} of a script are not known here: {_linking(place)}")
+    if (actual := _digest_of(place.resolve())) != data.sha256:
+        raise UserError(
+            f"the data {data.path} of a script were altered: {place.resolve()} has the digest {actual}, not "
+            f"{data.sha256}: write it into the suite if these are the data you mean, else {_linking(place)}"
+        )
+    return place.resolve()
+
+
+def _linking(place: Path) -> str:
+    return f"`ln -sfn <their file or folder> {place}`"
+
+
+@remembered
+def _digest_of(path: Path) -> str:
+    """The SHA-256 of a file; of a folder, that of the lines that sha256sum prints for its files, sorted by path.
+
+    Raises UserError where a file cannot be read, or is a link out of the folder, which a sandbox would not follow.
+    """
+    try:
+        if not path.is_dir():
+            return sha256_of(path)
+        digest = hashlib.sha256()
+        for name in sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir()):
+            if not (path / name).resolve().is_relative_to(path):
+                raise UserError(f"{path / name}: a link out of the folder: put the file there, or name its folder")
+            digest.update(f"{sha256_of(path / name)}  {name}\n".encode())
+    except OSError as error:
+        raise UserError(f"{error.filename or path}: {error.strerror}") from error
+    return digest.hexdigest()
 
 
 def fetch(

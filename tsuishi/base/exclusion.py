@@ -19,24 +19,36 @@ import re
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
+from tsuishi.base.screen import Say
 
 _OPENING = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREDENTIALS = struct.Struct("3i")  # pid, user, group
 # A process that asks for the holder stays in the holder's queue; the kernel limits it to net.core.somaxconn.
 _ASKERS = 1 << 16
 _PID_BYTES = 16
+_TICK_S = 0.2
+
+
+class Held(UserError):
+    """Another process holds a lock. `holder`: which process, and what it does."""
+
+    def __init__(self, holder: str) -> None:
+        super().__init__(f"{holder}; wait for it")
+        self.holder = holder
 
 
 @contextmanager
-def file(path: Path, doing: str) -> Iterator[None]:
+def file(path: Path, doing: str, waits: Say | None = None) -> Iterator[None]:
     """Hold the lock of a file, which is made if it does not exist. The message to others says what we are `doing`.
 
-    Raises UserError where another process holds the lock, or where the file cannot be made or locked.
+    waits: gets a line where another process holds the lock, which is then waited for. Raises Held without it, and
+    UserError where the file cannot be made or locked.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -46,10 +58,15 @@ def file(path: Path, doing: str) -> Iterator[None]:
     try:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise UserError(f"{path}: no regular file (a pipe, a device): remove it")
+
+        def lock() -> None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _held(_noted(descriptor), doing) from None
+
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise _held(_noted(descriptor), doing) from None
+            _take(lock, waits)
         except OSError as error:
             raise UserError(f"{path}: cannot be locked ({error.strerror}): use a file system that has locks") from error
         with suppress(OSError):  # a full disk: only the message to others loses the process's number
@@ -64,25 +81,44 @@ def file(path: Path, doing: str) -> Iterator[None]:
 
 
 @contextmanager
-def machine(name: str) -> Iterator[None]:
+def machine(name: str, waits: Say | None = None) -> Iterator[None]:
     """Hold the lock of the machine, or of the part of it that has this name, to measure alone.
 
-    Raises UserError where another process holds the lock.
+    waits: as for `file`. Raises Held without it where another process holds the lock.
     """
     address = f"\0tsuishi/measuring/{name}"
     with socket.socket(socket.AF_UNIX) as server:
-        try:
-            server.bind(address)
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise _held(_listener(address), f"measuring on {name}") from None
+
+        def lock() -> None:
+            try:
+                server.bind(address)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                raise _held(_listener(address), f"measuring on {name}") from None
+
+        _take(lock, waits)
         server.listen(_ASKERS)
         yield
 
 
-def _held(holder: str, doing: str) -> UserError:
-    return UserError(f"another tsuishi{holder and f' ({holder})'} is {doing}; wait for it")
+def _take(lock: Callable[[], None], waits: Say | None) -> None:
+    """Take a lock, at once or when its holder has ended."""
+    said = False
+    while True:
+        try:
+            return lock()
+        except Held as held:
+            if waits is None:
+                raise
+            if not said:
+                waits(f"waiting: {held.holder}")
+            said = True
+            time.sleep(_TICK_S)
+
+
+def _held(holder: str, doing: str) -> Held:
+    return Held(f"another tsuishi{holder and f' ({holder})'} is {doing}")
 
 
 def _noted(descriptor: int) -> str:

@@ -103,6 +103,8 @@ class Settings(toml.Spec):
     registry_readers: Literal["anybody", "site"] = "anybody"
     # Use the cache only, and no network.
     offline: bool = False
+    # Wait for another tsuishi that builds or measures, and refuse nothing.
+    wait: bool = False
     # Environments that are built or fetched at the same time; None lets tsuishi choose.
     jobs: Annotated[int, Field(ge=1)] | None = None
     # A file of certificates (PEM) to check servers with, in place of the system's.

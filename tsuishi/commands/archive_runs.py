@@ -41,7 +41,7 @@ _SALT = "salt of an anonymous archive"
 def archive(chain: Chain) -> None:
     """Archive the named runs, or the latest. Raises UserError where a run is not verified, or holds a secret."""
     session, options = chain.session, chain.options
-    runs = [directory.open_run(session.settings.results, name) for name in options.names("run") or (chain.run_id,)]
+    runs = [directory.open_run(session.settings.results, name) for name in options.paths("run") or (chain.run_id,)]
     if len({run.id for run in runs}) < len(runs):
         raise UserError("two of these runs have the same id: an archive has a run once")
     if options.has("anonymous") and options.has("with_images"):
@@ -65,7 +65,7 @@ def sign(chain: Chain) -> None:
     session, options = chain.session, chain.options
     if not options.has("archive") or not options.has("key"):
         raise UserError("say what to sign, and by which key: invoke sign --archive FILE --key ~/.ssh/id_ed25519")
-    for path in map(Path, options.names("archive")):
+    for path in map(Path, options.paths("archive")):
         found = archive_check.verify_archive(path, session.words)
         if not found.is_verified:
             raise UserError(f"{found.faults[0]}; only a verified archive is signed")

@@ -21,7 +21,7 @@ def build(chain: Chain, locked_only: bool) -> None:
         lock(chain)
     session = chain.session
     measures = "run-suite" in chain.tasks and not chain.options.has("resume")
-    chain.plan = plan_run(session) if measures else plan_builds_only(session)
+    chain.plan = (plan_run if measures else plan_builds_only)(session, only=chain.only_plans)
     if not chain.only_plans:
         session.build(chain.plan.environments)
 

@@ -4,6 +4,7 @@ from tsuishi.base.errors import UserError
 from tsuishi.base.units import counted, duration
 from tsuishi.commands.chain import Chain
 from tsuishi.environments.build_plan import plan_builds, print_builds
+from tsuishi.plan.planning import await_others
 from tsuishi.plan.releases import ReleaseQuestion, release_question
 from tsuishi.report.output.release_page import ReleaseAnswer, write_answer
 from tsuishi.results.directory import RunDirectory, open_to_resume
@@ -23,9 +24,12 @@ def find(chain: Chain) -> None:
         )
     asked = release_question(session, *(options.text(name) for name in _NEEDED))
     resumed = _resumed(chain)
+    builds = plan_builds(session.builder, asked.releases, session.history)
+    if not chain.only_plans:
+        await_others(session, builds, measures=True)
     rows = [(each.name, each.release, str(each.released)) for each in asked.releases]
     session.screen.table("Releases", ("environment", "release", "date"), rows)
-    print_builds(session.screen, plan_builds(session.builder, asked.releases, session.history), {})
+    print_builds(session.screen, builds, {})
     session.screen.say("environments are built when the search first wants them")
     if chain.only_plans:
         trials, expected_s = least_search(session, asked, every=options.has("all_"))

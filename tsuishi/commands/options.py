@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsuishi.base import budget
@@ -24,7 +25,7 @@ SLOWER = "slower"
 # In place of a run's id.
 # Options that change settings.
 _SETTINGS = (
-    *("engine", "offline", "jobs", "mirrors", "host_python"),
+    *("engine", "offline", "wait", "jobs", "mirrors", "host_python"),
     *("telemetry_interval", "data", "lang", "gpus", "busy_gpu", "executor"),
 )
 # Options of sbatch, which are settings of the group `slurm`.
@@ -50,6 +51,19 @@ class Options:
     def names(self, name: str) -> tuple[str, ...]:
         """The names in a list with commas, each once."""
         return tuple(dict.fromkeys(part.strip() for part in self.text(name).split(",") if part.strip()))
+
+    def paths(self, name: str, folder: Path = Path()) -> tuple[str, ...]:
+        """The paths in a list with commas, each once. A path with commas in it is one path where it exists.
+
+        folder: where relative paths begin.
+        """
+        parts, paths = self.text(name).split(","), []
+        while parts:
+            here = [",".join(parts[:end]).strip() for end in range(len(parts), 0, -1)]
+            path = next((path for path in here[:-1] if (folder / Path(path).expanduser()).exists()), here[-1])
+            paths.append(path)
+            del parts[: len(here) - here.index(path)]
+        return tuple(dict.fromkeys(filter(None, paths)))
 
     def whole_number(self, name: str, least: int) -> int | None:
         """A whole number; None if the option is not given. Raises UserError for other text, and below `least`."""

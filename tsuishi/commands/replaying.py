@@ -14,7 +14,9 @@ from tsuishi.commands.chain import Chain
 from tsuishi.commands.report_runs import report_of, unpacked
 from tsuishi.commands.restoration import restore
 from tsuishi.commands.run_suite import measured_run
+from tsuishi.environments.build_plan import plan_builds
 from tsuishi.environments.entry import Ready
+from tsuishi.plan.planning import await_others
 from tsuishi.plan.session import Session
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
@@ -55,6 +57,9 @@ def replay(chain: Chain, original: str) -> None:
         for each in planned:
             if options.has("signer"):
                 require_containers(each)
+            if not chain.only_plans:
+                builds = plan_builds(each.session.builder, each.environments, session.history)
+                await_others(each.session, builds, measures=True)
             replays.say(each)
         if chain.only_plans:
             return

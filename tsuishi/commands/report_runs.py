@@ -34,8 +34,8 @@ def report(chain: Chain) -> None:
     """
     if chain.only_plans:
         return
-    archives = [path for name in chain.options.names("archive") for path in _archives(expanded(name))]
-    names = chain.options.names("run") or (() if archives else (chain.run_id,))
+    archives = [path for name in chain.options.paths("archive") for path in _archives(expanded(name))]
+    names = chain.options.paths("run") or (() if archives else (chain.run_id,))
     runs = [directory.open_run(chain.session.settings.results, name) for name in names]
     with files.private_folder() as folder:
         for number, path in enumerate(archives):
@@ -56,7 +56,7 @@ def _baseline(chain: Chain, into: Path) -> list[RunDirectory]:
     """The runs that `--baseline` names: a file is an archive, which is unpacked under the new folder `into`."""
     runs: list[RunDirectory] = []
     into.mkdir()
-    for number, name in enumerate(chain.options.names("baseline")):
+    for number, name in enumerate(chain.options.paths("baseline")):
         path = expanded(name)
         if path.is_file():
             runs += unpacked(chain.session, path, into / str(number)).runs

@@ -36,7 +36,7 @@ def run_suite(chain: Chain) -> None:
     if options.has("resume") and changed:
         raise UserError(f"--resume goes on with a run as it was planned: leave out --{changed[0]}, or start a new run")
     if "build" not in chain.tasks and not options.has("resume"):
-        chain.plan = plan_run(session)
+        chain.plan = plan_run(session, only=chain.only_plans)
     if chain.only_plans:
         return
     chain.run_id = measured_run(chain, partial(_measured, chain)).id

@@ -17,10 +17,10 @@ def verify_all(chain: Chain) -> None:
     The chain gets an exit code for any fault, and for an archive that nobody signed whom `--signer` names.
     """
     options = chain.options
-    archives = options.names("archive")
+    archives = options.paths("archive")
     if options.has("signer") and not archives:
         raise UserError("--signer goes with --archive: runs by themselves are not signed")
-    runs = options.names("run") or (() if archives else ("",))
+    runs = options.paths("run") or (() if archives else ("",))
     session = chain.session
     found = [_verify_run(session, name) for name in runs]
     found += [_verify_archive(session, Path(name), options.text("signer")) for name in archives]

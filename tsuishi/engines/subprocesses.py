@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,9 @@ _ENDS_IN_S = 10.0
 _PR_SET_CHILD_SUBREAPER = 36
 # It is loaded before any fork, because the child must not import anything between fork and exec.
 _LIBC = ctypes.CDLL(None)
+# The supervisors that this process started and has not waited for. The lock is held while a supervisor is started.
+_supervisors: set[int] = set()
+_family = threading.Lock()
 # How the name of a workload's own folder begins.
 _SCRATCH = "tsuishi-"
 
@@ -51,18 +55,21 @@ class ChildProcess:
         reading, status = os.pipe()
         self._lifeline, self._status = os.fdopen(holding, "wb", 0), os.fdopen(reading, "rb")
         try:
-            self._popen = subprocess.Popen(
-                [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), str(status), scratch, *command],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**variables, owner.MARK: self._mark},
-                cwd="/",
-                start_new_session=True,  # Ctrl-C goes to the runner only
-                preexec_fn=_adopt_orphans,
-                pass_fds=(lifeline, status),
-                bufsize=0,
-            )
+            with _family:
+                _adopt_orphans()  # of a supervisor that is killed
+                self._popen = subprocess.Popen(
+                    [sys.executable, "-I", "-S", supervisor.__file__, str(lifeline), str(status), scratch, *command],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    env={**variables, owner.MARK: self._mark},
+                    cwd="/",
+                    start_new_session=True,  # Ctrl-C goes to the runner only
+                    preexec_fn=_adopt_orphans,
+                    pass_fds=(lifeline, status),
+                    bufsize=0,
+                )
+                _supervisors.add(self._popen.pid)
         finally:
             os.close(lifeline)
             os.close(status)
@@ -101,6 +108,7 @@ class ChildProcess:
 
     def wait(self) -> Ended:
         code = self._popen.wait()
+        _supervisors.discard(self._popen.pid)
         self._hear_status()
         self._lifeline.close()
         assert self._popen.stdout is not None
@@ -117,6 +125,7 @@ class ChildProcess:
             self._status.close()
             self._code = int(status) if status else None
             if not status:
+                _kill_adopted()
                 _kill_marked(self._mark)
 
 
@@ -189,7 +198,7 @@ def _has_runner(mark: str) -> bool:
 
 
 def _adopt_orphans() -> None:
-    """Make this process, the supervisor, the parent of every process below it that loses its parent."""
+    """Make this process the parent of every process below it that loses its parent."""
     _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
@@ -203,6 +212,26 @@ def _marked() -> Iterator[tuple[psutil.Process, str]]:
         mark = (process.info["environ"] or {}).get(owner.MARK)  # it has none where it belongs to another user
         if mark and process.info["status"] != psutil.STATUS_ZOMBIE:
             yield process, mark
+
+
+def _kill_adopted() -> None:
+    """Kill every process that this process did not start, and whose supervisor was killed; all that they started too.
+
+    A supervisor begins a session, and nothing below it can come back into ours.
+    """
+    me, until = os.getpid(), time.monotonic() + _ENDS_IN_S
+    while time.monotonic() < until:
+        with _family:
+            children = [(pid, session) for pid, (parent, _, session) in supervisor.processes().items() if parent == me]
+            adopted = {pid for pid, session in children if session != os.getsid(0)} - _supervisors
+        if not adopted:
+            return
+        supervisor.kill_below(adopted)
+        for process in adopted:
+            with suppress(ProcessLookupError, ChildProcessError):
+                os.kill(process, signal.SIGKILL)
+                os.waitpid(process, os.WNOHANG)
+        time.sleep(0.001)
 
 
 def _kill_marked(mark: str) -> None:

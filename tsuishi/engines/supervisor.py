@@ -69,10 +69,7 @@ def end_all() -> None:
     try:
         while True:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
-                for process, group in descendants():
-                    # A group is killed at once, so that its members cannot fork meanwhile.
-                    kill(os.killpg, group)
-                    kill(os.kill, process)
+                kill_below({os.getpid()})
                 time.sleep(0.001)
     except ChildProcessError:
         return
@@ -85,22 +82,31 @@ def kill(how, whom) -> None:  # type: ignore[no-untyped-def]  # typing is not im
         pass
 
 
-def descendants() -> list[tuple[int, int]]:
-    """Every process below this process, with its process group."""
+def processes() -> dict[int, tuple[int, int, int]]:
+    """Every process of this machine: its parent, process group and session."""
     known = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
-                    _, parent, group = file.read().rpartition(b")")[2].split()[:3]
+                    _, parent, group, session = file.read().rpartition(b")")[2].split()[:4]
             except OSError:
                 continue
-            known[int(name)] = int(parent), int(group)
-    family, size = {os.getpid()}, 0
+            known[int(name)] = int(parent), int(group), int(session)
+    return known
+
+
+def kill_below(roots: set[int]) -> None:
+    """Kill every process below these, once. A process that has just been started may be left."""
+    known = processes()
+    family, size = set(roots), 0
     while len(family) > size:
         size = len(family)
-        family |= {process for process, (parent, _) in known.items() if parent in family}
-    return [(process, known[process][1]) for process in family - {os.getpid()}]
+        family |= {process for process, (parent, _, _) in known.items() if parent in family}
+    for process in family - roots:
+        # A group is killed at once, so that its members cannot fork meanwhile.
+        kill(os.killpg, known[process][1])
+        kill(os.kill, process)
 
 
 def tell(status: int, number: int) -> None:

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,29 +48,38 @@ class Building:
 
     def build(self, environments: Sequence[Environment]) -> dict[str, Ready]:
         """Every environment, ready to be entered. Raises UserError for failures, after the others are built."""
-        with exclusion.file(self._settings.cache / "building.lock", "building environments"):
-            self._builder.engines.sweep()
-            earlier = {environment.name: self._builder.find(environment) for environment in environments}
-            for name, ready in earlier.items():
-                if ready is not None and name not in self._known:
-                    self._screen.say(f"{name}: built already, nothing to do")
-            to_build = [environment for environment in environments if earlier[environment.name] is None]
+        self._builder.engines.sweep()
+        earlier = {environment.name: self._builder.find(environment) for environment in environments}
+        for name, ready in earlier.items():
+            if ready is not None and name not in self._known:
+                self._screen.say(f"{name}: built already, nothing to do")
+        to_build = [environment for environment in environments if earlier[environment.name] is None]
+        made = self._make(to_build) if to_build else {}
+        self._known |= earlier.keys()
+        return {name: ready or made[name] for name, ready in earlier.items()}
+
+    def alone(self) -> AbstractContextManager[None]:
+        """Inside the block this process alone builds. See `exclusion.file`."""
+        waits = self._screen.say if self._settings.wait else None
+        return exclusion.file(self._settings.cache / "building.lock", "building environments", waits)
+
+    def _make(self, environments: Sequence[Environment]) -> dict[str, Ready]:
+        """Build environments, and enter those of interpreters. See `build`."""
+        with self.alone() if any(environment.pinned for environment in environments) else nullcontext():
             if self._settings.offline:
-                self._refuse_missing([wanted for wanted in to_build if not self._place.has_file(wanted)])
+                self._refuse_missing([wanted for wanted in environments if not self._place.has_file(wanted)])
             # Environments that another cache or an import left built are only entered: their durations do not count.
             chosen_for = self._builder.engines.chosen_for
-            new = {environment.name for environment in to_build if chosen_for(environment).find(environment) is None}
+            new = {wanted.name for wanted in environments if chosen_for(wanted).find(wanted) is None}
             try:
                 begun = time.monotonic()
-                results = do_each(self._screen, "building", to_build, self._build, self._at_once)
+                results = do_each(self._screen, "building", environments, self._build, self._at_once)
                 self._learn(result for result in results if result.name in new - self._received)
                 self._print_built(results, time.monotonic() - begun)
             finally:
-                self._tidy(to_build)
+                self._tidy([environment for environment in environments if environment.pinned])
         raise_failures(self._screen, results, "built")
-        self._known |= earlier.keys()
-        made = {result.name: result.made for result in results}
-        return {name: ready for name in earlier if (ready := earlier[name] or made[name])}
+        return {result.name: result.made for result in results if result.made}
 
     def download(self, environments: Sequence[Environment]) -> None:
         """Put the packages of these environments into the cache, except of those that are built.

@@ -30,6 +30,16 @@ class Ready:
     built: Built
     record: EnvironmentRecord
 
+    def without_walls(self, program: str) -> str:
+        """A line that says what a program can do in it where nothing confines programs; empty where something does."""
+        kind, _, why = (self.record.sandbox or "").partition(": ")
+        if kind != "none":
+            return ""
+        return (
+            f"{program} runs in {self.environment.name} without a sandbox ({why}): it can read your files, keys too, "
+            "and the variables of your programs: install bubblewrap, or use a container engine"
+        )
+
     def started_by(self, command: Sequence[str], variables: Mapping[str, str]) -> "Ready":
         """The environment, in which another program starts every workload by a command of its own."""
         from tsuishi.engines.foreign_start import ForeignStarter

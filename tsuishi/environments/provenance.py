@@ -59,4 +59,5 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
     files = {path.relative_to(workloads).as_posix(): sha256_of(path) for path in sorted(workloads.rglob("*.py"))}
     for file in script.files if script else ():
         files[f"../{file.path}"] = file.sha256
-    return WorkloadRecord(workload=workload, files=files)
+    data = {each.path: each.sha256 for each in script.data} if script else {}
+    return WorkloadRecord(workload=workload, files=files, data=data or None)

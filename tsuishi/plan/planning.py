@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tsuishi.base import units
+from tsuishi.artifacts import datasets
+from tsuishi.base import exclusion, units
 from tsuishi.base.errors import UserError
 from tsuishi.environments import possible
 from tsuishi.environments.build_plan import PlannedBuild, disk_needed, plan_builds, print_builds
@@ -44,16 +45,22 @@ class Plan:
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
-def plan_builds_only(session: Session) -> Plan:
-    """Print the plan of a command that builds but does not measure. Raises UserError where nothing can be built."""
-    chosen, builds = _chosen(session, to_run=False)
+def plan_builds_only(session: Session, *, only: bool = False) -> Plan:
+    """Print the plan of a command that builds but does not measure. Raises UserError where nothing can be built.
+
+    only: as for `plan_run`.
+    """
+    chosen, builds = _chosen(session, to_run=False, only=only)
     print_builds(session.screen, builds, chosen.left_out)
     return Plan(chosen.environments, _print_expected(session, builds, 0.0), (), chosen.left_out)
 
 
-def plan_run(session: Session) -> Plan:
-    """Print the plan of a command that measures. Raises UserError where the time is too short for any question."""
-    chosen, builds = _chosen(session, to_run=True)
+def plan_run(session: Session, *, only: bool = False) -> Plan:
+    """Print the plan of a command that measures. Raises UserError where the time is too short for any question.
+
+    only: nothing of the plan is done, so that other processes may build and measure.
+    """
+    chosen, builds = _chosen(session, to_run=True, only=only)
     outlined = outline_run(session, chosen.environments)
     by_name = session.choice.environments
     needed = chosen.environments if by_name else environments_in(outlined, chosen.environments)
@@ -162,10 +169,34 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
     session.screen.table("Claims of published sources", ("", "claims"), lines.claim_rows(takes))
 
 
-def _chosen(session: Session, to_run: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:
+def await_others(session: Session, builds: Sequence[PlannedBuild], *, measures: bool) -> None:
+    """See that no other process is in the way of a plan, before its plan is printed.
+
+    With the setting `wait`, waits for others that build or measure; this time does not count. Without it, raises Held
+    where the plan has to build while others build, or has to measure while others measure.
+    """
+    has_to_build = not all(build.built for build in builds)
+    with session.clock.apart():
+        try:
+            with session.building().alone():
+                pass
+        except exclusion.Held as held:
+            if has_to_build:
+                raise
+            session.screen.say(f"beside this, {held.holder}: --wait waits for it")
+        if measures and session.settings.executor != "slurm":
+            with session.machine_alone():
+                pass
+
+
+def _chosen(session: Session, to_run: bool, only: bool) -> tuple[UsableEnvironments, list[PlannedBuild]]:
     """The environments to use, and their builds. Raises UserError for an unknown suite or environment."""
-    select_suites(session.checkout.suites, session.choice.suites)  # a wrong name is an error before anything else
+    suites = select_suites(session.checkout.suites, session.choice.suites)  # a wrong name is an error before all else
+    for data in [data for suite in suites if to_run and suite.experiment for data in suite.experiment.data]:
+        datasets.linked(session.settings.cache, data)  # and so are missing data
     chosen = choose(session.builder, session.checkout, session.choice, session.nvml, to_run)
+    if not only:
+        await_others(session, plan_builds(session.builder, chosen.environments, session.history), measures=to_run)
     pinned = any(environment.pinned for environment in chosen.environments)
     if pinned and (why_not := session.builder.engines.why_no_containers()):
         session.screen.say(f"without containers: {why_not}")

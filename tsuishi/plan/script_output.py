@@ -1,22 +1,27 @@
 """The output of a script that runs once in an environment, apart from any run."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
+from tsuishi.artifacts import datasets
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.machine.accelerators import accelerator_for
 from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
-from tsuishi.specs.experiment import WORKLOAD, Experiment, ScriptOrder
+from tsuishi.specs.experiment import WORKLOAD, Experiment, ScriptOrder, lacking
 
 # Of the output, which may be endless.
 _MOST_BYTES = 4 << 20
 
 
-def output_of(session: Session, experiment: Experiment, folder: Path, timeout_s: float) -> bytes:
-    """The output of the script, at most _MOST_BYTES of it. Raises UserError where it fails."""
+def output_of(session: Session, experiment: Experiment, folder: Path, beside: Path, timeout_s: float) -> bytes:
+    """The output of the script, at most _MOST_BYTES of it. Raises UserError where it fails.
+
+    folder: that of its files, as suites/ will have them. beside: the folder that they come from.
+    """
     chosen = choose(session.builder, session.checkout, session.choice, session.nvml).environments
     (ready,) = session.build(chosen).values()
     output = bytearray()
@@ -30,10 +35,14 @@ def output_of(session: Session, experiment: Experiment, folder: Path, timeout_s:
         command=tuple(experiment.filled(word, {}) for word in experiment.command),
         variables={},
         patterns=(),
-    )
+        data=experiment.data,
+    ).located(partial(datasets.linked, session.settings.cache))
+    if open_to_it := ready.without_walls(Path(experiment.script).name):
+        session.screen.say(open_to_it)
     why_not = _ask(session, ready, order, timeout_s, keep)
     if why_not:
-        raise UserError(f"{experiment.script} in {ready.environment.name}: {why_not}; nothing is written")
+        why_not += lacking(why_not, beside, ready.environment)
+        raise UserError(f"{Path(experiment.script).name} in {ready.environment.name}: {why_not}; nothing is written")
     return bytes(output)
 
 

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from tsuishi.artifacts import datasets
 from tsuishi.artifacts.datasets import DataFile, DataSet
-from tsuishi.base import toml
+from tsuishi.base import exclusion, toml
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -174,6 +175,10 @@ class Session:
         if not len(self.nvml):
             raise UserError(f"--gpu-hours: no trial has a GPU ({self.nvml.why_not})")
         return self.choice.gpu_hours * 3600 / len(self.nvml)  # a job has all of them, whatever its case uses
+
+    def machine_alone(self) -> AbstractContextManager[None]:
+        """Inside the block this process alone measures on this machine. See `exclusion.machine`."""
+        return exclusion.machine(self.settings.exclusive_on, self.screen.say if self.settings.wait else None)
 
     def building(self) -> "Building":
         """Builds and fetches environments with the settings of this session."""

@@ -174,12 +174,13 @@ class MachineRecord(Record):
 
 
 class WorkloadRecord(Record):
-    """records/workload-<id>.json: the code that a trial ran. `files`: SHA-256 by path."""
+    """records/workload-<id>.json: the code that a trial ran. `files`: SHA-256 by path. `data`: of a script, alike."""
 
     kind: ClassVar = "workload"
 
     workload: str | None = None
     files: dict[str, str] | None = None
+    data: dict[str, str] | None = None
 
 
 def _axis(name: str) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from tsuishi.base import exclusion
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
 from tsuishi.environments.entry import Ready
@@ -205,7 +204,11 @@ def prepared(
                 raise SelfCheckFailed(trial.environment, why)
         yield {}
         return
-    with exclusion.machine(session.settings.exclusive_on):
+    scripts = {trial.environment: trial.case.suite for trial in planned if trial.script}
+    said = (ready[environment].without_walls(f"the script of suite {suite}") for environment, suite in scripts.items())
+    if first := next(filter(None, said), ""):
+        session.screen.say(first)
+    with session.machine_alone():
         session.builder.engines.sweep()
         await_gpus(session, planned)
         yield check_forced(session, ready, planned)

@@ -5,9 +5,11 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import psutil
 
+from tsuishi.artifacts import datasets
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -152,7 +154,7 @@ class Runner:
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
             workload=trial.workload,
-            script=trial.script,
+            script=trial.script and trial.script.located(partial(datasets.linked, self._settings.cache)),
             settings={**trial.settings, "seed": seed_of(trial, self._drawn)},
             timeout_s=trial.timeout_s,
             data=DataRecord.model_validate(self._data.record) if self._data else None,

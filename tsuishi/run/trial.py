@@ -4,7 +4,7 @@ The order is data, which could be sent to another machine. The Bench is what tha
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +22,7 @@ from tsuishi.run.outcome import Outcome, outcome_of
 from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
-from tsuishi.specs.experiment import WORKLOAD, ScriptOrder
+from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
 from tsuishi.specs.statuses import FAILED, INTERRUPTED, TIMEOUT, UNSUPPORTED
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.stream.events import Event, PhaseBegin
@@ -193,7 +193,11 @@ def _measure(
     except EngineLost as lost:
         reason = f"{bench.ready.built.engine} stopped answering: {lost}"
         return Outcome(FAILED, reason), EngineLost(reason)
-    return outcome_of(transcript, ended, order.memory_bytes, bench.ready), None
+    outcome = outcome_of(transcript, ended, order.memory_bytes, bench.ready)
+    if order.script:
+        remedy = lacking(outcome.reason, order.script.home, bench.ready.environment)
+        outcome = replace(outcome, reason=outcome.reason + remedy)
+    return outcome, None
 
 
 def start(order: TrialOrder, bench: Bench) -> Process:

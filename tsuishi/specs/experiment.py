@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 from tsuishi.base import files, toml
 from tsuishi.base.errors import unknown
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.environment import Environment
 
 # The workload that runs it (suites/workloads/experiments/script.py).
 WORKLOAD = "script"
@@ -17,6 +18,8 @@ WORKLOAD = "script"
 INDEX = "index"
 _PYTHON = "python"
 _INSIDE = "/script"
+_DATA_INSIDE = "/script-data"
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
 
@@ -47,6 +50,16 @@ class ExperimentFile(toml.Spec):
     sha256: Digest
 
 
+class ExperimentData(toml.Spec):
+    """A file or folder that the script reads and nobody copies: its path from the folder of the script, and its digest.
+
+    The digest of a folder is made by datasets.digest_of.
+    """
+
+    path: Annotated[str, Field(min_length=1)]
+    sha256: Digest
+
+
 class Experiment(toml.Spec):
     """The table [experiment] of a suite. `{axis}` in `command` and `variables` stands for the value of a case."""
 
@@ -56,6 +69,7 @@ class Experiment(toml.Spec):
     command: tuple[str, ...] = (_PYTHON, "{script}")
     variables: dict[Annotated[str, Field(pattern="^[A-Za-z_][A-Za-z0-9_]*$")], str] = {}
     files: tuple[ExperimentFile, ...] = ()
+    data: tuple[ExperimentData, ...] = ()
 
     @model_validator(mode="after")
     def _starts_python(self) -> "Experiment":
@@ -102,6 +116,25 @@ class Experiment(toml.Spec):
                 )
 
 
+def lacking(why: str, beside: Path, environment: Environment) -> str:
+    """What mends that a script found no module: a file beside it, or a package. Empty for another failure.
+
+    why: how the script failed. beside: the folder that its files come from.
+    """
+    if not (found := _NO_MODULE.search(why)):
+        return ""
+    name = found[1].partition(".")[0]
+    for path in (name, f"{name}.py"):
+        if (beside / path).exists():
+            return f": {path} lies beside the script: give it with `try-script --files {path}`"
+    package = (
+        f"add it to `requires` of images/{environment.name}.toml, then `invoke lock --env {environment.name}`"
+        if environment.pinned
+        else f"install it in the interpreter of {environment.name}"
+    )
+    return f": nothing beside the script has that name, so it is a package: {package}; a module goes beside the script"
+
+
 class Pattern(toml.Spec):
     """A table [patterns.<name>]: numbers in a line, or the wall time between two lines.
 
@@ -137,7 +170,10 @@ class Pattern(toml.Spec):
 
 
 class ScriptOrder(BaseModel):
-    """What the workload needs to run the script of a case. `folder`: of the suite, on this machine."""
+    """What the workload needs to run the script of a case. `folder`: of the suite, on this machine.
+
+    `places`: where the data of the script are on this machine, by their digests.
+    """
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -146,15 +182,30 @@ class ScriptOrder(BaseModel):
     command: tuple[str, ...]
     variables: dict[str, str]
     patterns: tuple[dict[str, Any], ...]
+    data: tuple[ExperimentData, ...] = ()
+    places: dict[str, Path] = {}
+
+    @property
+    def home(self) -> Path:
+        """The folder of the script."""
+        return (self.folder / self.files[0].path).parent
 
     def mounts(self) -> dict[Path, str]:
-        """The place of each file in a container."""
-        return {self.folder / file.path: f"{_INSIDE}/{file.path}" for file in self.files}
+        """The place of each file, and of the data, in a container."""
+        files = {self.folder / file.path: f"{_INSIDE}/{file.path}" for file in self.files}
+        return files | {path: f"{_DATA_INSIDE}/{digest}" for digest, path in self.places.items()}
+
+    def located(self, place_of: Callable[[ExperimentData], Path]) -> "ScriptOrder":
+        """The order with the places of its data on this machine."""
+        return self.model_copy(update={"places": {data.sha256: place_of(data) for data in self.data}})
 
     def content(self, place_of: Callable[[Path], str] | None = None) -> dict[str, Any]:
         """The order as JSON. place_of: gives the path of a file for the workload; without it, paths as in the suite."""
-        files = [
-            {**file.model_dump(), "file": place_of(self.folder / file.path) if place_of else file.path}
-            for file in self.files
-        ]
-        return {**self.model_dump(mode="json", exclude={"folder"}), "files": files}
+        files = [{**file.model_dump(), "file": file.path} for file in self.files]
+        data = [{**data.model_dump(), "file": data.path} for data in self.data]
+        if place_of:
+            for file in files:
+                file["file"] = place_of(self.folder / file["path"])
+            for each in data:
+                each["file"] = place_of(self.places[each["sha256"]])
+        return {**self.model_dump(mode="json", exclude={"folder", "places"}), "files": files, "data": data}

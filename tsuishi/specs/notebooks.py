@@ -1,19 +1,25 @@
 """Notebooks as scripts: the code cells of a notebook in their order, as they stand."""
 
 import hashlib
+import io
+import re
+import tokenize
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
 
 SUFFIX = ".ipynb"
-# What only a notebook can do begins a line: magics of IPython, commands of a shell, help. Where charts are shown is of
-# no matter to a script.
-_MAGIC = ("%", "!", "?")
-_HARMLESS = "%matplotlib"
+# What only a notebook can do begins a statement: magics of IPython, commands of a shell, help.
+_HELP = r"(?:\?+[\w.%*]+|[\w.%*]+\?+)\s*$"
+_MAGIC = re.compile(rf"\s*(?:[%!]|{_HELP}|[\w., ]+=\s*[%!])")
+# Where charts are shown, what is loaded again, and how long a cell takes, are of no matter to a script.
+_HARMLESS = re.compile(
+    rf"\s*(?:%(?:matplotlib|config|autoreload|load_ext|reload_ext|tensorflow_version|%time|%capture)\b|{_HELP})"
+)
 
 
 def script_of(path: Path) -> str:
-    """The script of a notebook. Lines that say where charts are shown become comments.
+    """The script of a notebook. Of lines that say how a notebook shows things, `pass` and a comment is left.
 
     Raises UserError where the file is no notebook of Python, and for a line that only a notebook can run.
     """
@@ -36,14 +42,27 @@ def script_of(path: Path) -> str:
 
 def _code(path: Path, number: int, cell: str) -> str:
     """The code of a cell. Raises UserError for a line that is no Python."""
-    lines = []
-    for line in cell.splitlines():
-        if line.lstrip().startswith(_HARMLESS):
-            lines.append(f"# {line}")
-        elif line.lstrip().startswith(_MAGIC):
+    lines: list[str] = []
+    for line in cell.split("\n"):
+        if not _MAGIC.match(line) or _is_inside(lines):
+            lines.append(line)
+        elif _HARMLESS.match(line):
+            indent = line[: len(line) - len(line.lstrip())]
+            lines.append(f"{indent}pass  # {line.strip()}")
+        else:
             raise UserError(
                 f"{path}: code cell {number}: '{line.strip()[:80]}' is for notebooks only: remove it, or write Python"
             )
-        else:
-            lines.append(line)
     return "\n".join(lines)
+
+
+def _is_inside(lines: list[str]) -> bool:
+    """Whether the next line goes on with a statement or a text of these lines."""
+    try:
+        for _ in tokenize.generate_tokens(io.StringIO("\n".join([*lines, ""])).readline):
+            """Only whether there is an end matters."""
+    except tokenize.TokenError:  # a bracket, a text or a line that goes on has none
+        return True
+    except SyntaxError:  # no Python: the environment says so
+        return False
+    return False

@@ -192,6 +192,7 @@ class Suite(toml.Spec):
             command=tuple(experiment.filled(word, values) for word in experiment.command),
             variables={name: experiment.filled(text, values) for name, text in experiment.variables.items()},
             patterns=tuple(pattern.described(name, self._unit_of) for name, pattern in self.patterns.items()),
+            data=experiment.data,
         )
 
     def _unit_of(self, metric: str) -> str:

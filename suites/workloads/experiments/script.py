@@ -2,10 +2,11 @@
 
 The request has, beside its usual fields, `script`:
     files      each with `path`, `file` (where it is) and `sha256`; the first is the script
+    data       files and folders that are only read: each with `path`, from the script's folder, and `file`
     command    its words; the first, "python", stands for the interpreter of this environment
     variables  more environment variables
     patterns   see common/patterns.py
-The files are copied to a fresh folder, and the command starts in the folder of the script.
+The files are copied to a fresh folder, and the command starts in the folder of the script. Data are links there.
 """
 
 import collections
@@ -73,7 +74,7 @@ def run(request, emitter):
     )
     folder = tempfile.mkdtemp(prefix="script-")
     try:
-        place = copied(request.script["files"], folder)
+        place = laid_out(request.script["files"], request.script["data"], folder)
         command = [sys.executable if word == PYTHON else word for word in request.script["command"][:1]]
         watch(command + request.script["command"][1:], place, variables, request.script["patterns"], emitter)
     finally:
@@ -105,17 +106,27 @@ def versions(names, variables):
     return json.loads(done.stdout.decode("utf-8").rpartition("\n")[2])
 
 
-def copied(files, folder):
-    """Copies the files to a folder, each to its path, and returns the folder of the first. Raises OtherFile."""
+def laid_out(files, data, folder):
+    """Copies the files to a folder, each to its path, and returns the folder of the first. Raises OtherFile.
+
+    Data become links, which may lie beside the folder of the script and above it: there is room for that.
+    """
+    above = max([one["path"].split("/").count("..") for one in data] + [0])
+    root = os.path.join(folder, *["above"] * above)
     for one in files:
-        target = os.path.join(folder, one["path"])
+        target = os.path.join(root, one["path"])
         os.makedirs(os.path.dirname(target), exist_ok=True)
         shutil.copyfile(one["file"], target)
         with open(target, "rb") as file:
             digest = hashlib.sha256(file.read()).hexdigest()
         if digest != one["sha256"]:
             raise OtherFile("{} has the SHA-256 {}, not {}".format(one["path"], digest, one["sha256"]))
-    return os.path.dirname(os.path.join(folder, files[0]["path"]))
+    place = os.path.dirname(os.path.join(root, files[0]["path"]))
+    for one in data:
+        link = os.path.normpath(os.path.join(place, one["path"]))
+        os.makedirs(os.path.dirname(link), exist_ok=True)
+        os.symlink(one["file"], link)
+    return place
 
 
 def watch(command, folder, variables, described, emitter):
