@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tsuishi.commands.options import Options
+
 ROOT = Path(__file__).parents[2]
 TASKS = """
 import os, signal
@@ -284,3 +286,13 @@ def test_variables_are_cast_by_tsuishi_and_not_by_invoke(folder: Path) -> None:
         "error: settings: key 'telemetry_interval': input should be a valid number, "
         "unable to parse string as a number; given: 'false'\n"
     )
+
+
+def test_a_path_with_commas_is_one_path_where_it_exists(tmp_path: Path) -> None:
+    for name in ("a,b, c", "d"):
+        (tmp_path / name).mkdir()
+    for folder, before in ((tmp_path, ""), (Path(), f"{tmp_path}/")):
+        options = Options({"run": f"{before}a,b, c, {before}d,{before}gone,e,{before}d"})
+        found = options.paths("run", folder)
+        assert found == (*(f"{before}{name}" for name in ("a,b, c", "d", "gone")), "e")
+    assert Options({}).paths("run") == ()

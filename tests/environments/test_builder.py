@@ -1,5 +1,6 @@
 """Promises: what an environment must report, and what is said where it does not."""
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -130,13 +131,17 @@ def test_the_host_interpreter_may_be_given_by_any_path_and_its_folder_is_not_rec
     assert str(tmp_path) not in repr(record)
 
 
-def test_an_interpreter_without_a_framework_cannot_be_entered(tmp_path: Path) -> None:
+def test_an_interpreter_without_a_framework_can_run_scripts_and_with_a_broken_framework_nothing(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
-    work = builder(tmp_path, host_python=str(tmp_path / "venv" / "bin" / "python"))
+    python = tmp_path / "venv" / "bin" / "python"
+    work, host = builder(tmp_path, host_python=str(python)), read_environment(Checkout().images / "host.toml")
+    record = work.ensure(host, work.fetcher(print), print).record
+    assert (record.python, record.versions, record.cuda_usable) == (platform.python_version(), {}, False)
+    (site,) = (tmp_path / "venv").glob("lib/python*/site-packages")
+    (site / "torch.py").write_text("import gone_since\n")
     with pytest.raises(BuildError) as caught:
-        work.ensure(read_environment(Checkout().images / "host.toml"), work.fetcher(print), print)
-    assert str(caught.value).startswith("host was built but cannot be entered: ")
-    assert "torch" in str(caught.value)
+        work.ensure(host, work.fetcher(print), print)
+    assert str(caught.value) == f"host cannot be used ({python}): No module named 'gone_since'"
 
 
 def test_a_package_that_was_compiled_for_another_build_of_the_framework_is_answered_with_the_way_out(

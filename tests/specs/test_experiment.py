@@ -1,12 +1,14 @@
 """Suites with a script: axes in its command and variables, and what is refused when the suite is read."""
 
 import hashlib
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from tests.words import describe
 from tsuishi.base.errors import UserError
+from tsuishi.specs.experiment import Pattern
 from tsuishi.specs.suite import Suite, read_suite
 from tsuishi.specs.vocabulary import vocabulary
 
@@ -72,6 +74,13 @@ def test_a_mistake_in_a_suite_is_refused_when_it_is_read(tmp_path: Path, given: 
         read(tmp_path, given, put)
     assert said in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path / "suites" / "theirs.toml"))
+
+
+@pytest.mark.parametrize("scale", ["0.001", "{ ms = 0.001, all = 0.001 }"])
+def test_a_scale_is_of_all_numbers_of_a_line_or_of_each(scale: str) -> None:
+    line = r"(?P<index>\d+): (?P<ms>[0-9.]+) of (?P<all>[0-9.]+) ms"
+    pattern = Pattern.model_validate({"line": line, **tomllib.loads(f"scale = {scale}")})
+    assert pattern.scale == {"ms": 0.001, "all": 0.001}
 
 
 def test_another_script_than_the_suite_names_is_refused_with_its_digest(tmp_path: Path) -> None:

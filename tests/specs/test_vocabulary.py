@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.words import WORDS, describe
+from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.base.language import speaking
 from tsuishi.report.parts.columns import tables
@@ -253,3 +254,9 @@ def test_the_cases_of_wrong_axes_are_refused_as_the_first_wrong_case_is(wrong: d
 def test_axes_without_a_protocol_make_no_case() -> None:
     with pytest.raises(ValueError, match="key 'protocol' is missing; add it"):
         list(WORDS.cases({"suite": ("s",)}))
+
+
+def test_the_page_for_users_has_every_name_that_no_axis_can_have() -> None:
+    page = (Checkout().root / "docs" / "your-own-experiment.md").read_text(encoding="utf-8")
+    listed = page.partition("these names are refused:")[2].partition("```text\n")[2].partition("```")[0]
+    assert listed.split() == sorted(TAKEN)

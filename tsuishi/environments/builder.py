@@ -142,8 +142,10 @@ class Builder:
         """The report of the environment about itself."""
         transcript, failure = self._probe(engine, built)
         if failure:
+            name, made = built.environment.name, built.environment.pinned
+            what = "was built but cannot be entered" if made else f"cannot be used ({built.python[0]})"
             way_out = _OTHER_BUILD if re.search(r"operator \S+::\S+ does not exist", failure) else ""
-            raise BuildError(f"{built.environment.name} was built but cannot be entered: {failure}{way_out}")
+            raise BuildError(f"{name} {what}: {failure}{way_out}")
         return SelfReport.model_validate(transcript.facts().content())
 
     def _probe(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...] = ()) -> "tuple[Transcript, str]":

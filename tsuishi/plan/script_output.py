@@ -1,16 +1,15 @@
 """The output of a script that runs once in an environment, apart from any run."""
 
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
-from tsuishi.artifacts import datasets
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready, framework_of
 from tsuishi.environments.probe import ask
 from tsuishi.machine.accelerators import accelerator_for
 from tsuishi.plan.choice import choose
 from tsuishi.plan.session import Session
+from tsuishi.plan.trials import with_its_data
 from tsuishi.specs.experiment import WORKLOAD, Experiment, ScriptOrder, lacking
 
 # Of the output, which may be endless.
@@ -29,14 +28,15 @@ def output_of(session: Session, experiment: Experiment, folder: Path, beside: Pa
     def keep(piece: bytes) -> None:
         output.extend(piece[: _MOST_BYTES - len(output)])
 
-    order = ScriptOrder(
+    asked = ScriptOrder(
         folder=folder.absolute(),
         files=experiment.every_file,
         command=tuple(experiment.filled(word, {}) for word in experiment.command),
         variables={},
         patterns=(),
         data=experiment.data,
-    ).located(partial(datasets.linked, session.settings.cache))
+    )
+    order = with_its_data(asked, session.settings.cache)
     if open_to_it := ready.without_walls(Path(experiment.script).name):
         session.screen.say(open_to_it)
     why_not = _ask(session, ready, order, timeout_s, keep)

@@ -3,10 +3,12 @@
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from tsuishi.artifacts import datasets
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.machine.accelerators import accelerator_for, by_ptx, misfit
@@ -173,6 +175,11 @@ def trial_slug(case: Case, words: Vocabulary) -> str:
     ]
     texts = [text for _, text in sorted(parts, key=itemgetter(0))]
     return "-".join([case.suite, case.protocol, *texts, case.id[:6]])
+
+
+def with_its_data(script: ScriptOrder, cache: Path) -> ScriptOrder:
+    """The order of a script with the places of its data here. Raises UserError as `datasets.linked` does."""
+    return script.located(partial(datasets.linked, cache))
 
 
 def gpus_for(trial: PlannedTrial, present: Sequence[Gpu]) -> tuple[Gpu, ...]:

@@ -5,11 +5,9 @@ import math
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 
 import psutil
 
-from tsuishi.artifacts import datasets
 from tsuishi.base import toml
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
@@ -18,7 +16,7 @@ from tsuishi.environments import possible, provenance
 from tsuishi.environments.entry import ENTRY, Ready, framework_of
 from tsuishi.machine.description import machine_record
 from tsuishi.machine.gpus import Nvml
-from tsuishi.plan.trials import PlannedTrial, gpus_for
+from tsuishi.plan.trials import PlannedTrial, gpus_for, with_its_data
 from tsuishi.results import trial_folders
 from tsuishi.results.attempts import last_attempts
 from tsuishi.results.directory import RunDirectory
@@ -154,7 +152,7 @@ class Runner:
             accelerator=trial.accelerator,
             gpus=gpus_for(trial, self._nvml.gpus),
             workload=trial.workload,
-            script=trial.script and trial.script.located(partial(datasets.linked, self._settings.cache)),
+            script=trial.script and with_its_data(trial.script, self._settings.cache),
             settings={**trial.settings, "seed": seed_of(trial, self._drawn)},
             timeout_s=trial.timeout_s,
             data=DataRecord.model_validate(self._data.record) if self._data else None,

@@ -19,6 +19,7 @@ INDEX = "index"
 _PYTHON = "python"
 _INSIDE = "/script"
 _DATA_INSIDE = "/script-data"
+_NAMED_GROUP = re.compile(r"\(\?P<(\w+)>")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _PLACEHOLDER = re.compile(r"\{([a-z][a-z0-9_]*)\}")
 
@@ -139,13 +140,22 @@ class Pattern(toml.Spec):
     """A table [patterns.<name>]: numbers in a line, or the wall time between two lines.
 
     `line`: its named groups are metrics; the group `index` tells lines apart that are printed again and again. `scale`:
-    factors from what is printed to the unit of the quantity, by group. `begin`, `end`: samples of the phase <name>.
+    factors from what is printed to the unit of the quantity, by group; or a factor for all groups. `begin`, `end`:
+    samples of the phase <name>.
     """
 
     line: Expression | None = None
     scale: dict[str, float] = {}
     begin: Expression | None = None
     end: Expression | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _scales_each(cls, values: dict[str, Any]) -> dict[str, Any]:
+        if isinstance(scale := values.get("scale"), int | float):
+            groups = _NAMED_GROUP.findall(str(values.get("line")))
+            return {**values, "scale": {name: scale for name in groups if name != INDEX}}
+        return values
 
     @model_validator(mode="after")
     def _is_of_a_kind(self) -> "Pattern":
