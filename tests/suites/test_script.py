@@ -1,22 +1,32 @@
 """The workload `script`, asked for what it is not seen to do in a run."""
 
+import hashlib
+import json
+from importlib import metadata
 from pathlib import Path
 
-import pytest
-
-from experiments import script
+from tests.suites.entry import copied, run
 
 
-def test_what_a_framework_prints_at_its_import_is_no_output_of_the_script(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "noisy.py").write_text("import sys\nprint('lr: 1')\nsys.stderr.write('lr: 2')\n__version__ = '3'\n")
-    assert script.versions(["noisy"], {"PYTHONPATH": str(tmp_path)}) == {"noisy": "3"}
-    assert capfd.readouterr() == ("", "")
-
-
-def test_why_a_framework_cannot_be_imported_is_in_the_log(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "broken.py").write_text("import gone_since\n")
-    with pytest.raises(ImportError, match=r"^broken cannot be imported: see the log$"):
-        script.versions(["broken"], {"PYTHONPATH": str(tmp_path)})
-    assert "No module named 'gone_since'" in capfd.readouterr().err
+def test_no_framework_is_imported_and_the_packages_of_the_environment_are_reported(tmp_path: Path) -> None:
+    script = tmp_path / "theirs.py"
+    script.write_text("print('rate: 1')\n")
+    workloads = copied(tmp_path)
+    (workloads / "torch.py").write_text("raise SystemExit('a framework was imported')\n")
+    sha256 = hashlib.sha256(script.read_bytes()).hexdigest()
+    file = {"path": script.name, "file": str(script), "sha256": sha256}
+    command = ["python", script.name]
+    asked = {
+        "experiment": "script",
+        "case": {"protocol": "literal"},
+        "framework": "torch",
+        "accelerator": "cpu",
+        "settings": {},
+        "script": {"files": [file], "data": [], "command": command, "variables": {}, "patterns": []},
+    }
+    code, events, log = run(workloads, json.dumps(asked))
+    assert (code, events[-1]["event"]) == (0, "finished"), log
+    packages = {}
+    for event in events:
+        packages |= event.get("packages", {})
+    assert packages["numpy"] == metadata.version("numpy")

@@ -30,6 +30,13 @@ class Ready:
     built: Built
     record: EnvironmentRecord
 
+    def versions_of(self, framework: str) -> dict[str, str]:
+        """The version of a framework, as it reported it when the environment was entered; empty where it is not there.
+
+        A script's trial reports packages only, which must be those of then.
+        """
+        return {name: version for name, version in (self.record.versions or {}).items() if name == framework}
+
     def without_walls(self, program: str) -> str:
         """A line that says what a program can do in it where nothing confines programs; empty where something does."""
         kind, _, why = (self.record.sandbox or "").partition(": ")

@@ -110,6 +110,8 @@ class Versioned(Protocol):
     def cudnn(self) -> str | None: ...
     @property
     def versions(self) -> dict[str, str] | None: ...
+    @property
+    def packages(self) -> dict[str, str] | None: ...
 
 
 def other_versions(recorded: Versioned, seen: Versioned) -> dict[str, tuple[str, str]]:
@@ -123,6 +125,8 @@ def other_versions(recorded: Versioned, seen: Versioned) -> dict[str, tuple[str,
 
 
 def _versions(known: Versioned) -> dict[str, str]:
-    """The versions of Python, CUDA, cuDNN and packages, by name."""
+    """The versions of Python, CUDA, cuDNN, modules and packages, by name."""
     alone = {"python": known.python, "cuda": known.cuda, "cudnn": known.cudnn}
-    return {name: version for name, version in {**(known.versions or {}), **alone}.items() if version is not None}
+    packages = {f"package {name}": version for name, version in (known.packages or {}).items()}
+    every = {**(known.versions or {}), **packages, **alone}
+    return {name: version for name, version in every.items() if version is not None}

@@ -135,7 +135,10 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
         files.close()
         joules, source = energy(folder, transcript.phases())
         peak_mib = files.sampler.peak_process_memory_mib
-        record = _described(order, folder, outcome, started, transcript, transcript.facts()).model_copy(
+        facts = transcript.facts()
+        if order.script and facts.framework:
+            facts = facts.model_copy(update={"versions": bench.ready.versions_of(facts.framework)})
+        record = _described(order, folder, outcome, started, transcript, facts).model_copy(
             update={
                 "duration_s": round(files.sampler.elapsed_s(), 3),
                 "energy_j": joules,

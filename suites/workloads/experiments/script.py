@@ -12,12 +12,10 @@ The files are copied to a fresh folder, and the command starts in the folder of 
 import collections
 import difflib
 import hashlib
-import json
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,16 +23,8 @@ import time
 from common import devices, events, installed, lines, patterns
 from common.request import Fields, Request
 
-WORKLOADS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PYTHON = "python"
 PHASE = "script"
-VERSIONS_WITHIN_S = 300
-VERSIONS = """
-import json, sys
-sys.path.insert(0, sys.argv[1])
-from common import installed
-sys.stdout.write("\\n" + json.dumps(installed.versions(*sys.argv[2:])))
-"""
 TRACEBACK = "Traceback (most recent call last):"
 RAISED = re.compile(r"([A-Za-z_][\w.]*)(?::\s*(.*))?$")
 KEPT = 400  # lines among which the nearest is looked for
@@ -63,15 +53,15 @@ def read(values):
 
 def run(request, emitter):
     variables = variables_of(request)
-    names = [request.framework] if request.framework else []
+    # No framework is imported: the script may need none, and an import takes seconds of every trial.
     emitter.environment(
         framework=request.framework,
         python=installed.python_version(),
-        versions=versions(names, variables),
         devices=devices.described(request.accelerator),
         simulated=False,
         synthetic=False,
     )
+    installed.report(emitter, container=False)
     folder = tempfile.mkdtemp(prefix="script-")
     try:
         place = laid_out(request.script["files"], request.script["data"], folder)
@@ -88,22 +78,6 @@ def variables_of(request):
     if request.accelerator == "cpu":
         variables["CUDA_VISIBLE_DEVICES"] = "-1"
     return dict(variables, **request.script["variables"])
-
-
-def versions(names, variables):
-    """{name: version} of packages, which a process of its own imports: ours stays small beside the script.
-
-    What the packages print then is no output of the script, and is shown only where they cannot be imported.
-    """
-    if not names:
-        return {}
-    command = [sys.executable, "-c", VERSIONS, WORKLOADS] + names
-    apart = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    done = subprocess.run(command, env=variables, timeout=VERSIONS_WITHIN_S, **apart)
-    if done.returncode:
-        sys.stderr.write(done.stderr.decode("utf-8", "replace"))
-        raise ImportError("{} cannot be imported: see the log".format(", ".join(names)))
-    return json.loads(done.stdout.decode("utf-8").rpartition("\n")[2])
 
 
 def laid_out(files, data, folder):
