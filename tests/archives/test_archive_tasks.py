@@ -1,5 +1,6 @@
 """`invoke archive`, `sign` and `verify --archive` as a user calls them."""
 
+import hashlib
 import json
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ from tests.synthetic_run import TORCH, SyntheticRun, conv2d_case
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.base.checkout import Checkout
 from tsuishi.environments.provenance import is_asked, workload_record
+from tsuishi.results.records import WorkloadRecord
 
 RUN_ID, OTHER_ID = "20261121-080000-example", "20261122-080000-other"
 
@@ -186,6 +188,20 @@ def test_without_a_known_commit_there_are_only_files_whose_digests_agree(tmp_pat
     inputs = RunInputs(run.finish(), checkout, is_asked)
     assert list(inputs.files) == ["suites/workloads/run.py"]
     assert inputs.missing[0].startswith("suites, axes and sources: run.json names no commit without changes")
+
+
+def test_the_files_of_a_script_are_inputs_and_what_lies_elsewhere_is_none(tmp_path: Path) -> None:
+    checkout = checkout_of(tmp_path / "checkout")
+    (tmp_path / "other.py").write_text("other")
+    (checkout.suites / "theirs").mkdir()
+    (checkout.suites / "theirs" / "theirs.py").write_text("theirs")
+    run = SyntheticRun(tmp_path / RUN_ID, git=None)
+    digests = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("theirs", "other", "run")}
+    files = {"../theirs/theirs.py": digests["theirs"], "../../../other.py": digests["other"], "run.py": digests["run"]}
+    run.directory.add(WorkloadRecord(workload="script", files=files))
+    inputs = RunInputs(run.finish(), checkout, is_asked)
+    assert inputs.files == {"suites/theirs/theirs.py": b"theirs", "suites/workloads/run.py": b"run"}
+    assert "workload script: 1 files are others here than in the run" in inputs.missing
 
 
 def test_a_workload_that_was_altered_since_is_no_input(tmp_path: Path) -> None:

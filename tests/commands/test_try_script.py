@@ -196,9 +196,12 @@ def test_what_no_script_can_run_is_refused_by_name(tmp_path: Path, text: str | N
     assert not (root / "suites" / "notes.toml").exists()
 
 
-def test_a_script_that_fails_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_script_that_fails_leaves_nothing_behind_and_what_it_could_read_was_said_before(tmp_path: Path) -> None:
     root, script = given(tmp_path, "crash.py")
-    tried = invoke(root, "try-script", str(script), "--env", "host")
+    tried = invoke(root, "try-script", str(script), "--env", "host", PATH="/nowhere")
+    assert "crash.py runs in host without a sandbox (bubblewrap (bwrap) is not installed): it can read your files" in (
+        tried.stdout
+    )
     assert tried.returncode == 1
     assert tried.stderr.endswith(
         "crash.py in host: the script ended with exit code 1: ValueError: shapes (3,) and (4,) do not fit; "

@@ -26,7 +26,7 @@ def test_no_framework_is_imported_and_the_packages_of_the_environment_are_report
     }
     code, events, log = run(workloads, json.dumps(asked))
     assert (code, events[-1]["event"]) == (0, "finished"), log
-    packages = {}
+    packages: dict[str, str] = {}
     for event in events:
         packages |= event.get("packages", {})
     assert packages["numpy"] == metadata.version("numpy")

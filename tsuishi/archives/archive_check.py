@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 from tsuishi.archives import archive_manifest, archive_record, zip_container
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.archives.member_names import ARTIFACTS, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
+from tsuishi.archives.run_inputs import place_of
 from tsuishi.archives.zip_container import BadArchive, Entry
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
@@ -212,11 +213,11 @@ def _of_run(archived: ArchivedRun, run: RunDirectory, digests: dict[str, str], w
         return
     if run.run().run_id != archived.run_id:
         yield f"{RUNS}/{run.id}: its run.json is of run {run.run().run_id}"
-    before = f"{INPUTS}/{run.id}/suites/workloads/"
+    before = f"{INPUTS}/{run.id}/"
     wanted: dict[str, str] = {}
     for path in run.record_files():
         if isinstance(workload := run.record(path.stem), WorkloadRecord):
-            wanted |= workload.files or {}
+            wanted |= {place_of(file): digest for file, digest in (workload.files or {}).items()}
     for name, digest in sorted(digests.items()):
         if name.startswith(before) and wanted.get(name.removeprefix(before), digest) != digest:
             yield f"{name}: another workload than run {run.id} ran"

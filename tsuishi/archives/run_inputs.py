@@ -5,6 +5,7 @@ archive where one of these shows that it is the file that the run was made with.
 """
 
 import hashlib
+import posixpath
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
@@ -57,11 +58,13 @@ class RunInputs:
 
     def _add_workload(self, record: WorkloadRecord, checkout: Checkout) -> None:
         """Add the files of a workload that have the digests in its record."""
-        there = {_name(path, checkout): path for path in checkout.workloads.rglob("*.py")}
         lacking = 0
         for file, digest in (record.files or {}).items():
-            name = f"{checkout.workloads.relative_to(checkout.root).as_posix()}/{file}"
-            known = [self.files.pop(name, b""), there[name].read_bytes() if name in there else b""]
+            # The files of a script lie beside the workloads; a run that was received may name any path.
+            name = place_of(file)
+            path = checkout.root / name
+            here = path.read_bytes() if name.startswith("suites/") and path.is_file() else b""
+            known = [self.files.pop(name, b""), here]
             content = next((text for text in known if hashlib.sha256(text).hexdigest() == digest), None)
             if content is None:
                 lacking += 1
@@ -69,6 +72,11 @@ class RunInputs:
                 self.files[name] = content
         if lacking:
             self.missing.append(f"workload {record.workload or ''}: {lacking} files are others here than in the run")
+
+
+def place_of(file: str) -> str:
+    """The place in a checkout of a file that the record of a workload names."""
+    return posixpath.normpath(f"suites/workloads/{file}")
 
 
 def _name(path: Path, checkout: Checkout) -> str:
