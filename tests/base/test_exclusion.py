@@ -155,15 +155,14 @@ def test_what_is_in_the_way_is_said_before_the_plan_and_waited_for_if_asked(
         assert capsys.readouterr().out == ""
         plan(chosen, only=True)
         capsys.readouterr()
-        screen = Screen()
 
-        def say(line: str) -> None:
-            Screen.say(screen, line)
-            if line.startswith("waiting: "):
-                process.kill()
+        class Relieved(Screen):
+            def say(self, text: str) -> None:
+                super().say(text)
+                if text.startswith("waiting: "):
+                    process.kill()
 
-        screen.say = say  # type: ignore[method-assign]
-        plan(replace(chosen, settings=chosen.settings.model_copy(update={"wait": True}), screen=screen))
+        plan(replace(chosen, settings=chosen.settings.model_copy(update={"wait": True}), screen=Relieved()))
         first, *rest = capsys.readouterr().out.splitlines()
         assert first.startswith(f"waiting: another tsuishi (process {process.pid}")
         assert any(line.startswith("expected: ") for line in rest)

@@ -59,5 +59,7 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
     files = {path.relative_to(workloads).as_posix(): sha256_of(path) for path in sorted(workloads.rglob("*.py"))}
     for file in script.files if script else ():
         files[f"../{file.path}"] = file.sha256
-    data = {each.path: each.sha256 for each in script.data} if script else {}
-    return WorkloadRecord(workload=workload, files=files, data=data or None)
+    made = WorkloadRecord(workload=workload, files=files)
+    if not (script and script.data):
+        return made
+    return made.model_copy(update={"data": {each.path: each.sha256 for each in script.data}})
