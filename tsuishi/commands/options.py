@@ -10,6 +10,7 @@ from tsuishi.base import budget
 from tsuishi.base.budget import Clock
 from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError, unknown
+from tsuishi.base.home import expanded
 from tsuishi.base.language import languages
 from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
@@ -60,7 +61,7 @@ class Options:
         parts, paths = self.text(name).split(","), []
         while parts:
             here = [",".join(parts[:end]).strip() for end in range(len(parts), 0, -1)]
-            path = next((path for path in here[:-1] if (folder / Path(path).expanduser()).exists()), here[-1])
+            path = next((path for path in here[:-1] if (folder / expanded(path)).exists()), here[-1])
             paths.append(path)
             del parts[: len(here) - here.index(path)]
         return tuple(dict.fromkeys(filter(None, paths)))
