@@ -19,6 +19,7 @@ A = "aZ09" * 10
         (f"hf_{A} sk-proj-{A} glpat-{A[:20]} pypi-AgEI{A}", "[redacted] [redacted] [redacted] [redacted]"),
         ("xoxb-1234567890-abc and AIza" + "x" * 35, "[redacted] and [redacted]"),
         ("eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ", "[redacted]"),
+        ("x-eyJaaa-eyJhbGciOiJI.eyJzdWIiOiIx.SflKxwRJ", "x-[redacted]"),
         ("-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY----- is bad", "[redacted] is bad"),
         ("-----BEGIN PRIVATE KEY-----\nMIIE, cut", "[redacted]"),
         ("Authorization: Basic YWRhOmh1bnRlcjI=", "Authorization: Basic [redacted]"),

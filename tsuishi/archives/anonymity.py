@@ -36,11 +36,12 @@ _COMMON = frozenset(
 )
 _SHORTEST, _SHORTEST_FOLDER = 3, len("/root")
 _HOMES = re.compile(r"(?<![\w.])/(?:home|Users)/[^/\s\"':,;]+")
-_MAIL = re.compile(r"\b[\w.+-]+@[\w-]+\.[\w.-]+\b")
+# These begin with the first of a row of characters that they repeat: see redaction.py.
+_MAIL = re.compile(r"(?<![\w.+-])[.+-]*+[\w.+-]++@[\w-]++\.[\w.-]+\b")
 _GPU = re.compile(r"\b(?:GPU|MIG)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f-]{22,}\b", re.IGNORECASE)
 # Hosts that only a site knows: in a URL or before a port, without a public ending.
 _SITE = re.compile(
-    r"\b(?:[\w-]+\.)+(?:lan|local|internal|intranet|corp|home|localdomain|test)\b"
+    r"(?<![\w-])(?<![\w-]\.)(?:[\w-]++\.)+(?:lan|local|internal|intranet|corp|home|localdomain|test)\b"
     r"|(?<=://)(?:10|127|172|192)(?:\.\d{1,3}){3}|(?<=://)[\w-]+(?=[:/])",
     re.IGNORECASE,
 )
@@ -132,7 +133,7 @@ def scrubbed(run: RunDirectory, into: Path, scrubber: Scrubber, words: Vocabular
 
     The tables and the chain of the run are made again. words: describes the axes of its cases.
     """
-    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*UNCHAINED))
+    shutil.copytree(run.path, into, ignore=shutil.ignore_patterns(*UNCHAINED, ".*"))
     copy = RunDirectory(into)
     renamed = {path.stem: _scrub_record(path, scrubber) for path in copy.record_files()}
     for folder in copy.finished_folders():
@@ -190,7 +191,7 @@ def _altered(raw: Path, fresh: Path, renamed: dict[str, str]) -> Iterator[str]:
     """The files of a run, as they were named in it, whose content is not what it was."""
     for path in sorted(raw.rglob("*")):
         name = path.relative_to(raw).as_posix()
-        if path.is_dir() or name in UNCHAINED:
+        if path.is_dir() or name in UNCHAINED or "/." in f"/{name}":
             continue
         now = f"records/{renamed[path.stem]}.json" if path.parent.name == "records" else name
         if files.read_bytes(path) != files.read_bytes(fresh / now):

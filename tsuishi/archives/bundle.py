@@ -16,8 +16,9 @@ from tsuishi.base.errors import UserError
 # What others made and everybody may fetch is not searched for secrets of this user.
 _OF_OTHERS = (f"{IMAGES}/", f"{ARTIFACTS}/")
 
-# zlib's number for the header and the checksum of gzip; and the most bytes of a piece.
-_GZIP, _PIECE = 31, 1 << 20
+# zlib's number for the header and the checksum of gzip; and the most bytes of a piece, unpacked and packed. What is
+# packed behind the end of a part of a file is copied for each part, and there may be a part in every twenty bytes.
+_GZIP, _PIECE, _PACKED = 31, 1 << 20, 1 << 14
 
 
 @dataclass
@@ -29,10 +30,11 @@ class Bundle:
     def add_folder(self, name: str, folder: Path, left_out: Iterable[str] = ()) -> None:
         """Add every file in a folder under a name, but those that have one of the names `left_out`.
 
-        Raises UserError where something in it is neither a file nor a folder.
+        Names that begin with a dot are left out too: killed processes leave them. Raises UserError where something in
+        it is neither a file nor a folder.
         """
         for entry, is_folder in files.entries(folder):
-            if entry in left_out:
+            if entry in left_out or entry.startswith("."):
                 continue
             if is_folder:
                 self.add_folder(f"{name}/{entry}", folder / entry, left_out)
@@ -80,6 +82,10 @@ def _pieces(source: Path | bytes) -> Iterable[bytes]:
     return [source] if isinstance(source, bytes) else files.pieces(source)
 
 
+def _short(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    return (piece[begin : begin + _PACKED] for piece in pieces for begin in range(0, len(piece), _PACKED))
+
+
 def unpacked(name: str, source: Path | bytes) -> Iterator[bytes]:
     """The content of a file in pieces; of a file whose name ends with .gz, what is packed in it.
 
@@ -90,7 +96,7 @@ def unpacked(name: str, source: Path | bytes) -> Iterator[bytes]:
         yield from _pieces(source)
         return
     unpacker, size = zlib.decompressobj(_GZIP), 0
-    for rest in _pieces(source):
+    for rest in _short(_pieces(source)):
         while rest:
             try:
                 piece = unpacker.decompress(rest, _PIECE)

@@ -2,6 +2,8 @@
 
 import re
 
+from tsuishi.base.files import is_device
+
 # The end of an archive's own name.
 SUFFIX = ".tsuishi.zip"
 # The folders of an archive, and the files beside them.
@@ -14,8 +16,6 @@ FOLDERS = frozenset({RUNS, INPUTS, SBOMS, REPORT, IMAGES, ARTIFACTS})
 FILES = frozenset({MANIFEST, RECORD, CRATE, CITATION})
 
 _PART = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9._+@=~%-]*[A-Za-z0-9_+@=~%-])?")
-# Windows has devices of these names in every folder, whatever their ending.
-_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
 _MOST_CHARACTERS, _MOST_FOLDERS = 600, 8
 # File systems take 255 bytes.
 _LONGEST_PART = 250
@@ -28,7 +28,7 @@ def problem(name: str) -> str:
         return f"a name of {len(name)} characters in {len(folders)} folders is too long or too deep"
     if not all(map(_PART.fullmatch, parts)):
         return "no name that every system writes in its own place (letters of ASCII, no '..', no '/' before it)"
-    if any(map(_DEVICE.fullmatch, parts)):
+    if any(map(is_device, parts)):
         return "the name of a device"
     if (folders[0] not in FOLDERS) if folders else (last not in FILES):
         return "no file of an archive of tsuishi"

@@ -1,7 +1,7 @@
 """The search for secrets in what enters an archive: what has the form of a secret, and secrets of this user."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +17,7 @@ _URL_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
 _NETRC = re.compile(r"(?:^|\s)password\s+(\S+)")
 # Files of a user in which programs keep passwords: in URLs, or as netrc has them.
 _KEPT = (".netrc", ".git-credentials", ".config/pip/pip.conf", ".pip/pip.conf", ".pypirc", ".config/git/credentials")
-_ASSIGNED = re.compile(r"(?im)^\s*[\w.-]*(?:password|token|secret)[\w.-]*\s*[=:]\s*[\"']?([^\s\"',]+)")
+_ASSIGNED = re.compile(r"(?im)^[^\S\n]*+(?=[\w.-]*?(?:password|token|secret))[\w.-]++\s*+[=:]\s*+[\"']?([^\s\"',]+)")
 # A text that has the form of a secret has one of these, in small letters. Most of a run are numbers, and looking for
 # words is a hundred times as fast there as looking for forms.
 _HINTS = (
@@ -40,6 +40,7 @@ _HINTS = (
 _NEW_LINE = b"\n"
 # No secret is longer than that; so much of a piece is read again with the next piece.
 _OVERLAP = 4096
+_LONG = 1 << 20
 
 
 class Secrets:
@@ -56,7 +57,7 @@ class Secrets:
     def problem_in(self, pieces: Iterable[bytes]) -> str:
         """The same of a text that comes in pieces, with the line."""
         line, overlap = 1, b""
-        for piece in pieces:
+        for piece in _joined(pieces):
             text = overlap + piece
             if match := self._found(text):
                 what, place = match
@@ -80,6 +81,17 @@ class Secrets:
             )
             return "has the form of a secret", next((match.start() for match in lines), 0)
         return None
+
+
+def _joined(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same text in pieces that are long beside what is read again of each."""
+    short = bytearray()
+    for piece in pieces:
+        short += piece
+        if len(short) >= _LONG:
+            yield bytes(short)
+            short.clear()
+    yield bytes(short)
 
 
 def _whole_word(name: str) -> re.Pattern[bytes]:

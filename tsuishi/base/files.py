@@ -38,9 +38,31 @@ _LEFT = re.compile(r"(?i)thumbs\.db|desktop\.ini|\.ds_store|\.directory|\._.*|\.
 # Does not follow a link, nor wait for a pipe or device.
 _OPENING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+# Windows has devices of these names in every folder, whatever their ending.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com[0-9]|lpt[0-9])(\..*)?", re.IGNORECASE)
+# File systems take 255 bytes; times, endings and temporary names are added to a name.
+_LONGEST_NAME = 100
+# Errors of a disk: it is full, or fails.
+_OF_DISKS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG}
 # AT_FDCWD and RENAME_EXCHANGE of renameat2(2).
 _HERE, _EXCHANGE = -100, 2
 _LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def unfit(name: str) -> str:
+    """Why no file or folder should be given a name, as some system cannot have it; empty where it may.
+
+    >>> unfit("con.toml"), unfit("torch2-cpu")
+    ("'con.toml' is a device on Windows: give another name", '')
+    """
+    if len(name.encode()) > _LONGEST_NAME:
+        return f"a name of {len(name.encode())} bytes is too long: {_LONGEST_NAME} are the most"
+    return f"'{name}' is a device on Windows: give another name" if is_device(name) else ""
+
+
+def is_device(name: str) -> bool:
+    """Whether Windows has a device of this name in every folder."""
+    return _DEVICE.fullmatch(name) is not None
 
 
 def read_bytes(path: Path | str, most: int = MOST_BYTES) -> bytes:
@@ -170,6 +192,17 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Name a path in an error of the disk that names none: a write and a flush do not know where they write."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in _OF_DISKS:
+            error.filename = str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path, mode: int = 0o666) -> Iterator[TextIO]:
     """A text file that replaces `path` after it is written whole and is on the disk. mode: less the umask.
 
@@ -179,7 +212,7 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[TextIO]:
     temporary = path.with_name(f".{path.name}.new")
     while (descriptor := _held(temporary, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, mode)) is None:
         pass
-    with os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
+    with naming(path), os.fdopen(descriptor, "w", encoding="utf-8", newline="") as file:
         try:
             file.truncate()
             yield file
@@ -213,7 +246,8 @@ def temporary_folder(parent: Path, prefix: str, mode: int = 0o777) -> Iterator[P
         folder.mkdir(mode)
         descriptor = _held(folder, _FOLDER)
     try:
-        yield folder
+        with naming(folder):
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         os.close(descriptor)

@@ -17,7 +17,7 @@ def visible(value: Any) -> Any:
     reader. Line ends and tabs stay.
     """
     if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else "".join(map(_visible_character, value))
+        return value if value.isascii() and value.isprintable() else value.translate(_SHOWN)
     if isinstance(value, dict):
         return {visible(key): visible(entry) for key, entry in value.items()}
     return [visible(entry) for entry in value] if isinstance(value, list) else value
@@ -60,3 +60,13 @@ class VisibleStream:
 def _visible_character(character: str) -> str:
     odd = unicodedata.category(character) in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp") and character not in "\n\t"
     return f"⟨U+{ord(character):04X}⟩" if odd else character
+
+
+class _Shown(dict[int, str]):
+    """What is shown of each character, by its number; each is looked up once."""
+
+    def __missing__(self, number: int) -> str:
+        return self.setdefault(number, _visible_character(chr(number)))
+
+
+_SHOWN = _Shown()

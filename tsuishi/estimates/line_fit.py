@@ -147,10 +147,10 @@ def fit(points: Iterable[Point]) -> Fit | None:
     v0 = 1 / slope has the inverse ends of the slope's; that of b_half = t_cost / slope is Fieller's (J. R. Stat. Soc. B
     16, 1954, 175-185).
 
-    None for fewer than two points, and where the time does not grow with the batch: then there is no v0.
+    None for fewer than two batch sizes, and where the time does not grow with the batch: then there is no v0.
     """
     ordered = sorted(points, key=lambda point: point.batch_size)
-    if len(ordered) < 2:
+    if len({point.batch_size for point in ordered}) < 2:
         return None
     summed = _sums(ordered)
     slope, t_cost = summed.line

@@ -179,7 +179,7 @@ class HashChain:
     def _write(self, text: bytes) -> None:
         path = self._run / FILE
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-        with os.fdopen(descriptor, "wb", buffering=0) as file:
+        with files.naming(path), os.fdopen(descriptor, "wb", buffering=0) as file:
             size = os.fstat(descriptor).st_size
             try:
                 if file.write(text) != len(text):

@@ -75,7 +75,7 @@ def repeated_findings(results: Results) -> Iterator[tuple[str, str]]:
     A trial that ended well is measured again only where its rows cannot be right.
     """
     trials = results.trials
-    planned = trials["trial_id"].str.rpartition(".a")[0]
+    planned = trials["trial_id"].str.replace(r"\.a[0-9]+$", "", regex=True)
     last = trials["attempt"].groupby(planned).transform("max")
     earlier = trials["attempt"] < last
     superseded = earlier & trials["reason"].eq(SUPERSEDED) & trials["status"].eq(EXCLUDED)

@@ -10,8 +10,9 @@ from tsuishi.report.parts.blocks import Values
 from tsuishi.results.frames import is_nothing
 from tsuishi.results.schema import exact
 
-# Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells.
-_FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=[\s"']*[=+\-@＝＋－＠])""")
+# Where text would begin a formula in a spreadsheet, also in one that takes semicolons or tabs to separate cells. There
+# is no such beginning in what is read ahead, so that it is read once.
+_FORMULA = re.compile(r"""(?:^|(?<=[;\t\n]))(?=(?:[^\S\t\n]|["'])*[=+\-@＝＋－＠])""")
 _ROWS = 20_000
 _NOTHING = {type(None), type(pd.NA)}
 # What stands for nothing among numbers.
