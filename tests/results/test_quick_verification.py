@@ -113,6 +113,15 @@ def test_a_received_run_json_that_was_altered_is_named(
     assert known(run) == Assurance("altered", altered=("run.json",))
 
 
+@pytest.mark.parametrize("is_marked", [True, False])
+def test_a_report_names_a_trial_that_was_altered_and_kept_its_size(run: RunDirectory, is_marked: bool) -> None:
+    if is_marked:
+        assert verify(run, WORDS).is_verified
+    path = first_trial(run) / "trial.json"
+    path.write_bytes(path.read_bytes().replace(b"python", b"pythom", 1))
+    assert known(run) == Assurance("altered", altered=(f"trials/{path.parent.name}/trial.json",))
+
+
 @pytest.mark.parametrize("name", ["trial.json", "samples.csv"])
 def test_a_change_inside_a_trial_ends_that_everything_is_verified(run: RunDirectory, name: str) -> None:
     """Also where the size is the same, and the time of the last writing is set back."""

@@ -1,7 +1,8 @@
-"""What is known of a run without opening its trials: the quick form of verification.
+"""What is known of a run without reading all of it: the quick form of verification.
 
 It compares the digests of run.json and of the gathered tables with the chain, and the names and sizes of trials and
-records. That shows that the tables are those of the runner, not that the trials are. `invoke verify` reads everything.
+records. That shows that the tables are those of the runner, not that the trials are. For a report of a run that is not
+very large, it compares the digests of trials and records too. `invoke verify` reads everything.
 It leaves a mark of what it found, with the state of the run's files: their sizes and the times of their last changes,
 which nobody can set. The mark has the seal of this user, and counts as long as the state is the same: a copy of a run
 has to be verified again. The state leaves out logs, which no report reads.
@@ -26,6 +27,8 @@ MARK = "verification.sealed"
 _PURPOSE = "verification of a run"
 # Files of a run's folder that are made anew at any time, or held while somebody measures.
 _GATHERED = "gathered.npz"
+# The trials and records of a run of up to 64 MiB, which is tens of thousands of trials, are read for each new state.
+_SMALL = 64 << 20
 UNCHAINED = frozenset({_GATHERED, ".lock", ".jobs", hash_chain.FILE, MARK})
 # What a run has for its user alone: whoever receives the run makes it anew.
 OF_ITS_USER = UNCHAINED - {hash_chain.FILE}
@@ -58,7 +61,10 @@ class Assurance(NamedTuple):
 
 
 def assurance(run: RunDirectory, states: FileStates) -> Assurance:
-    """How far a run is known to be what its runner wrote. Opens no trial, and no fault raises an error."""
+    """How far a run is known to be what its runner wrote. No fault raises an error.
+
+    It opens trials only where the times of their last changes are known: so it is for reports, and not for lists.
+    """
     state = state_of(run, states)
     if known := _remembered(run, state):
         return known
@@ -74,7 +80,7 @@ def _look(run: RunDirectory, states: FileStates) -> Assurance:
         links = hash_chain.read(run.path)
         if not links.root:
             return Assurance("older than verification")
-        altered = tuple(sorted(_altered(run, links.last, states.sizes)))
+        altered = tuple(sorted(_altered(run, links.last, states)))
     except UserError as error:
         altered = (named_in(run, str(error)),)
     return Assurance("altered", altered=altered) if altered else Assurance("tables verified")
@@ -138,13 +144,15 @@ def _state(path: Path | str) -> tuple[int, int]:
     return -1, -1
 
 
-def _altered(run: RunDirectory, last: Mapping[str, FileRecord], sizes: Mapping[str, int]) -> Iterator[str]:
-    """The files by which a run differs from its chain, as far as no trial has to be opened."""
-    beside = _beside(run)
+def _altered(run: RunDirectory, last: Mapping[str, FileRecord], states: FileStates) -> Iterator[str]:
+    """The files by which a run differs from its chain. Trials and records of a run that is not small are not opened."""
+    beside, sizes = _beside(run), states.sizes
+    are_read = bool(states.digest) and sum(about.bytes for about in last.values()) <= _SMALL
     yield from {*sizes, *beside} - last.keys()  # added, or left by a runner that was killed
     for name, expected in last.items():
-        is_same = sizes[name] == expected.bytes if name in sizes else name in beside and _is_same(run, name, expected)
-        if not is_same:
+        has_size = sizes[name] == expected.bytes if name in sizes else name in beside
+        is_read = are_read or name not in sizes
+        if not has_size or (is_read and not _is_same(run, name, expected)):
             yield name
 
 
