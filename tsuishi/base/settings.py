@@ -106,7 +106,7 @@ class Settings(toml.Spec):
     # Wait for another tsuishi that builds or measures, and refuse nothing.
     wait: bool = False
     # Environments that are built or fetched at the same time; None lets tsuishi choose.
-    jobs: Annotated[int, Field(ge=1)] | None = None
+    jobs: toml.Count | None = None
     # A file of certificates (PEM) to check servers with, in place of the system's.
     ca_bundle: Annotated[Path, AfterValidator(_absolute)] | None = None
     # URLs of folders with data sets, each under its own file name; empty means the publishers' URLs.
@@ -130,7 +130,7 @@ class Settings(toml.Spec):
     gpus: Annotated[str, BeforeValidator(_gpus)] = "all"
     # What to do while other processes use the GPUs, and the most seconds to wait.
     busy_gpu: BusyGpu = "wait"
-    gpu_wait_s: Annotated[float, Field(ge=0)] = 600.0
+    gpu_wait_s: toml.Seconds = 600.0
     # Seconds that devices work before the first trial of a session; None: 60 for GPUs, none for a CPU or profile smoke.
     heat_s: Annotated[float, Field(ge=0, le=3600)] | None = None
     # Seconds between two rows of telemetry. A phase that begins has rows every 0.1 s for its first 5 s.
@@ -139,10 +139,10 @@ class Settings(toml.Spec):
     # name, of any user, only one measures at a time.
     exclusive_on: Annotated[str, Field(pattern=r"^[ -~]{1,80}$")] = Field(default_factory=_exclusive_on)
     # Limits of a trial's container.
-    memory_gib: Annotated[float, Field(gt=0)] | None = None
-    pids: Annotated[int, Field(ge=16)] = 4096
+    memory_gib: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    pids: Annotated[int, Field(ge=16, le=2**22)] = 4096
     # Seconds for an answer of the Docker engine; a build or a trial may be silent for longer.
-    engine_timeout_s: Annotated[float, Field(gt=0)] = 60.0
+    engine_timeout_s: toml.Above0Seconds = 60.0
     # Options of sbatch, for trials as arrays of Slurm; `tsuishi.slurm.partition` in invoke.yaml. Without gres a trial
     # has its node alone; without a time, its own time and five minutes.
     slurm_partition: SlurmOption = ""
@@ -151,10 +151,10 @@ class Settings(toml.Spec):
     slurm_constraint: SlurmOption = ""
     slurm_time: Annotated[str, Field(pattern=r"^(([0-9]+-)?[0-9]+(:[0-9]+){0,2})?$")] = ""
     # The most trials of an array that run at the same time.
-    slurm_at_once: Annotated[int, Field(ge=1)] = 100
+    slurm_at_once: toml.Count = 100
     # Seconds between questions to Slurm, and those that a shared file system may take to show what a node wrote.
-    slurm_poll_s: Annotated[float, Field(gt=0)] = 10.0
-    slurm_lag_s: Annotated[float, Field(ge=0)] = 60.0
+    slurm_poll_s: toml.Above0Seconds = 10.0
+    slurm_lag_s: toml.Seconds = 60.0
 
     @property
     def base_mirrors(self) -> dict[str, str]:

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from tsuishi.base import files
 from tsuishi.base.errors import UserError
 
 
@@ -25,8 +26,18 @@ class Spec(BaseModel):
     prose: ClassVar[frozenset[str]] = frozenset()
 
 
+def _fit(name: str) -> str:
+    if why := files.unfit(name):
+        raise ValueError(why)
+    return name
+
+
 # A name that also is part of image tags and of folders' names.
-Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$")]
+Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9._-]*$"), AfterValidator(_fit)]
+# Times and counts are finite; what is far beyond any measurement is a slip of the pen. A time in seconds is 115 days.
+Seconds = Annotated[float, Field(ge=0, le=1e7)]
+Above0Seconds = Annotated[float, Field(gt=0, le=1e7)]
+Count = Annotated[int, Field(ge=1, le=10**9)]
 
 
 def _by_language(given: Any) -> Any:

@@ -23,6 +23,8 @@ def publish(chain: Chain, archive: str) -> None:
     name = options.text("name")
     if not _NAME.fullmatch(name):
         raise UserError(f"--name takes letters of ASCII in lower case, digits and '-'; given: {name or 'nothing'}")
+    if why := files.unfit(name):
+        raise UserError(f"--name: {why}")
     path = session.checkout.published / f"{name}.toml"
     if path.exists():
         raise UserError(f"{path}: there is such a source already: give another --name")

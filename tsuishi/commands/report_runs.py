@@ -150,6 +150,8 @@ def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:
     language = session.settings.lang
     if name in (".", "..") or "/" in name:
         raise UserError(f"--out takes the name of a folder under {session.settings.reports}/, and no path: {name}")
+    if why := files.unfit(name):
+        raise UserError(f"--out: {why}")
     if not name and len(name := "+".join(run.id for run in runs)) > _LONGEST_NAME:
         name = f"{name[:_LONGEST_NAME]}-{toml.digest(name)}"
     return session.settings.reports / (name if language == ENGLISH else f"{name}-{language}")

@@ -98,9 +98,12 @@ def _say(session: Session, lines: list[str], proposed: list[Proposal]) -> None:
 
 
 def _name(script: Path) -> str:
-    """The name of the script's suite, and of its folder."""
+    """The name of the script's suite, and of its folder. Raises UserError where no file can have it."""
     name = re.sub(r"[^a-z0-9_]+", "_", script.stem.lower()).strip("_")
-    return name if name[:1].isalpha() and name != _WORKLOADS else f"{WORKLOAD}_{name}"
+    name = name if name[:1].isalpha() and name != _WORKLOADS else f"{WORKLOAD}_{name}"
+    if why := files.unfit(name):
+        raise UserError(f"{script.name}: the script gives its suite the name: {why}")
+    return name
 
 
 def _words(arguments: str) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tsuishi import __version__
+from tsuishi.base import files
 from tsuishi.base.checkout import git_state
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready
@@ -69,6 +70,8 @@ def require_name(name: str) -> None:
     """Raise UserError for a name that no run can have; an empty name is none."""
     if name and not is_name(name):
         raise UserError(f"--name takes letters, digits, '.', '_' and '-'; given: {name}")
+    if why := files.unfit(name):
+        raise UserError(f"--name: {why}")
 
 
 def measured(

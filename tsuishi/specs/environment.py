@@ -79,12 +79,12 @@ class Cuda(toml.Spec):
 class ExpectedCosts(toml.Spec):
     """Guesses for plans on machines without earlier measurements. The defaults were measured on two CPU cores."""
 
-    build_s: float = 60.0
-    startup_s: float = 5.0
+    build_s: toml.Seconds = 60.0
+    startup_s: toml.Seconds = 5.0
     # The duration of a step, divided by its duration in the fastest environment.
-    slowdown: float = 1.0
+    slowdown: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     # Installed bytes per byte of its packages. It is small where packages hold CUDA's libraries, which hardly shrink.
-    unpacked: float = 4.5
+    unpacked: Annotated[float, Field(gt=0, le=1e6)] = 4.5
 
 
 class Environment(toml.Spec):

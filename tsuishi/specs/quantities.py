@@ -60,7 +60,7 @@ class Quantity(toml.Spec):
     of_one_gpu: bool = False
     # Of values that trials predict which end early: the root mean square of their relative errors, and the number of
     # predictions that showed it (benchmarks/quick_against_full.py).
-    prediction_error: Annotated[float, Field(ge=0)] = 0.0
+    prediction_error: Annotated[float, Field(ge=0, le=1)] = 0.0
     predictions: Annotated[int, Field(ge=0)] = 0
 
     @model_validator(mode="after")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, PositiveInt, PrivateAttr, ValidationInfo, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationInfo, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
@@ -35,7 +35,7 @@ class Hardware(toml.Spec):
     title: str
     description: toml.Texts | None = None
     # The memory of each GPU, as the source states it.
-    gpu_memory_mib: Annotated[float, Field(gt=0)] | None = None
+    gpu_memory_mib: Annotated[float, Field(gt=0, le=1e9)] | None = None
     # Other hardware of the source to compare its numbers with: the GPUs of a CPU's machine, say.
     beside: tuple[str, ...] = ()
 
@@ -57,8 +57,8 @@ class Epochs(toml.Spec):
     """The whole training of the cases that `case` selects: images of an epoch, and the number of epochs if known."""
 
     case: Selection
-    images: PositiveInt
-    count: PositiveInt | None = None
+    images: toml.Count
+    count: toml.Count | None = None
 
     def steps(self, batch_size: int) -> int:
         """How many batches an epoch has; the last batch may be smaller."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PositiveInt, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from tsuishi.base import toml
 from tsuishi.base.errors import UserError, unknown
@@ -23,37 +23,37 @@ PROFILES: tuple[Profile, ...] = ("smoke", "quick", "full")
 class TimingSettings(toml.Spec):
     """Durations and counts of a measurement. Workloads use the same names (suites/workloads/common/timing.py)."""
 
-    warm_up_steps: PositiveInt = 20
-    warm_up_s: float = 5.0
+    warm_up_steps: toml.Count = 20
+    warm_up_s: toml.Seconds = 5.0
     # A warm-up goes on until the device is steady, for so long at most.
-    settle_s: Annotated[float, Field(ge=0)] = 0.0
-    block_s: float = 1.0
-    min_blocks: PositiveInt = 8
-    measure_s: float = 10.0
-    max_s: float = 60.0
-    later_runs: PositiveInt = 10
+    settle_s: toml.Seconds = 0.0
+    block_s: toml.Seconds = 1.0
+    min_blocks: toml.Count = 8
+    measure_s: toml.Seconds = 10.0
+    max_s: toml.Seconds = 60.0
+    later_runs: toml.Count = 10
     # Steps that are timed one by one go on for so long in all, so that the load of GPUs can be read.
-    load_s: Annotated[float, Field(ge=0)] = 10.0
-    epochs: PositiveInt = 100
-    train_images: PositiveInt = 50000
-    test_images: PositiveInt = 10000
+    load_s: toml.Seconds = 10.0
+    epochs: toml.Count = 100
+    train_images: toml.Count = 50000
+    test_images: toml.Count = 10000
     # Parameters of SGD.
-    learning_rate: Annotated[float, Field(gt=0)] = 0.01
+    learning_rate: Annotated[float, Field(gt=0, le=1e9)] = 0.01
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     # An early stop needs so many epochs, without the first.
-    min_epochs: PositiveInt = 3
+    min_epochs: toml.Count = 3
     # The measurement stops early when the relative standard error over blocks or epochs is this small; 0: never.
     stop_at: Annotated[float, Field(ge=0, lt=1)] = 0.0
     # Whether the parts of a step (loading, forward pass, gradients) are also timed on their own.
     parts: bool = False
-    seed: int = 0
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
 
 
 class ProfileSettings(toml.Spec):
     """How often and how long the trials of a suite run in a profile."""
 
-    repetitions: dict[Accelerator, PositiveInt] = {"cpu": 1, "cuda": 3}
-    timeout_s: Annotated[float, Field(gt=0)] = 600.0
+    repetitions: dict[Accelerator, Annotated[int, Field(ge=1, le=10_000)]] = {"cpu": 1, "cuda": 3}
+    timeout_s: toml.Above0Seconds = 600.0
     settings: TimingSettings = TimingSettings()
     # The settings on GPUs, where they differ from those on CPUs.
     settings_on_cuda: TimingSettings | None = None
@@ -66,9 +66,9 @@ class ProfileSettings(toml.Spec):
 class ExpectedDuration(toml.Spec):
     """A guess of the duration of a trial in the fastest environment on two CPU cores, without the framework's start."""
 
-    s: float = 5.0
+    s: toml.Seconds = 5.0
     # More seconds for each image of the batch. They are multiplied by the slowdown of the environment.
-    s_per_image: float = 0.0
+    s_per_image: toml.Seconds = 0.0
 
 
 class Group(toml.Spec):
