@@ -67,6 +67,14 @@ def test_axes_become_arguments_and_variables(tmp_path: Path) -> None:
         ("(?P<loss>", "(?P<unheard>", "no quantity is made of the group 'unheard'"),
         ('workload = "script"', 'workload = "parity"', "go together"),
         ("line = ", "begin = ", "give either 'line', or 'begin' and 'end'"),
+        (
+            "'loss (?P<loss>",
+            "'(?P<a>1)(?P<unit>{unit})(?P<loss>",
+            "the group 'unit' is of one number, and 'line' has a, loss",
+        ),
+        ("\n[[groups]]", "\nunits = { kB = 1e3 }\n[[groups]]", "units: no group takes a unit from the line"),
+        ("\n[[groups]]", "\nscale = 0.001\n[[groups]]", "write the group that it is of: scale = { <group> = 0.001 }"),
+        ("\n[[groups]]", "\ndecimal = ';'\n[[groups]]", "key 'patterns.step.decimal'"),
     ],
 )
 def test_a_mistake_in_a_suite_is_refused_when_it_is_read(tmp_path: Path, given: str, put: str, said: str) -> None:

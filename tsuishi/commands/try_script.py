@@ -14,7 +14,7 @@ from tsuishi.plan.script_output import output_of
 from tsuishi.plan.session import Session
 from tsuishi.specs import notebooks
 from tsuishi.specs.experiment import WORKLOAD, Experiment, ExperimentData, ExperimentFile
-from tsuishi.specs.proposals import Proposal, lines_of, proposals, suite_text
+from tsuishi.specs.proposals import Doubt, Proposal, lines_of, proposals, suite_text
 from tsuishi.specs.suite import read_suite
 
 _TIMEOUT_S = 600.0
@@ -69,10 +69,10 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     )
     _refuse_others(folder, suite)
     timeout_s = float(session.choice.timeout_s or _TIMEOUT_S)
-    lines = lines_of(output_of(session, experiment, folder, beside, timeout_s))
-    words = session.words
-    proposed = proposals(lines, {*words.quantities, *words.axes}, suite.stem)
-    _say(session, lines, proposed)
+    output, words = output_of(session, experiment, folder, beside, timeout_s), session.words
+    lines = lines_of(output.printed)
+    proposed, doubts = proposals(lines, {*words.quantities, *words.axes}, suite.stem, output.wall_s)
+    _say(session, lines, proposed, doubts)
     for file in experiment.every_file:
         _copy(folder / file.path, suite.parent / file.path)
     with files.replacing(suite) as writing:
@@ -86,15 +86,18 @@ def _try(chain: Chain, script: Path, beside: Path, suite: Path, data: tuple[Expe
     session.screen.say(f"or, to compare it with another environment: {then} --env OTHER,{environment}")
 
 
-def _say(session: Session, lines: list[str], proposed: list[Proposal]) -> None:
-    """Show every proposal with its line; without any, the first lines."""
-    if not proposed:
-        session.screen.say("no line looks like `name: number unit`: only the time of the whole script is measured")
+def _say(session: Session, lines: list[str], proposed: list[Proposal], doubts: list[Doubt]) -> None:
+    """Show every proposal with its line, and lines in doubt; without any proposal, the first lines."""
+    say = session.screen.say
+    if proposed:
+        rows = [(proposal.metric, proposal.unit, proposal.count, proposal.example) for proposal in proposed]
+        session.screen.table("Proposed", ("quantity", "unit", "lines", "the first line"), rows)
+    else:
+        say("no line looks like `name: number unit`: only the time of the whole script is measured")
         for line in lines[:_FIRST_LINES]:
-            session.screen.say(f"  {line}")
-        return
-    rows = [(proposal.metric, proposal.unit, proposal.count, proposal.example) for proposal in proposed]
-    session.screen.table("Proposed", ("quantity", "unit", "lines", "the first line"), rows)
+            say(f"  {line}")
+    for doubt in doubts[:_FIRST_LINES]:
+        say(f"not proposed: {doubt.why}, in the line: {doubt.line.strip()}")
 
 
 def _name(script: Path) -> str:

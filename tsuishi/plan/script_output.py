@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from tsuishi.base.errors import UserError
 from tsuishi.environments.entry import Ready, framework_of
@@ -16,8 +17,15 @@ from tsuishi.specs.experiment import WORKLOAD, Experiment, ScriptOrder, lacking
 _MOST_BYTES = 4 << 20
 
 
-def output_of(session: Session, experiment: Experiment, folder: Path, beside: Path, timeout_s: float) -> bytes:
-    """The output of the script, at most _MOST_BYTES of it. Raises UserError where it fails.
+class ScriptOutput(NamedTuple):
+    """What a script printed, at most _MOST_BYTES of it, and how long it took in seconds."""
+
+    printed: bytes
+    wall_s: float
+
+
+def output_of(session: Session, experiment: Experiment, folder: Path, beside: Path, timeout_s: float) -> ScriptOutput:
+    """The output of the script. Raises UserError where it fails.
 
     folder: that of its files, as suites/ will have them. beside: the folder that they come from.
     """
@@ -34,20 +42,23 @@ def output_of(session: Session, experiment: Experiment, folder: Path, beside: Pa
         command=tuple(experiment.filled(word, {}) for word in experiment.command),
         variables={},
         patterns=(),
+        numerals={},
         data=experiment.data,
     )
     order = with_its_data(asked, session.settings.cache)
     if open_to_it := ready.without_walls(Path(experiment.script).name):
         session.screen.say(open_to_it)
-    why_not = _ask(session, ready, order, timeout_s, keep)
+    wall_s, why_not = _ask(session, ready, order, timeout_s, keep)
     if why_not:
         why_not += lacking(why_not, beside, ready.environment)
         raise UserError(f"{Path(experiment.script).name} in {ready.environment.name}: {why_not}; nothing is written")
-    return bytes(output)
+    return ScriptOutput(bytes(output), wall_s)
 
 
-def _ask(session: Session, ready: Ready, order: ScriptOrder, timeout_s: float, keep: Callable[[bytes], None]) -> str:
-    """Start the script and wait for its end. Returns why it failed; empty where it did not."""
+def _ask(
+    session: Session, ready: Ready, order: ScriptOrder, timeout_s: float, keep: Callable[[bytes], None]
+) -> tuple[float, str]:
+    """Start the script and wait for its end. Returns its seconds, and why it failed; empty where it did not."""
     mounts = order.mounts()
     accelerator = accelerator_for(ready.environment, session.nvml, session.choice.accelerator)
     argument = {
@@ -58,7 +69,7 @@ def _ask(session: Session, ready: Ready, order: ScriptOrder, timeout_s: float, k
         "script": order.content(lambda path: ready.starter.inside(path, mounts[path])),
     }
     gpus = tuple(session.nvml.gpus[:1]) if accelerator == "cuda" else ()
-    _, why_not = ask(
+    transcript, why_not = ask(
         ready.starter, ready.built, session.checkout, WORKLOAD, argument, timeout_s, gpus, mounts=mounts, on_log=keep
     )
-    return why_not
+    return sum((phase.end_s or phase.begin_s) - phase.begin_s for phase in transcript.phases()), why_not

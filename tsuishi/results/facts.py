@@ -36,6 +36,7 @@ class Facts(Record):
     """Facts about an environment, as the framework in it reports them; a workload may report further facts.
 
     `simulated`: several devices were asked for, and they are not all distinct GPUs. `synthetic`: the data are made up.
+    `remarks`: what is doubtful about the numbers of a trial that ended well, in words.
     """
 
     framework: str | None = None
@@ -51,6 +52,7 @@ class Facts(Record):
     devices: list[ComputeDevice] = []
     simulated: bool = False
     synthetic: bool = False
+    remarks: list[str] = []
 
     @classmethod
     def reported(cls, values: dict[str, Any]) -> "Facts":

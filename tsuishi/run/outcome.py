@@ -11,7 +11,7 @@ from tsuishi.stream.listener import Transcript, why_it_ended
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: a status, and a reason that a person can act on."""
+    """How a trial ended: a status, and a reason that a person can act on; if it is ok, what is doubtful about it."""
 
     status: str
     reason: str = ""
@@ -42,7 +42,7 @@ def outcome_of(transcript: Transcript, ended: Ended, memory_bytes: int, ready: R
     if transcript.missing:
         reason = f"{transcript.missing} of its events are missing or break the rules, so samples may be; see its log"
         return Outcome(FAILED, reason, code)
-    return Outcome(OK, "", code)
+    return Outcome(OK, "; ".join(transcript.facts().remarks), code)
 
 
 def _end_of_log(transcript: Transcript) -> str:

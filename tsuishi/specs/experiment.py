@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import unknown
+from tsuishi.specs import numerals
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import Environment
 
@@ -33,15 +34,22 @@ def inside(path: str) -> str:
 
 def _expression(text: str) -> str:
     try:
-        re.compile(text)
+        re.compile(numerals.expanded(text, ".", ()))
     except re.error as error:
         raise ValueError(f"no regular expression: {error}") from error
     return text
 
 
+def _by_group(scale: Any) -> Any:
+    if isinstance(scale, int | float):
+        raise ValueError(f"write the group that it is of: scale = {{ <group> = {scale} }}")
+    return scale
+
+
 Inside = Annotated[str, Field(min_length=1), AfterValidator(inside)]
 Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 Expression = Annotated[str, Field(min_length=1, max_length=1000), AfterValidator(_expression)]
+Factor = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class ExperimentFile(toml.Spec):
@@ -139,13 +147,16 @@ def lacking(why: str, beside: Path, environment: Environment) -> str:
 class Pattern(toml.Spec):
     """A table [patterns.<name>]: numbers in a line, or the wall time between two lines.
 
-    `line`: its named groups are metrics; the group `index` tells lines apart that are printed again and again. `scale`:
-    factors from what is printed to the unit of the quantity, by group; or a factor for all groups. `begin`, `end`:
-    samples of the phase <name>.
+    `line`: its named groups are metrics; the group `index` tells lines apart that are printed again and again, and the
+    group `unit` takes the unit from the line. {number}, {duration} and {unit} stand for the expressions of
+    specs/numerals.py. `decimal`: the decimal sign. `units`: factors to the unit of the quantity, of units that are not
+    known. `scale`: factors from what is printed, by group, or a factor for all groups. `begin`, `end`: samples of the phase <name>.
     """
 
     line: Expression | None = None
-    scale: dict[str, float] = {}
+    decimal: numerals.Decimal = "."
+    units: dict[Annotated[str, Field(max_length=40)], Factor] = {}
+    scale: Annotated[dict[str, Factor], BeforeValidator(_by_group)] = {}
     begin: Expression | None = None
     end: Expression | None = None
 
@@ -154,7 +165,7 @@ class Pattern(toml.Spec):
     def _scales_each(cls, values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(scale := values.get("scale"), int | float):
             groups = _NAMED_GROUP.findall(str(values.get("line")))
-            return {**values, "scale": {name: scale for name in groups if name != INDEX}}
+            return {**values, "scale": {name: scale for name in groups if name not in (INDEX, numerals.UNIT)}}
         return values
 
     @model_validator(mode="after")
@@ -165,18 +176,56 @@ class Pattern(toml.Spec):
             raise ValueError("no named group in 'line': write (?P<quantity>...) around a number")
         for name in self.scale.keys() - set(self.groups):
             raise ValueError(f"scale: {unknown('group', name, self.groups)}")
+        if self.takes_unit and len(self.groups) > 1:
+            several = ", ".join(self.groups)
+            raise ValueError(f"the group 'unit' is of one number, and 'line' has {several}: write a pattern for each")
+        if self.units and not self.takes_unit:
+            raise ValueError("units: no group takes a unit from the line: write (?P<unit>{unit}) behind the number")
         return self
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The metrics of `line`."""
-        return tuple(name for name in re.compile(self.line or "").groupindex if name != INDEX)
+        return tuple(name for name in self._named if name not in (INDEX, numerals.UNIT))
+
+    @property
+    def takes_unit(self) -> bool:
+        """Whether the unit of its number stands in the line."""
+        return numerals.UNIT in self._named
+
+    @property
+    def _named(self) -> Mapping[str, int]:
+        return re.compile(numerals.expanded(self.line or "", self.decimal, ())).groupindex
+
+    def printed(self, unit: str) -> dict[str, tuple[float, bool]]:
+        """The units that its line may have, where the quantity has that unit; empty where it takes none from there."""
+        if not self.takes_unit:
+            return {}
+        return numerals.printed_units(unit) | {text: (factor, False) for text, factor in self.units.items()}
 
     def described(self, name: str, unit_of: Callable[[str], str]) -> dict[str, Any]:
         """The pattern for the workload. unit_of: gives the unit of a metric."""
         if self.line is None:
             return {"name": name, "begin": self.begin, "end": self.end}
-        return {"name": name, "line": self.line, "units": {g: unit_of(g) for g in self.groups}, "scale": self.scale}
+        units = {group: unit_of(group) for group in self.groups}
+        printed = (name if self.units else units[self.groups[0]]) if self.takes_unit else ""
+        fields = {"line": self.line, "decimal": self.decimal, "scale": self.scale}
+        return {"name": name, **fields, "units": units, "printed": printed}
+
+
+def numerals_of(patterns: Mapping[str, Pattern], unit_of: Callable[[str], str]) -> dict[str, Any]:
+    """What the placeholders of patterns stand for; units by the unit of a quantity, or by the pattern that has more."""
+    of_lines = [(pattern, pattern.described(name, unit_of)) for name, pattern in patterns.items() if pattern.line]
+    units = {
+        about["printed"]: pattern.printed(about["units"][pattern.groups[0]])
+        for pattern, about in of_lines
+        if about["printed"]
+    }
+    return {
+        "number": {pattern.decimal: numerals.number(pattern.decimal) for pattern, _ in of_lines},
+        "duration": numerals.DURATION,
+        "units": {name: [numerals.unit_expression(known), known] for name, known in units.items()},
+    }
 
 
 class ScriptOrder(BaseModel):
@@ -192,6 +241,7 @@ class ScriptOrder(BaseModel):
     command: tuple[str, ...]
     variables: dict[str, str]
     patterns: tuple[dict[str, Any], ...]
+    numerals: dict[str, Any]
     data: tuple[ExperimentData, ...] = ()
     places: dict[str, Path] = {}
 

@@ -12,7 +12,7 @@ from tsuishi.base.errors import UserError, unknown
 from tsuishi.specs.axes import Values
 from tsuishi.specs.case import SUITE, Case
 from tsuishi.specs.environment import Accelerator
-from tsuishi.specs.experiment import WORKLOAD, Experiment, Pattern, ScriptOrder
+from tsuishi.specs.experiment import WORKLOAD, Experiment, Pattern, ScriptOrder, numerals_of
 from tsuishi.specs.questions import Question
 from tsuishi.specs.vocabulary import AXES_FILE, QUANTITIES_FILE, Vocabulary, vocabulary
 
@@ -192,6 +192,7 @@ class Suite(toml.Spec):
             command=tuple(experiment.filled(word, values) for word in experiment.command),
             variables={name: experiment.filled(text, values) for name, text in experiment.variables.items()},
             patterns=tuple(pattern.described(name, self._unit_of) for name, pattern in self.patterns.items()),
+            numerals=numerals_of(self.patterns, self._unit_of),
             data=experiment.data,
         )
 

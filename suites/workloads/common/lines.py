@@ -17,28 +17,35 @@ GRACE_S = 1.0  # for processes that still hold the terminals after their parent 
 TICK_S = 0.05
 ROWS, COLUMNS = 50, 200  # of the terminals: room for the widest bars
 # Progress bars go back to the start of their line by carriage returns or backspaces: each state of a bar is a line.
-BREAK = re.compile(rb"[\r\n\x08]+")
+BREAK = re.compile(rb"([\r\n\x08]+)")
 COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 RECORD_SEPARATOR = b"\x1e"  # it begins an event; no child may write events
 
-# A line: "stdout" or "stderr", the moment of its arrival (time.perf_counter), and its text without colours.
-Line = collections.namedtuple("Line", "stream when text")
+# A line: "stdout" or "stderr", the moment of its arrival (time.perf_counter), its text without colours, and its row:
+# states of a line that is drawn over itself have the same.
+Line = collections.namedtuple("Line", "stream when text row")
 
 
 class Splitter:
     """Divides chunks of bytes into lines. It keeps at most LINE_BYTES of a line that has not ended."""
 
     def __init__(self):
-        self._rest = b""
+        self._rest, self._row = b"", 0
 
     def feed(self, chunk):
-        """The texts of the lines that end in a chunk; empty lines are left out."""
-        *ended, rest = BREAK.split(self._rest + chunk)
-        self._rest = rest[:LINE_BYTES]
-        return [text for text in map(_text, ended) if text.strip()]
+        """Text and row of the lines that end in a chunk; empty lines are left out."""
+        parts = BREAK.split(self._rest + chunk)
+        self._rest = parts.pop()[:LINE_BYTES]
+        found = []
+        for data, ending in zip(parts[::2], parts[1::2]):
+            text = _text(data)
+            if text.strip():
+                found.append((text, self._row))
+            self._row += b"\n" in ending
+        return found
 
     def close(self):
-        """The text of the last line, which has no end, in a list; an empty list without such a line."""
+        """Text and row of the last line, which has no end, in a list; an empty list without such a line."""
         return self.feed(b"\n")
 
 
@@ -79,8 +86,8 @@ class Output:
         self.child.wait()  # it may close its output long before its end
         self.ended = self.ended or time.perf_counter()
         for stream, splitter in self._splitters.items():
-            for text in splitter.close():
-                yield Line(stream, self.ended, text)
+            for text, row in splitter.close():
+                yield Line(stream, self.ended, text, row)
 
     def _read(self, selector, key):
         """The lines that end in what can be read now from one of the terminals."""
@@ -94,7 +101,7 @@ class Output:
             _pass_on(own, chunk)
         else:
             selector.unregister(key.fileobj)
-        return [Line(stream, when, text) for text in self._splitters[stream].feed(chunk)]
+        return [Line(stream, when, text, row) for text, row in self._splitters[stream].feed(chunk)]
 
 
 def _terminal():

@@ -6,6 +6,8 @@ The request has, beside its usual fields, `script`:
     command    its words; the first, "python", stands for the interpreter of this environment
     variables  more environment variables
     patterns   see common/patterns.py
+    numerals   for the placeholders of patterns: expressions of a `number` by decimal sign, of a `duration`, and of
+               `units`, with the factor of every unit that a line may have, and whether the number is turned round
 The files are copied to a fresh folder, and the command starts in the folder of the script. Data are links there.
 """
 
@@ -20,7 +22,7 @@ import sys
 import tempfile
 import time
 
-from common import devices, events, installed, lines, patterns
+from common import devices, events, installed, lines, patterns, plausibility
 from common.request import Fields, Request
 
 PYTHON = "python"
@@ -66,7 +68,9 @@ def run(request, emitter):
     try:
         place = laid_out(request.script["files"], request.script["data"], folder)
         command = [sys.executable if word == PYTHON else word for word in request.script["command"][:1]]
-        watch(command + request.script["command"][1:], place, variables, request.script["patterns"], emitter)
+        known = request.script["numerals"]
+        found = [patterns.made(fields, known, emitter) for fields in request.script["patterns"]]
+        watch(command + request.script["command"][1:], place, variables, found, emitter)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -103,23 +107,27 @@ def laid_out(files, data, folder):
     return place
 
 
-def watch(command, folder, variables, described, emitter):
+def watch(command, folder, variables, found, emitter):
     """Runs the script until its end and emits what the patterns find. Raises for every end but a good one."""
-    found = [patterns.made(fields, emitter) for fields in described]
-    heard = Heard()
+    heard, doubts = Heard(), plausibility.Doubts()
     with emitter.phase(PHASE):
         begin = time.perf_counter()
         output = lines.Output(command, folder, variables)
         try:
-            for line in output.lines():
-                heard.add(line)
-                patterns.hear(found, line)
+            with patterns.Limit(found):
+                for line in output.lines():
+                    heard.add(line)
+                    doubts.hear(line, patterns.hear(found, line))
         except BaseException:
             output.child.kill()
             raise
-        for pattern in found:
-            pattern.close()
-    emitter.sample(PHASE, 0, 1, 0, output.ended - begin)
+        finally:
+            for pattern in found:
+                pattern.close()
+    wall_s = output.ended - begin
+    emitter.sample(PHASE, 0, 1, 0, wall_s)
+    doubts.judge(found, wall_s)
+    emitter.environment(remarks=doubts.texts)
     if output.child.returncode:
         heard.raise_failure(output.child.returncode)
     for pattern in found:

@@ -13,6 +13,7 @@ from tsuishi.report.sections import descriptions, load
 from tsuishi.results.frames import named_rows
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.specs.case import SUITE
+from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
 
 
@@ -65,6 +66,8 @@ def _of_trials(evidence: Evidence, suite: str) -> Iterator[str]:
             "GPU: {reason}.",
             count=count, all=len(trials), reason=reason,
         )  # fmt: skip
+    for remark, count in Counter(filter(None, trials.loc[trials["status"] == OK, "reason"].fillna(""))).items():
+        yield t("{count} of {all} trials: {remark}.", count=count, all=len(trials), remark=remark)
     for trial in named_rows(trials[trials["events_garbled"].fillna(0) > 0]):
         yield t("{trial}: {count} events were garbled; its numbers may lack samples.", **_events(trial, "garbled"))
     for trial in named_rows(trials[trials["events_missing"].fillna(0) > 0]):
