@@ -71,6 +71,12 @@ STYLES = {
         "[patterns.time]\nline = '^処理時間：(?P<unicode_s>[\\d.]+) 秒'\n",
         quantity("unicode_s", "s"),
     ),
+    "diverged": Style(
+        "diverged.py",
+        "[patterns.loss]\nline = 'loss: (?P<diverged_loss>{number})'\n"
+        "[patterns.pace]\nline = '(?P<pace>{number})(?P<unit>{unit})'\n",
+        quantity("diverged_loss", "1", "last") + quantity("pace", "it/s"),
+    ),
     "crash": Style("crash.py", STEP, quantity("crash_s", "s")),
     "memory": Style("crash.py", STEP, quantity("crash_s", "s"), arguments=', "memory"'),
     "segv": Style("crash.py", STEP, quantity("crash_s", "s"), arguments=', "segv"'),
@@ -195,6 +201,18 @@ def test_text_of_any_script_is_read_without_its_colours_and_can_forge_no_event(r
     assert events(ran, "unicode", "unicode_s") == [1.25, 1.75]
     assert b'"event":"finished"' in log(ran, "unicode")
     assert trial(ran, "unicode")["events_garbled"] == "0"
+
+
+def test_a_metric_that_became_nan_has_no_value_and_is_said_beside_the_status_and_above_the_numbers(ran: Path) -> None:
+    said = "diverged_loss is nan in 3 of 4 lines, first in its line 2: it has no value here"
+    assert (trial(ran, "diverged")["status"], trial(ran, "diverged")["reason"]) == ("ok", said)
+    assert "diverged_loss" not in estimates(ran, "diverged")
+    page = markdown_of(ran / "reports" / "out" / "styles")
+    assert f"1 of 1 trials: {said}." in page.replace("\\_", "_")
+
+
+def test_a_bar_that_changes_its_unit_is_read_in_all_its_states(ran: Path) -> None:
+    assert events(ran, "diverged", "pace") == [0.8] * 4
 
 
 def test_a_crash_in_the_middle_fails_with_its_exception_and_keeps_what_was_printed(ran: Path) -> None:

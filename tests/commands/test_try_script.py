@@ -37,6 +37,8 @@ def test_a_script_becomes_a_suite_that_runs(tmp_path: Path) -> None:
     assert tried.returncode == 0, tried.stdout + tried.stderr
     assert "step_time_s" in tried.stdout
     assert "Step time: 10.5 ms" in tried.stdout
+    doubt = r"^not proposed: 1234 s, but the whole script took [\d.]+ s, in the line: Budget: 1,234 s$"
+    assert re.search(doubt, tried.stdout, re.M)
     assert "written: suites/summary.toml: read it" in tried.stdout
     text = (root / "suites" / "summary.toml").read_text(encoding="utf-8")
     suite = tomllib.loads(text)

@@ -36,7 +36,7 @@ KEPT = (
 # Decimal prefixes of what is counted: 1.2k images/s.
 PREFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9}
 # The times of rates, and those that something takes, as in s/it.
-_EACH = ("s", "sec", "second", "min", "minute", "h", "hour")
+_EACH = {name: SECONDS[name] for name in ("s", "sec", "second", "min", "minute", "h", "hour")} | {"S": 1.0}
 _TAKEN = ("ns", "us", "µs", "μs", "ms", "msec", "s", "sec", "second", "seconds", "min", "minutes")
 
 # What may part groups of three digits. A space does so only where the comma is the decimal sign: elsewhere it parts
@@ -124,8 +124,10 @@ def _rates(counted: str, seconds: float, turned: bool) -> dict[str, tuple[float,
     """The units of a rate, or with `turned` of the time for each that is counted."""
     spaces = ("", " ") if counted else ("",)
     prefixes = {"": 1.0} | {prefix + space: many for prefix, many in PREFIXES.items() for space in spaces}
-    rates = {f"{prefix}{counted}/{time}": many / SECONDS[time] for prefix, many in prefixes.items() for time in _EACH}
-    rates |= {f"{counted} per {time}": 1 / SECONDS[time] for time in _EACH if counted}
+    rates = {
+        f"{prefix}{counted}/{time}": many / each for prefix, many in prefixes.items() for time, each in _EACH.items()
+    }
+    rates |= {f"{counted} per {time}": 1 / each for time, each in _EACH.items() if counted}
     times = {f"{time}/{counted}": SECONDS[time] for time in _TAKEN if counted}
     found = {text: (1 / seconds / rate if turned else rate * seconds, turned) for text, rate in rates.items()}
     return found | {text: (time / seconds if turned else seconds / time, not turned) for text, time in times.items()}

@@ -26,7 +26,7 @@ _KEPT = "|".join(sorted(map(re.escape, numerals.KEPT), key=len, reverse=True))
 _WORD = r"[^\W\d_]{1,20}"
 _PREFIX = r"(?:[kKMG] ?)?"
 _UNIT = re.compile(
-    rf"[ \u00a0\u202f]?(?:(?P<rate>{_PREFIX}(?P<counted>(?:{_WORD})?)(?:/| per )(?:s|sec|seconds?|min|minute|h|hour))"
+    rf"[ \u00a0\u202f]?(?:(?P<rate>{_PREFIX}(?P<counted>(?:{_WORD})?)(?:/| per )(?:s|S|sec|seconds?|min|minute|h|hour))"
     rf"|(?P<taken>{_TIME})/(?P<of>{_WORD})|(?P<time>{_TIME})|(?P<kept>{_KEPT}))(?![\w/%])"
 )
 # A unit of a name: (ms), [s], images/sec, latency_ms, tokens_per_second, time in seconds.
@@ -301,5 +301,5 @@ def _bare(line: str, place: tuple[int, int], before: str, unit: re.Match[str] | 
         return PrintedNumber(words["name"], found_unit, line, place, begin, behind + literal)
     if is_first or unit["time"] is None:
         return PrintedNumber("", found_unit, line, place, r"^\s*" if is_first else r"(?<![\w.,])", behind)
-    mark = re.search(r"[^\w\s.,:(<~]\s{1,2}$", before)
+    mark = re.search(r"[^\w\s.:(<~]\s{1,2}$", before)
     return mark and PrintedNumber("", found_unit, line, place, re.escape(mark[0][0]) + r"\s+", behind)

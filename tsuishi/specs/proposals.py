@@ -41,7 +41,6 @@ MOST = 20
 _MOST_SERIES = 60
 _ANY = "any"
 _SILENT = "silent"
-_TWO_READINGS = "'{text}' can be read in two ways"
 _LONGEST_NAME = 60
 _SHOWN = 100
 _LONGEST_S = 1e8  # three years: a longer time is a date
@@ -95,12 +94,13 @@ def proposals(
     made, doubts = list[Proposal](), list[Doubt]()
     for one in series:
         decimal = one.decimal(elsewhere)
-        why = one.candidate.doubt or _TWO_READINGS.format(text=one.candidate.text)
-        if decimal is not None and not one.candidate.doubt:
-            why = one.doubt(decimal, wall_s)
-        if why and why != _SILENT:
-            doubts.append(Doubt(one.candidate.line, why))
-        elif decimal is not None and not why and len(made) < MOST:
+        if one.candidate.doubt:
+            doubts.append(Doubt(one.candidate.line, one.candidate.doubt))
+        elif decimal is None:
+            doubts.append(one.ambiguous)
+        elif why := one.doubt(decimal, wall_s):
+            doubts += [Doubt(one.candidate.line, why)] if why != _SILENT else []
+        elif len(made) < MOST:
             used = {*taken, INDEX, numerals.UNIT, *(proposal.metric for proposal in made)}
             made.append(one.proposal(_metric(one.candidate, used, prefix), decimal))
     return made, doubts
@@ -132,7 +132,7 @@ def _series(lines: Sequence[str]) -> list["_Series"]:
         name: [other.removesuffix(name) for other in names if other.endswith(f" {name}")] for name in names if name
     }
     series = (_Series(candidate, lines, longer.get(name, ())) for (name, _), candidate in found.items())
-    return [one for one in series if one.finds_its_own]
+    return [one for one in series if one.finds_its_own or one.candidate.doubt]
 
 
 class _Series:
@@ -147,12 +147,17 @@ class _Series:
         ).search
         # Looking for the name first is much faster where a line has many others.
         name = "" if re.search(r"\d", candidate.name) else candidate.name
-        self._found = [(match, line) for line in lines if name in line and (match := search(line))]
-        self.finds_its_own = search(candidate.line) is not None
+        found = (match for line in lines if name in line and (match := search(line)))
+        self._found = [(match, text) for match in found if self._is_number(text := match[_ANY].rstrip(",'’_"))]
+        own = search(candidate.line)
+        self.finds_its_own = own is not None and own.start(_ANY) == candidate.place[0]
+
+    def _is_number(self, text: str) -> bool:
+        return self.candidate.is_duration or bool(numerals.forms(text))
 
     @property
     def _texts(self) -> list[str]:
-        return [match[_ANY].rstrip(",'’_") for match, _ in self._found]
+        return [text for _, text in self._found]
 
     @property
     def evidence(self) -> set[Decimal]:
@@ -162,8 +167,11 @@ class _Series:
 
     def decimal(self, elsewhere: set[Decimal]) -> Decimal | None:
         """The decimal sign; None where two are possible. elsewhere: those of all that the script prints."""
-        if self.candidate.is_duration:
-            return "."
+        decimal = "." if self.candidate.is_duration else self._likely(elsewhere)
+        is_form = decimal is not None and all(decimal in numerals.forms(text) for text in self._texts)
+        return decimal if is_form or self.candidate.is_duration else None
+
+    def _likely(self, elsewhere: set[Decimal]) -> Decimal | None:
         known = self.evidence or elsewhere
         if len(self.evidence) == 2:
             return None
@@ -174,11 +182,18 @@ class _Series:
             return min(known)
         return "." if not known and all("," not in text and " " not in text for text in open_to_both) else None
 
+    @property
+    def ambiguous(self) -> Doubt:
+        """The first number that can be read in two ways."""
+        texts = ((match.string, text) for match, text in self._found if _reads_in_two_ways(text))
+        line, text = next(texts, (self.candidate.line, self.candidate.text))
+        return Doubt(line, f"'{text}' can be read in two ways")
+
     def values(self, decimal: Decimal) -> list[float]:
         """The numbers in the unit of the quantity."""
         printed = numerals.printed_units(self.candidate.unit)
         values = []
-        for (match, _), text in zip(self._found, self._texts, strict=True):
+        for match, text in self._found:
             factor, turned = (
                 printed[match[numerals.UNIT]] if self.candidate.takes_unit else (self.candidate.scale, False)
             )

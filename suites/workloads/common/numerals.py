@@ -6,7 +6,7 @@ Nothing is guessed here: a text that is no number of the pattern's form is an er
 import re
 
 # What may part groups of three digits, by the decimal sign; a space does so only beside a decimal comma.
-GROUPS = {".": ",'’_\u00a0\u202f", ",": ".'’\u00a0\u202f "}
+GROUPS = {".": ",'\u2019_\u00a0\u202f", ",": ".'\u2019\u00a0\u202f "}
 CLOCK = re.compile(r"(?:(?:(\d+) days?, )?(\d+):)?(\d+):(\d+(?:\.\d+)?)$")  # 1 day, 1:02:03, 1:02:03, 02:03 or 02:03.5
 PART = re.compile(r"(\d+(?:[.,]\d+)?)\s?([dhms])[a-z]*(?:,?\s?(?:and\s)?)")
 PARTS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
@@ -26,7 +26,7 @@ def number(text, decimal="."):
     in_words = seconds_of(text)
     if in_words is not None:
         return in_words
-    whole, sign, fraction = text.replace("−", "-").partition(decimal)
+    whole, sign, fraction = text.replace("\u2212", "-").partition(decimal)
     groups = re.split("[{}]".format(GROUPS[decimal]), whole)
     if len(groups) > 1 and not (re.match(r"[-+]?[1-9]\d{0,2}$", groups[0]) and all(map(is_group, groups[1:]))):
         return None
