@@ -13,6 +13,7 @@ import pytest
 from common import lines as printed
 from common import patterns, plausibility
 from tsuishi.specs.experiment import Pattern, numerals_of
+from tsuishi.specs.numerals import Decimal
 from tsuishi.specs.proposals import Proposal, lines_of, proposals
 
 FORMATS = Path(__file__).parents[1] / "scripts" / "formats.txt"
@@ -142,7 +143,7 @@ def test_a_number_is_read_in_the_unit_of_its_line(unit: str, text: str, value: f
     ],
 )
 def test_a_number_of_another_form_is_an_error_and_never_another_number(
-    decimal: str, text: str, value: float | None
+    decimal: Decimal, text: str, value: float | None
 ) -> None:
     suite = {"x": Pattern(line=r"x=(?P<x>.*)$", decimal=decimal)}
     if value is not None:
