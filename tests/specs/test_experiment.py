@@ -73,7 +73,6 @@ def test_axes_become_arguments_and_variables(tmp_path: Path) -> None:
             "the group 'unit' is of one number, and 'line' has a, loss",
         ),
         ("\n[[groups]]", "\nunits = { kB = 1e3 }\n[[groups]]", "units: no group takes a unit from the line"),
-        ("\n[[groups]]", "\nscale = 0.001\n[[groups]]", "write the group that it is of: scale = { <group> = 0.001 }"),
         ("\n[[groups]]", "\ndecimal = ';'\n[[groups]]", "key 'patterns.step.decimal'"),
     ],
 )

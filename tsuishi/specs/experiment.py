@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from tsuishi.base import files, toml
 from tsuishi.base.errors import unknown
@@ -38,12 +38,6 @@ def _expression(text: str) -> str:
     except re.error as error:
         raise ValueError(f"no regular expression: {error}") from error
     return text
-
-
-def _by_group(scale: Any) -> Any:
-    if isinstance(scale, int | float):
-        raise ValueError(f"write the group that it is of: scale = {{ <group> = {scale} }}")
-    return scale
 
 
 Inside = Annotated[str, Field(min_length=1), AfterValidator(inside)]
@@ -150,13 +144,14 @@ class Pattern(toml.Spec):
     `line`: its named groups are metrics; the group `index` tells lines apart that are printed again and again, and the
     group `unit` takes the unit from the line. {number}, {duration} and {unit} stand for the expressions of
     specs/numerals.py. `decimal`: the decimal sign. `units`: factors to the unit of the quantity, of units that are not
-    known. `scale`: factors from what is printed, by group, or a factor for all groups. `begin`, `end`: samples of the phase <name>.
+    known. `scale`: factors from what is printed, by group; or a factor for all groups. `begin`, `end`: samples of the
+    phase <name>.
     """
 
     line: Expression | None = None
     decimal: numerals.Decimal = "."
     units: dict[Annotated[str, Field(max_length=40)], Factor] = {}
-    scale: Annotated[dict[str, Factor], BeforeValidator(_by_group)] = {}
+    scale: dict[str, Factor] = {}
     begin: Expression | None = None
     end: Expression | None = None
 
