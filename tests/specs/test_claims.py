@@ -231,7 +231,7 @@ def every_check() -> Iterator[Any]:
 def cases() -> list[dict[str, Any]]:
     """Every case of the full profile on GPUs."""
     suites = [read_suite(path, WORDS) for path in known_suites(Checkout().suites).values()]
-    return [case.axes for suite in suites for case, _ in suite.cases("full", "cuda")]
+    return [dict(case.values) for suite in suites for case, _ in suite.cases("full", "cuda")]
 
 
 def selected(cases: list[dict[str, Any]], *selections: Selection) -> list[dict[str, Any]]:
