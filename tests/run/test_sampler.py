@@ -32,6 +32,7 @@ class NoGpus(Nvml):
     def __init__(self) -> None:
         self._handles = {}
         self.why_not = "none in this test"
+        self.unreadable = {}
 
 
 class OneGpu(NoGpus):

@@ -21,7 +21,7 @@ from tsuishi.plan.outline import Outline, environments_in, outline
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import Matrix, Refused
 from tsuishi.plan.worth import Costs
-from tsuishi.results.records import GpuRecord, LinkRecord, MachineRecord
+from tsuishi.specs.claims import all_reach
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import read_sources
@@ -152,12 +152,10 @@ def print_claims(session: Session, environments: Sequence[Environment], outlined
         replace(session.choice, profile="full"), session.checkout, environments, session.nvml, session.history
     )
     sources = read_sources(session.checkout.published, session.words)
-    here = MachineRecord(
-        gpus=[GpuRecord(**gpu) for gpu in session.nvml.describe()],
-        links=[LinkRecord(**link) for link in session.nvml.links()],
-    )
-    reach = {count: here.reach(count) for count in range(len(session.nvml) + 1)}
-    memory = [gpu.memory_mib / 1024 for gpu in here.gpus or () if gpu.memory_mib]
+    memory = [gpu["memory_mib"] / 1024 for gpu in session.nvml.describe() if gpu["memory_mib"]]
+    links = {(*link["gpus"],): link["peer_to_peer"] for link in session.nvml.links()}
+    indices = [gpu.index for gpu in session.nvml.gpus]
+    reach = {count: all_reach(links, indices[:count]) for count in range(len(indices) + 1)}
     situation = Situation(
         GpusHere(len(session.nvml), min(memory, default=None), reach),
         frozenset(environment.framework for environment in environments),

@@ -12,6 +12,7 @@ from tsuishi.base import toml
 from tsuishi.results.facts import MOST, Facts, Phase, Record, Seconds
 from tsuishi.specs import axes
 from tsuishi.specs.case import PROTOCOL, SUITE
+from tsuishi.specs.claims import all_reach
 from tsuishi.specs.statuses import RECORDED
 from tsuishi.specs.trial_id import Name, TrialId
 
@@ -168,9 +169,8 @@ class MachineRecord(Record):
         """Whether the first `count` GPUs, which are those of a trial, read each other's memory; None if unknown."""
         if self.links is None:
             return self.peer_to_peer
-        gpus = {gpu.index for gpu in (self.gpus or ())[:count]}
-        known = [link.peer_to_peer for link in self.links if gpus.issuperset(link.gpus)]
-        return None if not known or None in known else all(known)
+        links = {(*link.gpus,): link.peer_to_peer for link in self.links}
+        return all_reach(links, [gpu.index for gpu in (self.gpus or ())[:count]])
 
 
 class WorkloadRecord(Record):

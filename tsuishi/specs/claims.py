@@ -24,7 +24,7 @@ these are not compared with themselves (verdicts/hypotheses.py).
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, FiniteFloat, ValidationInfo, model_validator
@@ -257,6 +257,12 @@ class Check(Selecting):
 
 def _sets(selection: Selection) -> dict[str, frozenset[Value]]:
     return {axis: frozenset(values) for axis, values in selection.items()}
+
+
+def all_reach(links: Mapping[tuple[int, ...], bool | None], gpus: Collection[int | None]) -> bool | None:
+    """Whether these GPUs read each other's memory, from pairs; None where a pair is not known."""
+    known = [reach for pair, reach in links.items() if set(pair) <= {*gpus}]
+    return None if not known or None in known else all(known)
 
 
 class Scope(toml.Spec):
