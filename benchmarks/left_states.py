@@ -114,7 +114,7 @@ class Bench:
         Path(tempfile.tempdir).mkdir(exist_ok=True)
         os.environ["INVOKE_TSUISHI_HOST_PYTHON"] = sys.executable
         os.environ["INVOKE_TSUISHI_EXCLUSIVE_ON"] = f"left states {os.getppid()}"
-        Checkout.__init__.__defaults__ = (self.root,)  # type: ignore[misc]
+        Checkout.__init__.__defaults__ = (self.root,)
         code = 70
         try:
             if at:
@@ -124,7 +124,7 @@ class Bench:
         except SystemExit as ending:
             code = ending.code if isinstance(ending.code, int) else 1
         except BaseException:
-            sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+            sys.excepthook(*sys.exc_info())
         with suppress(OSError):
             sys.stdout.flush()
             sys.stderr.flush()

@@ -206,3 +206,8 @@ def test_what_rounds_have_in_common_moves_the_whole_line() -> None:
     assert missed / runs < 0.08
     # Lack of fit is held against what is left of the scatter.
     assert np.median(pure) == pytest.approx(0.01, rel=0.1)
+
+
+def test_numbers_of_one_batch_size_have_no_line() -> None:
+    """Several published sources may print the same case."""
+    assert fit([Point(16, 0.1), Point(16, 0.2)]) is None
