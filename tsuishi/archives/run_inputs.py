@@ -7,11 +7,11 @@ archive where one of these shows that it is the file that the run was made with.
 import hashlib
 import posixpath
 import re
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from tsuishi.base.checkout import Checkout
+from tsuishi.base.checkout import Checkout, NoRepository, git
 from tsuishi.base.errors import UserError
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
@@ -85,22 +85,15 @@ def _name(path: Path, checkout: Checkout) -> str:
 
 def _of_commit(recorded: RunRecord, checkout: Checkout, environments: Iterable[str]) -> Iterator[tuple[str, bytes]]:
     """The files of the commit of a run; none where it had uncommitted changes, or where the commit is not here."""
-    git = recorded.git
-    commit = (git and git.commit) or ""
-    if git is None or git.dirty is not False or not _COMMIT.fullmatch(commit):
+    state = recorded.git
+    commit = (state and state.commit) or ""
+    if state is None or state.dirty is not False or not _COMMIT.fullmatch(commit):
         return
     images = [f"images/{name}{ending}" for name in environments for ending in (".toml", ".lock", ".apt.lock")]
-    listing = _git(checkout.root, "ls-tree", "-r", "-z", "--name-only", commit, "--", *_INPUTS, *images)
-    for name in filter(None, (listing or b"").decode().split("\0")):
-        content = _git(checkout.root, "cat-file", "blob", f"{commit}:{name}")
-        if content is not None:
-            yield name, content
-
-
-def _git(root: Path, *arguments: str) -> bytes | None:
-    """What git says; None where it fails or is not there."""
     try:
-        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, check=False)  # noqa: S607
-    except OSError:
-        return None
-    return result.stdout if result.returncode == 0 else None
+        listing = git(checkout.root, "ls-tree", "-r", "-z", "--name-only", commit, "--", *_INPUTS, *images)
+    except NoRepository:
+        return
+    for name in filter(None, listing.decode().split("\0")):
+        with suppress(NoRepository):
+            yield name, git(checkout.root, "cat-file", "blob", f"{commit}:{name}")

@@ -1,6 +1,7 @@
 """The folders of a checkout, and its state in git."""
 
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from functools import cache
@@ -8,6 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from tsuishi.base.home import expanded
+
+# The variables by which git finds another repository, and none that hold configuration.
+_OF_OTHERS = re.compile(r"GIT_(?!CONFIG)")
+# What git says, and the reason that is recorded.
+_REFUSALS = {
+    b"dubious ownership": "its folder belongs to another user, and git's safe.directory does not name it",
+    b"not a git repository": "it is not in git",
+}
+_FAILED = "git failed"
 
 
 @dataclass(frozen=True)
@@ -51,17 +61,43 @@ class Checkout:
         return Path(os.path.relpath(whole, here)) if inside else whole
 
 
+class NoRepository(Exception):
+    """Why nothing is known from git, as a sentence that names no folder."""
+
+
+def git(root: Path, *arguments: str) -> bytes:
+    """What git says of the repository at `root`. Raises NoRepository where git fails, or knows only another one there.
+
+    GIT_DIR and its like, which git sets for hooks, name other repositories; GIT_CONFIG_* may make this one safe.
+    """
+    top = _git(root, "rev-parse", "--show-toplevel").decode(errors="surrogateescape").rstrip("\n")
+    if Path(top) != root.resolve():
+        raise NoRepository("it lies in another repository, and has none of its own")
+    return _git(root, *arguments)
+
+
+def _git(root: Path, *arguments: str) -> bytes:
+    ours = {name: value for name, value in os.environ.items() if not _OF_OTHERS.match(name)}
+    command, english = ["git", "-C", str(root), *arguments], {**ours, "LC_ALL": "C"}
+    try:
+        result = subprocess.run(command, capture_output=True, check=False, env=english)
+    except OSError:
+        raise NoRepository("there is no git here") from None
+    if result.returncode:
+        raise NoRepository(next((why for said, why in _REFUSALS.items() if said in result.stderr), _FAILED))
+    return result.stdout
+
+
 @cache
 def git_state() -> dict[str, Any]:
-    """`commit` of this checkout, `unknown` outside git; `dirty` says whether it has uncommitted changes."""
-    root = Checkout().root
-    commit = _git(root, "rev-parse", "HEAD")
-    return {"commit": commit or "unknown", "dirty": bool(commit and _git(root, "status", "--porcelain"))}
+    """`commit` of this checkout; `dirty` says whether it has uncommitted changes.
 
-
-def _git(root: Path, *arguments: str) -> str:
+    Where it is in no git repository of its own, they are None, with the reason as `why_unknown`.
+    """
+    root, state = Checkout().root, dict[str, Any](commit=None, dirty=None)
     try:
-        result = subprocess.run(["git", "-C", str(root), *arguments], capture_output=True, text=True, check=False)  # noqa: S607
-    except OSError:
-        return ""
-    return result.stdout.strip() if result.returncode == 0 else ""
+        state["commit"] = git(root, "rev-parse", "HEAD").decode().strip()
+        state["dirty"] = bool(git(root, "status", "--porcelain").strip())
+    except NoRepository as why:
+        state["why_unknown"] = str(why)
+    return state

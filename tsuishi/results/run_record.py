@@ -52,10 +52,11 @@ class More(Asked):
 
 
 class CheckoutState(Record):
-    """The commit of a checkout, and whether it had uncommitted changes."""
+    """The commit of a checkout, and whether it had uncommitted changes; what is not known, and why."""
 
     commit: str | None = None
     dirty: bool | None = None
+    why_unknown: str | None = None
 
 
 class SessionRecord(Record):

@@ -22,7 +22,7 @@ def labels(environment: Environment, spec_id: str, base: "Image", base_used: str
     return {
         f"{OCI}title": f"tsuishi {environment.name}: {environment.title}",
         f"{OCI}version": __version__,
-        f"{OCI}revision": revision["commit"] + ("-dirty" if revision["dirty"] else ""),
+        f"{OCI}revision": (revision["commit"] or "unknown") + ("-dirty" if revision["dirty"] else ""),
         f"{OCI}base.name": environment.base.reference,
         f"{OCI}base.digest": environment.base.digest or "unpinned",
         f"{OURS}base-used": base_used,

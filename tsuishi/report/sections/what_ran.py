@@ -39,6 +39,8 @@ def _facts(evidence: Evidence) -> Table:
         version = f"{run.tsuishi_version or ''} {commit[:12]}".strip()
         if run.git and run.git.dirty:
             version = t("{version} with uncommitted changes", version=version)
+        elif run.git and run.git.why_unknown:
+            version = t("{version} (git: {why})", version=version, why=run.git.why_unknown)
         date = (run.created_at or "").replace("T", " ")[:16] + " UTC"
         counts = _counts(outcomes.loc[outcomes["run_id"] == run_id, "status"])
         files = _assured(evidence.results.assurances[run_id])
