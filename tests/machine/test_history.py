@@ -6,10 +6,15 @@ import pytest
 
 from tsuishi.machine.history import _CAUTION as CAUTION
 from tsuishi.machine.history import History, calibration_s
+from tsuishi.results.records import MachineRecord
+from tsuishi.results.same_machine import is_like
 
 
-def history(path: Path, slowness: float = 2.0, machine: str = "m") -> History:
-    found = History(path, machine)
+def history(path: Path, slowness: float = 2.0, machine: str = "m", record: MachineRecord | None = None) -> History:
+    if record:
+        found = History(path, machine, record.content(), lambda other: is_like(record, other))
+    else:
+        found = History(path, machine)
     found.slowness = slowness
     return found
 
@@ -43,6 +48,19 @@ def test_it_is_kept_for_the_next_call_and_for_this_machine_alone(tmp_path: Path)
     here.keep()
     assert history(tmp_path).report_s == 7.0
     assert not history(tmp_path, machine="other").measured("report")
+
+
+def test_what_was_learnt_stays_when_the_system_is_updated_and_not_on_another_machine(tmp_path: Path) -> None:
+    here = history(tmp_path, machine="a", record=MachineRecord(kernel="6.1", memory_mib=8000))
+    here.learn("report", 7.0)
+    here.keep()
+    updated = MachineRecord(kernel="6.2", memory_mib=7990)
+    later = history(tmp_path, machine="b", record=updated)
+    assert later.report_s == 7.0
+    later.learn("report", 9.0)
+    later.keep()
+    assert history(tmp_path, machine="b", record=updated).report_s == 8.0
+    assert not history(tmp_path, machine="c", record=MachineRecord(kernel="6.1", memory_mib=4000)).measured("report")
 
 
 @pytest.mark.parametrize(

@@ -193,6 +193,44 @@ class Nobody:
     def trial_ends(self, trial: PlannedTrial, status: str, reason: str, duration_s: float) -> None: ...
 
 
+class Listening(Nobody):
+    """Keeps the lines for the user."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def waits(self, why: str) -> None:
+        self.lines.append(why)
+
+
+def test_programs_beside_a_run_are_said_once_and_in_its_report_at_the_top_and_in_each_case(tmp_path: Path) -> None:
+    """Each core has a busy program; the trials themselves compute too, which is not said of them."""
+    make_checkout(tmp_path, "computes")
+    work, heard = session(tmp_path), Listening()
+    ready = work.build(plan_builds_only(work).environments)
+    (first,) = plan_trials(measurable(work, [one.environment for one in ready.values()], {}), 0)
+    run = RunDirectory.create(tmp_path / "results" / "1", run_record("1"))
+    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in os.sched_getaffinity(0)]
+    try:
+        planned = [repeated(first, repetition) for repetition in (1, 2)]
+        Runner(run, ready, work.settings, work.checkout, work.nvml, heard, None).run(planned)
+    finally:
+        for program in busy:
+            program.kill()
+            program.wait()
+    shares = [record.others_cpu_percent or 0 for _, record in run.finished()]
+    assert len(shares) == 2
+    assert all(30 < share <= 101 for share in shares)
+    (line,) = heard.lines
+    assert re.fullmatch(
+        r"other programs took \d+ % of the cores beside \S+\.r1\.a1: times may be longer: end them; .*", line
+    )
+    make_report([run], tmp_path / "reports" / "published", REAL.templates, tmp_path / "out")
+    text = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert "In 2 of 2 trials other programs took more than 5 % of the cores" in text
+    assert f"n = 2; others took {max(shares):.0f} %" in text
+
+
 def test_garbage_among_the_events_is_counted_and_logged_and_spoils_nothing(run: RunDirectory) -> None:
     trial = trials(run)["garbage"]
     assert trial["status"] == "ok"

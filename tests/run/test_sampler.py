@@ -23,7 +23,15 @@ from tests.run.test_runner import wait_for
 from tsuishi.machine.gpus import Nvml
 from tsuishi.results import schema
 from tsuishi.run import sampler as sampler_module
-from tsuishi.run.sampler import CLOSE_INTERVAL_S, Sampler, energy_j, families, resident_mib
+from tsuishi.run.sampler import (
+    CLOSE_INTERVAL_S,
+    OtherPrograms,
+    Sampler,
+    energy_j,
+    families,
+    others_percent,
+    resident_mib,
+)
 
 
 class NoGpus(Nvml):
@@ -193,6 +201,44 @@ end = time.monotonic() + 60
 while time.monotonic() < end:
     sum(range(1000))
 """
+
+
+def test_what_a_trial_computes_is_not_of_others(tmp_path: Path) -> None:
+    """The same busy process, once as the trial and once beside a trial that waits: they differ by what it computed."""
+    with subprocess.Popen([sys.executable, "-c", BUSY], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        try:
+            assert child.stdin
+            assert child.stdout
+            assert child.stdout.readline() == b"ready\n"
+            busy, waits = psutil.Process(child.pid), psutil.Process(os.getppid())
+            as_trial, beside = OtherPrograms(), OtherPrograms()
+            assert (as_trial.percent([busy]), beside.percent([waits])) == (None, None)
+            begun, computed = time.monotonic(), sum(busy.cpu_times()[:2])
+            child.stdin.write(b"\n")
+            child.stdin.flush()
+            time.sleep(1.0)
+            mine, others = as_trial.percent([busy]), beside.percent([waits])
+            seconds, computed = time.monotonic() - begun, sum(busy.cpu_times()[:2]) - computed
+        finally:
+            child.kill()
+    assert mine is not None
+    assert others is not None
+    assert others - mine == pytest.approx(100 * computed / seconds / len(os.sched_getaffinity(0)), abs=8)
+    assert as_trial.percent([]) is None, "nothing is known of a trial that cannot be seen"
+
+
+def test_the_share_of_others_is_that_of_the_measured_time() -> None:
+    cells = [(0.0, "", ""), (1.0, "", "90"), (2.0, "measure", "0.5"), (4.0, "measure", "2.0"), (5.0, "", "90")]
+    rows = [
+        {"device": "host", "elapsed_s": str(at), "phase": phase, "others_cpu_percent": share}
+        for at, phase, share in cells
+    ]
+    assert others_percent(rows, ("measure",)) == 1.5
+    assert others_percent(rows, ("epoch",)) == (90 + 0.5 + 2 * 2 + 90) / 5, "of the whole trial"
+    assert others_percent(rows[:1], ("measure",)) is None
+    below = [{**row, "others_cpu_percent": "-1"} for row in rows]
+    assert others_percent(below, ("measure",)) == 0.0
+    assert others_percent([{**row, "others_cpu_percent": ""} for row in rows], ("measure",)) is None
 
 
 def test_a_short_phase_has_readings_of_its_own_and_a_quiet_time_has_few(tmp_path: Path) -> None:

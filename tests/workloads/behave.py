@@ -163,6 +163,15 @@ def burns(emitter):
             pass
 
 
+def computes(emitter):
+    with emitter.phase("measure"):
+        for index in range(3):
+            end = time.time() + 0.4
+            while time.time() < end:
+                pass
+            emitter.sample("measure", index, 1, 10, 0.4)
+
+
 def takes_memory(emitter):
     hoard = []
     while True:
@@ -302,6 +311,7 @@ BEHAVIOURS = (
     ignores_signals,
     fills_its_folder,
     leaves_a_word,
+    computes,
 )
 
 

@@ -1,7 +1,9 @@
 """`invoke report`: the report of runs, with published numbers and verdicts on claims."""
 
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,8 @@ from tsuishi.plan.session import Session
 from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.records import MachineRecord
+from tsuishi.results.same_machine import differing, makes_another
 
 if TYPE_CHECKING:
     from tsuishi.archives.archive_check import Unpacked
@@ -91,7 +95,7 @@ def report_of(chain: Chain, runs: Sequence[RunDirectory], baseline: Sequence[Run
 
         checkout = session.checkout
         against = Against(baseline, slower_than(options.names("fail_on")) or 1.0) if baseline else None
-        given = (session.words, checkout.templates, out, drawings, against, _history(chain, runs))
+        given = (session.words, checkout.templates, out, drawings, against, *_history(chain, runs))
         made = make_report(runs, checkout.published, *given)
     _learn(session, runs, time.monotonic() - begun)
     undrawn = [f"some charts are not drawn: {drawings.why_undrawn}"] if drawings.why_undrawn else []
@@ -127,18 +131,35 @@ def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
         chain.end_with(EXIT_VERDICT if matched else EXIT_NOTHING_CHECKED)
 
 
-def _history(chain: Chain, runs: Sequence[RunDirectory]) -> list[RunDirectory]:
-    """These runs, and all runs of the user that have a machine of theirs; none without `--history`."""
-    if not chain.options.has("history"):
-        return []
-    known = [RunDirectory(path) for path in directory.known_runs(chain.session.settings.results).values()]
-    given = {run.path.resolve() for run in runs}
-    machines = {path.name for run in runs for path in run.record_files() if path.name.startswith("machine-")}
-    return [*runs, *(run for run in known if run.path.resolve() not in given and _is_of(run, machines))]
+def _history(chain: Chain, runs: Sequence[RunDirectory]) -> tuple[list[RunDirectory], Counter[tuple[str, ...]]]:
+    """These runs, and all runs of the user that have a machine of theirs; none without `--history`.
+
+    And the numbers of runs of other machines, by the facts that make them others.
+    """
+    past: list[RunDirectory] = []
+    left_out: Counter[tuple[str, ...]] = Counter()
+    if chain.options.has("history"):
+        past = [*runs]
+        known = [RunDirectory(path) for path in directory.known_runs(chain.session.settings.results).values()]
+        given = {run.path.resolve() for run in runs}
+        ours = [machine for run in runs for machine in _machines(run)]
+        for run in (run for run in known if run.path.resolve() not in given):
+            others = [tuple(filter(makes_another, differing(mine, its))) for its in _machines(run) for mine in ours]
+            if () in others:
+                past.append(run)
+            elif others:
+                left_out[min(others, key=len)] += 1
+    return past, left_out
 
 
-def _is_of(run: RunDirectory, machines: Collection[str]) -> bool:
-    return any((run.records / name).exists() for name in machines)
+def _machines(run: RunDirectory) -> list[MachineRecord]:
+    """The records of the machines of a run; those that cannot be read are left out."""
+    found = []
+    for path in run.record_files():
+        with suppress(UserError):
+            if path.name.startswith("machine-") and isinstance(record := run.record(path.stem), MachineRecord):
+                found.append(record)
+    return found
 
 
 def _folder(session: Session, runs: Sequence[RunDirectory], name: str) -> Path:

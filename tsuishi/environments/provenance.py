@@ -1,4 +1,7 @@
-"""Makes the records of an environment and of a workload's code, which a reader needs to judge a result."""
+"""Makes the records of an environment and of a workload's code, which a reader needs to judge a result.
+
+And finds what was learnt on the machine of a record.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +14,11 @@ from tsuishi.engines.host import HostEngine
 from tsuishi.engines.interface import Built
 from tsuishi.engines.venv import VenvEngine
 from tsuishi.environments.self_reports import SelfReport
-from tsuishi.results.records import EnvironmentRecord, WorkloadRecord
+from tsuishi.machine.description import machine_record
+from tsuishi.machine.gpus import Nvml
+from tsuishi.machine.history import History
+from tsuishi.results.records import EnvironmentRecord, MachineRecord, WorkloadRecord
+from tsuishi.results.same_machine import is_like
 from tsuishi.specs.environment import Environment
 from tsuishi.specs.experiment import ScriptOrder
 
@@ -63,3 +70,9 @@ def workload_record(workloads: Path, workload: str, script: ScriptOrder | None =
     if not (script and script.data):
         return made
     return made.model_copy(update={"data": {each.path: each.sha256 for each in script.data}})
+
+
+def history_here(cache: Path, machine: str, nvml: Nvml) -> History:
+    """What was learnt on this machine, also before its system was updated. machine: the id of its record."""
+    here = MachineRecord.model_validate(machine_record(nvml))
+    return History(cache, machine, here.content(), lambda other: is_like(here, other))

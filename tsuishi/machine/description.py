@@ -8,8 +8,10 @@ from typing import Any
 import psutil
 
 from tsuishi.machine.gpus import Nvml, wsl
+from tsuishi.machine.process_limits import first_line, limits_of_process
 
 _MIB = 1 << 20
+_CPUS = Path("/sys/devices/system/cpu")
 
 
 def machine_record(nvml: Nvml) -> dict[str, Any]:
@@ -20,7 +22,7 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
             "logical": psutil.cpu_count(),
             "physical": psutil.cpu_count(logical=False),
             "usable": len(os.sched_getaffinity(0)),
-            "governor": _governor(),
+            **_cpu_settings(),
         },
         "memory_mib": psutil.virtual_memory().total // _MIB,
         "architecture": platform.machine(),
@@ -31,7 +33,9 @@ def machine_record(nvml: Nvml) -> dict[str, Any]:
         "links": nvml.links(),
         "wsl": wsl(),
         # Of a module system (Lmod, Environment Modules): they change paths of libraries.
-        **({"modules": modules.split(":")} if (modules := os.environ.get("LOADEDMODULES")) else {}),
+        "modules": [module for module in os.environ.get("LOADEDMODULES", "").split(":") if module],
+        "huge_pages": _chosen(first_line(Path("/sys/kernel/mm/transparent_hugepage/enabled"))),
+        "limits": limits_of_process(),
     }
 
 
@@ -42,12 +46,24 @@ def _os_name() -> str:
         return platform.system()
 
 
-def _governor() -> str | None:
-    """The governor of the first core's frequency; None where the system does not say, as in virtual machines."""
-    try:
-        return Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").read_text(encoding="utf-8").strip()
-    except OSError:
-        return None
+def _cpu_settings() -> dict[str, Any]:
+    """What is set for the first core, and the number of NUMA nodes; None where the system does not say.
+
+    Virtual machines seldom do.
+    """
+    no_turbo, boost = first_line(_CPUS / "intel_pstate/no_turbo"), first_line(_CPUS / "cpufreq/boost")
+    most_khz = first_line(_CPUS / "cpu0/cpufreq/scaling_max_freq")
+    return {
+        "governor": first_line(_CPUS / "cpu0/cpufreq/scaling_governor"),
+        "max_mhz": int(most_khz) // 1000 if most_khz else None,
+        "turbo": no_turbo == "0" if no_turbo else boost == "1" if boost else None,
+        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+    }
+
+
+def _chosen(words: str | None) -> str | None:
+    """The word in brackets, of "always [madvise] never"."""
+    return words.partition("[")[2].partition("]")[0] if words else None
 
 
 def _cpu_model() -> str:

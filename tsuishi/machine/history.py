@@ -8,7 +8,7 @@ of a fixed calculation's durations on both machines.
 import math
 import statistics
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -37,11 +37,22 @@ _FEWEST_RATIOS = 3
 class History:
     """Durations in seconds by the name of the work, and scatters by the name of what was measured: a file of the cache.
 
-    `machine` is the id of the machine's record: durations of other machines do not count.
+    Durations of other machines do not count. `machine` is the id of the machine's record, and `record` its content: a
+    file whose record `is_same` counts under whatever id it was begun. Nodes of a cluster have an id, and no record.
     """
 
-    def __init__(self, cache: Path, machine: str) -> None:
+    def __init__(
+        self,
+        cache: Path,
+        machine: str,
+        record: Mapping[str, Any] | None = None,
+        is_same: Callable[[Any], bool] = lambda other: False,
+    ) -> None:
+        self._record = record
         self._path = cache / "history" / f"{machine}.json"
+        if record and not self._path.exists():
+            known = sorted(self._path.parent.glob("*.json"))
+            self._path = next((path for path in known if is_same(_machine_of(path))), self._path)
         self._durations: dict[str, list[float]] = {}
         self._ratios: dict[str, list[float]] = {}
         # By name and run: the variance of the logarithms of a case's trials, and its degrees of freedom.
@@ -98,7 +109,8 @@ class History:
     def keep(self) -> None:
         """Write the file, for the next command."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_json(self._path, {"durations": self._durations, "ratios": self._ratios, "scatters": self._scatters})
+        learnt = {"durations": self._durations, "ratios": self._ratios, "scatters": self._scatters}
+        files.write_json(self._path, learnt | ({"machine": self._record} if self._record else {}))
 
     @cached_property
     def slowness(self) -> float:
@@ -124,6 +136,14 @@ def calibration_s() -> float:
         return time.perf_counter() - begun
 
     return min(try_s(), try_s())
+
+
+def _machine_of(path: Path) -> Any:
+    """The record of the machine of a file in the cache; None where an earlier tsuishi did not say it."""
+    try:
+        return files.read_json(path).get("machine")
+    except UserError:
+        return None
 
 
 def _numbers(values: Any) -> list[float]:

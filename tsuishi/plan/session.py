@@ -104,15 +104,19 @@ class Session:
     @cached_property
     def history(self) -> "History":
         """The durations of earlier work on this machine."""
+        return self._history()
+
+    def _history(self) -> "History":
+        from tsuishi.environments.provenance import history_here
         from tsuishi.machine.history import History
 
-        return History(self.settings.cache, self.machine)
+        cache = self.settings.cache
+        of_nodes = self.settings.executor == "slurm"
+        return History(cache, self.machine) if of_nodes else history_here(cache, self.machine, self.nvml)
 
     def learn(self, name: str, took_s: float) -> None:
         """Remember a duration in seconds. The file is read again, because a resumed run may have written to it."""
-        from tsuishi.machine.history import History
-
-        history = History(self.settings.cache, self.machine)
+        history = self._history()
         history.learn(name, took_s)
         history.keep()
 

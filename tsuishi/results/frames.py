@@ -24,6 +24,7 @@ from tsuishi.results.records import (
     WorkloadRecord,
 )
 from tsuishi.results.run_record import RunRecord
+from tsuishi.results.same_machine import machines
 from tsuishi.results.same_trials import Copy
 from tsuishi.results.tables import frame, typed
 from tsuishi.specs.statuses import MISSING, OK
@@ -58,7 +59,8 @@ class TrialRecords(Mapping[tuple[str, str], TrialRecord]):
 class Results:
     """One or several runs. `trials` has a `run_id`; `records` holds the trial.json of each.
 
-    Records of environments and machines, and names of workloads, are by record id. `flags`: what the workload of each
+    Records of environments and machines, and names of workloads, are by record id; the `machine` of a trial is the id
+    of the record that stands for all of the same machine. `flags`: what the workload of each
     trial reported of its framework's settings. `settings`: how long each trial measures; by the keys of `records`.
     `excluded`: the trials with the status excluded, see admission.py. `copies`: the runs with trials that other runs
     have too, of which `runs` has only those with trials of their own; `family`: by run, the run that stands for all
@@ -110,7 +112,8 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
     axes = {case_id: {axis: case[axis] for axis in words.axes if axis in case} for case_id, case in completed.items()}
     environments = {name: record for name, record in records.items() if isinstance(record, EnvironmentRecord)}
     replays = {name for name, run in given.runs.items() if run.replays and run.replays.run_id in given.runs}
-    trials = _label_columns(_trials(fields, words, axes), environments, replays)
+    described = {name: record for name, record in sorted(records.items()) if isinstance(record, MachineRecord)}
+    trials = _label_columns(_trials(fields, words, axes), environments, machines(described), replays)
     frames = {name: frame(name, table) for name, table in given.tables.items()}
     excluded = exclude(trials, frames, words)
     return Results(
@@ -119,7 +122,7 @@ def read_runs(runs: Sequence[RunDirectory], words: Vocabulary) -> Results:
         given.runs,
         given.assurances,
         environments,
-        {name: record for name, record in records.items() if isinstance(record, MachineRecord)},
+        described,
         {name: record.workload or "" for name, record in records.items() if isinstance(record, WorkloadRecord)},
         TrialRecords(given.texts),
         fields["flags"],
@@ -155,29 +158,34 @@ def _trials(fields: Mapping[str, Sequence[Any]], words: Vocabulary, axes: Mappin
 
 
 def _label_columns(
-    trials: pd.DataFrame, environments: Mapping[str, EnvironmentRecord], replays: Collection[str]
+    trials: pd.DataFrame,
+    environments: Mapping[str, EnvironmentRecord],
+    same: Mapping[str, str],
+    replays: Collection[str],
 ) -> pd.DataFrame:
-    """Adds `column`: the environment, with realised id and machine where runs have several of the same name.
+    """Adds `machine`, the id of the record that stands for all of the same machine, and `column`.
 
-    replays: the ids of runs that replay another of the runs; their environments stand beside the other's, also where
-    machine and environment are the same. A trial that never started may lack its records; it stands with the others of
-    its environment.
+    That is the environment, with realised id and machine where runs have several of the same name. same: by the id of
+    each machine's record, the id that stands for it. replays: the ids of runs that replay another of the runs; their
+    environments stand beside the other's, also where machine and environment are the same. A trial that never started
+    may lack its records; it stands with the others of its environment.
     """
     for record in ("environment_record", "machine_record"):
         known = trials[record].mask(trials[record] == "").groupby([trials["run_id"], trials["environment"]])
         trials[record] = known.transform(lambda ids: ids.ffill().bfill()).fillna("")
-    machines = sorted(set(trials["machine_record"]) - {""})
+    trials["machine"] = [same.get(record, record) for record in trials["machine_record"]]
+    several_machines = sorted(set(trials["machine"]) - {""})
     several = trials.groupby("environment")["environment_record"].nunique() > 1
     trials["is_replay"] = trials["run_id"].isin(replays)
-    told_by = ["environment", "environment_record", "machine_record", "is_replay"]
+    told_by = ["environment", "environment_record", "machine", "is_replay"]
     labels: dict[Any, str] = {}
     for environment, record, machine, is_replay in trials[told_by].drop_duplicates().itertuples(index=False):
         label = environment
         if several[environment]:
             realised_id = (environments[record].realised_id if record in environments else None) or record
             label += f" ({realised_id.removeprefix('sha256:')[:19]})"
-        if len(machines) > 1 and machine:
-            label += f" on machine {machines.index(machine) + 1}"
+        if len(several_machines) > 1 and machine:
+            label += f" on machine {several_machines.index(machine) + 1}"
         labels[environment, record, machine, is_replay] = f"{label}, replayed" if is_replay else label
     keys = zip(*(trials[name].tolist() for name in told_by), strict=True)
     trials["column"] = pd.Series([labels[key] for key in keys], index=trials.index, dtype="object")

@@ -101,13 +101,37 @@ class EnvironmentRecord(Record):
 
 
 class Processor(Record):
-    """The CPU of a machine. `usable`: the logical cores that this process may use. `governor`: of its frequency."""
+    """The CPU of a machine. `usable`: the logical cores that this process may use. `governor`: of its frequency.
+
+    `max_mhz`: the limit that the governor keeps, which a user may lower. `turbo`: whether it may be exceeded.
+    """
 
     model: str | None = None
     logical: Count | None = None
     physical: Count | None = None
     usable: Count | None = None
     governor: str | None = None
+    max_mhz: Number | None = None
+    turbo: bool | None = None
+    numa_nodes: Count | None = None
+
+
+class LimitsRecord(Record):
+    """What limits the process that orders or runs trials; a limit that it does not have is None.
+
+    `cores`: those that it may use, or fewer by the quota. `affinity`: their numbers, 0-3,8. `processes`: of the cgroup.
+    `ulimits`: by name, in bytes, seconds or numbers. Containers have their engine's limits in the place of these.
+    """
+
+    cores: Number | None = None
+    affinity: str | None = None
+    cpu_quota: Number | None = None
+    memory_limit_mib: Number | None = None
+    processes: Count | None = None
+    ulimits: dict[str, Count] | None = None
+    nice: Annotated[int, Field(ge=-MOST, le=MOST)] | None = None
+    scheduling: str | None = None
+    variables: dict[str, str] | None = None
 
 
 class GpuRecord(Record):
@@ -146,6 +170,10 @@ class LinkRecord(Record):
     nvlink: bool | None = None
     ancestor: str | None = None
 
+    def __str__(self) -> str:
+        more = [name for name, there in (("peer-to-peer", self.peer_to_peer), ("NVLink", self.nvlink)) if there]
+        return " ".join(["–".join(map(str, self.gpus)), *more, *([self.ancestor] if self.ancestor else [])])
+
 
 class MachineRecord(Record):
     """records/machine-<id>.json: a machine, without anything that names it or its user."""
@@ -164,6 +192,9 @@ class MachineRecord(Record):
     peer_to_peer: bool | None = None
     wsl: bool | None = None
     modules: list[str] | None = None
+    huge_pages: str | None = None
+    # An earlier tsuishi recorded none.
+    limits: LimitsRecord | None = None
 
     def reach(self, count: int) -> bool | None:
         """Whether the first `count` GPUs, which are those of a trial, read each other's memory; None if unknown."""
@@ -264,6 +295,7 @@ class TrialRecord(Record, extra="ignore"):
     energy_j: Annotated[float, Field(ge=0, le=MOST)] | None = None
     energy_source: str | None = None
     peak_process_memory_mib: Annotated[float, Field(ge=0, le=MOST)] | None = None
+    others_cpu_percent: Annotated[float, Field(ge=0, le=MOST)] | None = None
     events_garbled: Count | None = None
     events_missing: Count | None = None
     phases: list[Phase] | None = None

@@ -55,6 +55,7 @@ TRIALS = (
     Column("energy_j", "number", "GPU energy over the measured phases, all devices of the trial"),
     Column("energy_source", "string", "counter (NVML total energy) or power_integral (sampled power)"),
     Column("peak_process_memory_mib", "number", "largest sum of resident memory of the trial's processes seen"),
+    Column("others_cpu_percent", "number", "share of the usable cores that other programs took while it was measured"),
     Column("events_garbled", "integer", "records in the event stream that were no event, or out of order"),
     Column("events_missing", "integer", "gaps in the numbering of events"),
 )
@@ -85,6 +86,9 @@ TELEMETRY = (
         "process_memory_mib", "number", "host: resident memory of the trial's processes, shared pages counted in each"
     ),
     Column("load_1min", "number", "host: load average over one minute"),
+    Column(
+        "others_cpu_percent", "number", "host: share of the usable cores that went to others than trial and tsuishi"
+    ),
     Column(
         "memory_used_mib",
         "number",

@@ -24,6 +24,7 @@ from tsuishi.results.hash_chain import HashChain
 from tsuishi.results.records import CaseRecord, DataRecord, MachineRecord, TrialRecord
 from tsuishi.run.executor import LOCAL, Audience, DataSetFile, Executor, RunStopped, Work, raise_stop
 from tsuishi.run.trial import TrialEnd, TrialOrder, bury
+from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.statuses import is_finding
 from tsuishi.specs.trial_id import TrialId
 from tsuishi.specs.vocabulary import vocabulary
@@ -67,6 +68,8 @@ class Runner:
         # A machine that only orders trials is no machine of the run.
         self._machine = run.add(MachineRecord.model_validate(machine_record(nvml))) if executor.is_local else ""
         self._environments = {name: run.add(environment.record) for name, environment in ready.items()}
+        # Whether other programs were seen to take cores from a trial; it is said once.
+        self._crowded = False
         self._chain = HashChain(run.path)
         self._memory = int(
             settings.memory_gib * (1 << 30)
@@ -132,6 +135,13 @@ class Runner:
         """Chain a trial that has ended, and tell the audience. Raises what has to stop the run."""
         self._chain_trial(end.record)
         trial = self._trials[end.record.id.planned]
+        others = end.record.others_cpu_percent or 0.0
+        if others > MOST_OF_OTHERS and not self._crowded:
+            self._crowded = True
+            self._audience.waits(
+                f"other programs took {others:.0f} % of the cores beside {end.record.trial_id}: times may be longer: "
+                f"end them; the report marks every case that had more than {MOST_OF_OTHERS:g} %"
+            )
         self._audience.trial_ends(trial, end.record.status, end.record.reason or "", end.took_s)
         raise_stop(self._run, end)
 

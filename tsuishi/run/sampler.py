@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,8 @@ _MIB = 1 << 20
 
 # In the first seconds of a phase readings are this close, so that a short phase has some too.
 CLOSE_INTERVAL_S, CLOSE_S = 0.1, 5.0
+# A shorter time says nothing of other programs, as processes are counted in hundredths of a second.
+_SAYS_SOMETHING_S = 0.5
 
 
 class Sampler:
@@ -52,6 +54,7 @@ class Sampler:
         self._pids = pids
         self._processes: list[psutil.Process] = []
         self._processes_until = 0.0
+        self._others = OtherPrograms()
         self._nvml = nvml
         self._gpus = gpus
         self._phase = ""
@@ -113,6 +116,7 @@ class Sampler:
                 close_until = -math.inf if coming in seen else now + CLOSE_S
                 seen.add(coming)
                 phase, due = coming, now
+                self._processes_until = now
             if now >= due:
                 step_s = min(self._interval_s, CLOSE_INTERVAL_S) if now < close_until else self._interval_s
                 # A late tick does not move the later ticks.
@@ -129,6 +133,7 @@ class Sampler:
             "utilisation_percent": psutil.cpu_percent(),
             "process_memory_mib": None if memory is None else round(memory, 1),
             "load_1min": round(os.getloadavg()[0], 2),
+            "others_cpu_percent": self._others.percent(self._processes),
         }
         for row in (host, *gpus):
             writer.writerow({key: schema.csv_value(value) for key, value in {**moment, **row}.items()})
@@ -136,13 +141,77 @@ class Sampler:
     def _memory_mib(self) -> float | None:
         """The resident memory of the trial; None where no process of it can be seen.
 
-        Its processes are looked up every `interval_s`, as all of /proc is read.
+        Its processes are looked up every `interval_s`, and as a phase begins, as all of /proc is read.
         """
         now = time.monotonic()
-        if now >= self._processes_until:
+        if now >= self._processes_until or not self._processes:
             self._processes = families(self._pids())
             self._processes_until = now + self._interval_s - CLOSE_INTERVAL_S / 2
         return resident_mib(self._processes) if self._processes else None
+
+
+class OtherPrograms:
+    """How much of the cores that this process may use goes to others than the trial and this process.
+
+    What a hypervisor gives to another machine (steal) counts too.
+    """
+
+    def __init__(self) -> None:
+        self._cores = sorted(os.sched_getaffinity(0))
+        self._own = psutil.Process()
+        self._before: tuple[float, float] | None = None
+        self._trial_s = 0.0
+
+    def percent(self, trial: Sequence[psutil.Process]) -> float | None:
+        """Since the call before, in percent of the cores; None in the first call, and for a trial that cannot be seen.
+
+        Both sides are counted in hundredths of a second, and a process counts once it is seen: the percentage of a
+        short time may be too high, or below 0, and that of the next time makes up for it.
+        """
+        if not trial:
+            self._before = None
+            return None
+        # The time of a trial's first process is gone with it.
+        self._trial_s = max(self._trial_s, sum(map(_computed_s, trial)))
+        now, taken = time.monotonic(), self._busy_s() - self._trial_s - sum(self._own.cpu_times()[:2])
+        before, self._before = self._before, (now, taken)
+        if before is None or now <= before[0]:
+            return None
+        return round(100 * (taken - before[1]) / (now - before[0]) / len(self._cores), 1)
+
+    def _busy_s(self) -> float:
+        """The seconds for which these cores computed, since the machine started."""
+        cores = psutil.cpu_times(percpu=True)
+        every = (cores[number] for number in self._cores if number < len(cores))
+        # user, nice, system, irq, softirq and steal; the time of guests is in user and nice.
+        return sum(sum(core[:3]) + sum(core[5:8]) for core in every)
+
+
+def _computed_s(process: psutil.Process) -> float:
+    """The seconds for which a process, and the processes that it has waited for, computed; 0 once it is gone."""
+    try:
+        return float(sum(process.cpu_times()[:4]))
+    except psutil.Error:
+        return 0.0
+
+
+def others_percent(rows: Iterable[Mapping[str, Any]], phases: Collection[str]) -> float | None:
+    """The share of the cores that other programs took in these phases, in percent; None where it is not known.
+
+    Where the phases are too short, it is that of the whole trial. rows: of telemetry; a row stands for the time since
+    the row before.
+    """
+    host = [row for row in rows if row["device"] == "host"]
+    spans = [
+        (row["phase"], float(row["elapsed_s"]) - float(before["elapsed_s"]), float(row["others_cpu_percent"]))
+        for before, row in pairwise(host)
+        if row["others_cpu_percent"]
+    ]
+    for chosen in ([span for span in spans if span[0] in phases], spans):
+        seconds = sum(length for _, length, _ in chosen)
+        if seconds >= _SAYS_SOMETHING_S:
+            return max(0.0, round(sum(length * percent for _, length, percent in chosen) / seconds, 1))
+    return None
 
 
 def families(roots: Iterable[int]) -> list[psutil.Process]:

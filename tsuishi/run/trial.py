@@ -19,7 +19,7 @@ from tsuishi.results import trial_folders
 from tsuishi.results.facts import Facts
 from tsuishi.results.records import Axes, DataRecord, Lengths, TrialRecord
 from tsuishi.run.outcome import Outcome, outcome_of
-from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, started_at, written
+from tsuishi.run.trial_files import TrialFiles, energy, leave_empty, others_percent, started_at, written
 from tsuishi.specs.case import NODES
 from tsuishi.specs.environment import Accelerator
 from tsuishi.specs.experiment import WORKLOAD, ScriptOrder, lacking
@@ -143,6 +143,7 @@ def run_trial(order: TrialOrder, trials: Path, bench: Bench, begins: Callable[[s
                 "duration_s": round(files.sampler.elapsed_s(), 3),
                 "energy_j": joules,
                 "energy_source": source,
+                "others_cpu_percent": others_percent(folder),
                 "peak_process_memory_mib": None if peak_mib is None else round(peak_mib, 1),
                 **({"beside": list(dict.fromkeys([*beside, *bench.beside()]))} if bench.beside else {}),
             }

@@ -12,6 +12,7 @@ from tsuishi.machine.gpus import Nvml
 from tsuishi.results import hash_chain, schema
 from tsuishi.results.facts import Metric, Phase, Sample
 from tsuishi.results.records import FileRecord
+from tsuishi.run import sampler
 from tsuishi.run.sampler import Sampler, energy_j
 from tsuishi.specs.quantities import MEASURED
 from tsuishi.stream.events import Event, MetricEvent, PhaseBegin, PhaseEnd, SampleEvent
@@ -112,6 +113,11 @@ def started_at(folder: Path) -> str:
 def written(folder: Path) -> dict[str, FileRecord]:
     """The files in a trial's folder, by name, but not what is being written. Raises UserError for what is no file."""
     return {name: hash_chain.about(folder / name) for name, _ in entries(folder) if not name.startswith(".")}
+
+
+def others_percent(folder: Path) -> float | None:
+    """The share of the cores that other programs took in the measured phases, in percent; None if unknown."""
+    return sampler.others_percent(read_rows(folder / "telemetry.csv"), MEASURED)
 
 
 def energy(folder: Path, phases: Iterable[Phase]) -> tuple[float | None, str]:

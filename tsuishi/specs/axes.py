@@ -17,8 +17,8 @@ TAKEN = frozenset(
     energy_source environment environment_record environments estimate events_garbled events_missing exit_code
     family family_high family_low field fitted_s forced framework geometric_mean hardware high high_percent hindrance
     hold_above hold_below imbalance kind kink lack_of_fit_p largest_fitted largest_loss_difference
-    largest_percent largest_residual_percent level low low_percent machine_record main mean memory_mib
-    more_devices n not_in_table note now numbers p p_against p_direction p_hold package
+    largest_percent largest_residual_percent level low low_percent machine machine_record main mean memory_mib
+    more_devices n not_in_table note now numbers others_cpu_percent p p_against p_direction p_hold package
     peak_process_memory_mib points power_w printed_by published pure_error_percent quantity question ratio
     ratio_high ratio_low reading reason reference released repetition residual_percent run_id scatter_percent sentence
     series session sessions_now sessions_then simulated sm_clock_mhz smallest_out_of_memory source speedup

@@ -9,6 +9,9 @@ from tsuishi.base import toml
 
 # The phases of a trial with the measured work. GPUs' load, power and memory, and energy, are those of these phases.
 MEASURED = ("measure", "compute", "epoch", "first_run", "later_runs", "step", "load")
+# Where other programs took a larger share of the cores, in percent, times may be longer by as much as a drift that is
+# said (estimates/drift.py): it is said of each trial. An idle system takes one percent or two.
+MOST_OF_OTHERS = 5.0
 # The numbers of GPUs that have quantities of their own: load, power and memory.
 GPUS = range(8)
 # A quantity's name ends with its unit.

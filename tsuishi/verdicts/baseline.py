@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from tsuishi.estimates.contrasts import first_sessions, ratio
 from tsuishi.estimates.intervals import Contrast, Region, Term
-from tsuishi.results.records import EnvironmentRecord
+from tsuishi.results.records import EnvironmentRecord, MachineRecord
+from tsuishi.results.same_machine import is_same
 from tsuishi.specs.questions import look_at
 from tsuishi.verdicts.evidence import Evidence
 from tsuishi.verdicts.family import BASELINE, Decision, Hypothesis, decide, p_values
@@ -121,7 +122,7 @@ class _Environment(NamedTuple):
 
     name: str
     record: EnvironmentRecord
-    machine: str
+    machine: MachineRecord | None
 
     def is_built_as(self, other: "_Environment") -> bool:
         """Whether it is the same environment: the same content, or built from the same spec, lock and template."""
@@ -131,16 +132,18 @@ class _Environment(NamedTuple):
 
     def likeness(self, other: "_Environment") -> tuple[bool, bool]:
         """How alike two environments of the same spec are: the same content first, then the same machine."""
-        return self.record.realised_id == other.record.realised_id, self.machine == other.machine
+        here = self.machine and other.machine and is_same(self.machine, other.machine)
+        return self.record.realised_id == other.record.realised_id, bool(here)
 
 
 def _environments(evidence: Evidence) -> dict[str, _Environment]:
     """The environments of trials by their labels; those whose record is lost are left out."""
     trials, records = evidence.results.trials, evidence.results.environments
-    names = ("column", "environment", "environment_record", "machine_record")
+    machines = evidence.results.machines
+    names = ("column", "environment", "environment_record", "machine")
     rows = zip(*(trials[name].tolist() for name in names), strict=True)
     return {
-        column: _Environment(name, records[record], machine)
+        column: _Environment(name, records[record], machines.get(machine))
         for column, name, record, machine in sorted(set(rows))
         if record in records
     }

@@ -18,6 +18,7 @@ from tsuishi.results.frames import Results, named_rows, ok_rows, outcomes, read_
 from tsuishi.results.records import EnvironmentRecord, MachineRecord
 from tsuishi.specs.case import PROTOCOL, SUITE
 from tsuishi.specs.environment import in_order
+from tsuishi.specs.quantities import MOST_OF_OTHERS
 from tsuishi.specs.selections import ENVIRONMENT, FRAMEWORK
 from tsuishi.specs.source import Source, epochs_of, hardware_by_key
 from tsuishi.specs.vocabulary import Vocabulary
@@ -45,7 +46,8 @@ class Evidence:
         # The whole training of a source, by the ids of its cases.
         self.epochs = {case_id: whole for case_id, whole in epochs.items() if whole}
         timed = trial_estimates(self.results, self.epochs)
-        rates = roofline.with_axes(timed, self.results.trials)
+        trials = self.results.trials
+        rates = roofline.with_axes(timed, trials.assign(machine_record=trials["machine"]))
         self.limits = roofline.measured_limits(rates)
         self.fractions = roofline.fractions(rates, self.limits)
         known = pd.DataFrame([row for row in self.fractions if row["value"] is not None], columns=timed.columns)
@@ -83,6 +85,19 @@ class Evidence:
         return frozenset(zip(some["case_id"], some["column"], strict=True))
 
     @cached_property
+    def of_others(self) -> dict[tuple[str, str], float]:
+        """The largest share of the cores that other programs took beside a trial of a case, in percent.
+
+        By case and environment (label): those with a trial in which it was more than MOST_OF_OTHERS.
+        """
+        trials = ok_rows(self.results.counting)
+        touched = trials[trials["others_cpu_percent"] > MOST_OF_OTHERS]
+        most: dict[tuple[str, str], float] = {}
+        for row in named_rows(touched[["case_id", "column", "others_cpu_percent"]]):
+            most[row.case_id, row.column] = max(row.others_cpu_percent, most.get((row.case_id, row.column), 0.0))
+        return most
+
+    @cached_property
     def _fractions(self) -> dict[tuple[str, str], list[dict[str, Any]]]:
         by_key: dict[tuple[str, str], list[dict[str, Any]]] = {}
         for row in self.fractions:
@@ -110,8 +125,8 @@ class Evidence:
     def devices(self) -> dict[tuple[str, str], str]:
         """The name of the GPU or CPU that computed a case, by case id and environment; empty for an unknown CPU."""
         names = {}
-        for row in named_rows(ok_rows(self.results.trials)[["case_id", "column", "device", "machine_record"]]):
-            machine = self.results.machines.get(row.machine_record)
+        for row in named_rows(ok_rows(self.results.trials)[["case_id", "column", "device", "machine"]]):
+            machine = self.results.machines.get(row.machine)
             cpu = machine.cpu.model if machine and machine.cpu else ""
             names[row.case_id, row.column] = row.device if row.device != "cpu" else cpu or ""
         return names
@@ -122,7 +137,7 @@ class Evidence:
         trials = self.results.trials
         names = ("run_id", "trial_id", "started_at", "repetition")
         begun = {
-            (run_id, trial_id): (str(started_at), repetition, Round(self._session(run_id, str(started_at)), repetition))
+            (run_id, trial_id): (str(started_at), repetition, Round(self.session(run_id, str(started_at)), repetition))
             for run_id, trial_id, started_at, repetition in zip(*(trials[name].tolist() for name in names), strict=True)
         }
         ranks = {each: rank for rank, each in enumerate(sorted({each[:2] for each in begun.values()}))}
@@ -131,7 +146,7 @@ class Evidence:
         order = np.argsort([rank for rank, _ in rows], kind="stable")
         return self.estimates.iloc[order], [rows[place][1] for place in order.tolist()]
 
-    def _session(self, run_id: str, started_at: str) -> str:
+    def session(self, run_id: str, started_at: str) -> str:
         """The session of a run in which a trial began: that which began last before it."""
         began = (session.began_at for session in self.results.runs[run_id].sessions)
         return f"{run_id} {sum(1 for each in began if each and each <= started_at)}"
@@ -142,7 +157,7 @@ class Evidence:
         begins: dict[str, str] = {}
         names = ("run_id", "started_at")
         for run_id, started_at in zip(*(self.results.trials[name].tolist() for name in names), strict=True):
-            session, began = self._session(run_id, str(started_at)), str(started_at)
+            session, began = self.session(run_id, str(started_at)), str(started_at)
             begins[session] = min(began, begins.get(session, began))
         return begins
 
@@ -269,9 +284,19 @@ class Evidence:
         return {record: known[record] for record in used if record in known}
 
     @cached_property
+    def records_of_machines(self) -> dict[str, dict[str, MachineRecord]]:
+        """All records of each machine of `machine_records` that trials name, by record id."""
+        trials, known = self.results.trials, self.results.machines
+        used = sorted({*zip(trials["machine"].tolist(), trials["machine_record"].tolist(), strict=True)})
+        return {
+            machine: {record: known[record] for its, record in used if its == machine and record in known}
+            for machine in self.machine_records
+        }
+
+    @cached_property
     def machine_records(self) -> dict[str, MachineRecord]:
-        """The records of the machines of trials, by record id; a record that is lost is left out."""
-        used, known = sorted(set(self.results.trials["machine_record"])), self.results.machines
+        """The record that stands for each machine of trials, by its id; a record that is lost is left out."""
+        used, known = sorted(set(self.results.trials["machine"])), self.results.machines
         return {record: known[record] for record in used if record in known}
 
 

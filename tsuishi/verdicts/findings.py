@@ -69,7 +69,7 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
     without_ratio: dict[tuple[str, str], dict[str, float]] = {}
     for (case_id, column, quantity), least in evidence.without_ratio.items():
         without_ratio.setdefault((case_id, column), {})[quantity] = least
-    names = ["run_id", "trial_id", "case_id", "column", "environment", "status", "device", "machine_record"]
+    names = ["run_id", "trial_id", "case_id", "column", "environment", "status", "device", "machine_record", "machine"]
     for trial in dict_rows(evidence.results.counting[[*names, "simulated", "synthetic"]]):
         trials.setdefault((trial["case_id"], trial["column"]), []).append(trial)
     return [
@@ -89,7 +89,7 @@ def measured_findings(evidence: Evidence, first: int | None = None) -> list[Find
             shortened=any(_shortened(evidence, trial) for trial in of_case),
             gpu_memory_gib=_memory_gib(machine, gpus, by_cuda.get(of_case[0]["machine_record"])),
             peer_to_peer=machine.reach(gpus) if machine else None,
-            machine=of_case[0]["machine_record"],
+            machine=of_case[0]["machine"],
         )
         for (case_id, column), of_case in sorted(trials.items())
         for machine in [evidence.results.machines.get(of_case[0]["machine_record"])]

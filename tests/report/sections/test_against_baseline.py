@@ -14,6 +14,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.report.output.folder import Against, make_report
 from tsuishi.results.directory import RunDirectory
+from tsuishi.results.run_record import CheckoutState
 
 BATCHES = (32, 64, 128)
 
@@ -25,6 +26,7 @@ def session(
     run = SyntheticRun(folder / f"202611{day:02}-080000-quick", created_at=f"2026-11-{day:02}T08:00:00Z")
     run.started_at = f"2026-11-{day:02}T08:00:01Z"
     if "machine" in changed:
+        (run.directory.records / f"{run.machine}.json").unlink()
         run.machine = add_record(run.directory, "machine", changed["machine"])
     if "environment" in changed:
         run.environments[TORCH] = add_record(run.directory, "environment", changed["environment"])
@@ -113,6 +115,28 @@ def test_another_machine_is_compared_and_named(tmp_path: Path) -> None:
     assert "| memory, MiB | 12345 | 7951 |" in text
     assert "| kernel | 6.99 | 6.1.0 |" in text
     assert "| operating system |" not in text, "it is the same"
+
+
+def test_every_recorded_fact_that_differs_is_named(tmp_path: Path) -> None:
+    """Limits of the process, packages of the same spec, how trials were timed, and the commit."""
+    limited = {**machine(), "limits": {"cores": 2, "affinity": "0-1", "cpu_quota": None, "ulimits": {"open files": 9}}}
+    wider = {**machine(), "limits": {"cores": 2, "affinity": "0-1", "cpu_quota": 2.5, "ulimits": {"open files": 99}}}
+    other = {**environment(TORCH), "realised_id": "e" * 16, "packages": {"torch": "2.13.0", "numpy": "2.0"}}
+    then = session(tmp_path / "then", 1, machine=limited, environment=other)
+    now = session(tmp_path / "now", 11, machine=wider)
+    state = CheckoutState(commit="f" * 40, dirty=True)
+    now.write_run(now.run().model_copy(update={"git": state, "engine": "venv"}))
+    held(tmp_path / "out", [now], [then])
+    text = (tmp_path / "out" / "baseline.md").read_text(encoding="utf-8")
+    for row in (
+        "| CPU quota, cores | none | 2.5 |",
+        "| ulimits | open files 9 | open files 99 |",
+        f"| {TORCH}: numpy | 2.0 | 1.16.6 |",
+        "| engine | docker | venv |",
+        f"| commit of tsuishi | 0123456789abcdef0123456789abcdef01234567 | {'f' * 40} with uncommitted changes |",
+    ):
+        assert row in text
+    assert "| affinity |" not in text, "it is the same"
 
 
 def test_another_environment_of_the_same_name_is_not_compared(tmp_path: Path) -> None:

@@ -54,8 +54,9 @@ def test_other_machines_are_not_in_the_history(tmp_path: Path) -> None:
 
 
 def test_the_task_finds_the_runs_of_this_machine(tmp_path: Path) -> None:
-    for day in (1, 2):
-        session(tmp_path / "results", day)
+    """Also those before an update, which are marked; others are counted, with the fact that makes them others."""
+    session(tmp_path / "results", 1, machine={**machine(), "kernel": "5.10.0"})
+    session(tmp_path / "results", 2)
     session(tmp_path / "results", 3, machine={**machine(), "memory_mib": 12345})
     result = invoke(tmp_path, "report", "--run", "20261102-080000-quick", "--history", "--out", "now", "--all-charts")
     assert (result.returncode, result.stderr) == (0, "")
@@ -65,6 +66,12 @@ def test_the_task_finds_the_runs_of_this_machine(tmp_path: Path) -> None:
     drawn = chart.read_text(encoding="utf-8")
     assert "2026-11-01" in drawn
     assert "date (UTC)" in drawn
+    changes = {row["session"].split()[0]: row["changed"] for row in rows}
+    assert changes["20261101-080000-quick"] == "kernel: 5.10.0 then, 6.1.0 now"
+    assert changes["20261102-080000-quick"] == ""
+    text = (tmp_path / "reports" / "now" / "details.md").read_text(encoding="utf-8")
+    assert "20261101-080000-quick 0, 2026-11-01: kernel: 5.10.0 then, 6.1.0 now" in text
+    assert "Runs of another machine, which are left out: 1; it differs by: memory, MiB." in text
 
 
 def test_a_report_without_history_has_an_empty_table(tmp_path: Path) -> None:

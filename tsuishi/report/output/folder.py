@@ -6,10 +6,11 @@ the same inputs give the same bytes, on any day and in any directory.
 
 import gc
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
@@ -21,6 +22,7 @@ from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
 from tsuishi.report.parts.wording import worded
 from tsuishi.report.sections.page import declared_columns, make_page
+from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
@@ -80,6 +82,7 @@ def make_report(
     drawings: Drawings | None = None,
     against: Against | None = None,
     history: Sequence[RunDirectory] = (),
+    left_out: Mapping[tuple[str, ...], int] = MappingProxyType({}),
 ) -> Report:
     """Write the page, the Markdown files, charts/ and tables/ of these runs into `out`, in the words of a checkout.
 
@@ -87,6 +90,7 @@ def make_report(
     drawings: draws the charts; it may have been started before, and may keep charts for later reports. Raises
     UserError where there are no runs, a file is unreadable, or `out` holds something that is no report; and where the
     runs `against` which these are held have the same trials. history: of the user's runs; these are among them.
+    left_out: the numbers of the user's other runs, by the facts that make another machine of theirs.
     """
     if not runs:
         raise UserError("no run to report on: make one with `invoke run-suite`")
@@ -98,7 +102,7 @@ def make_report(
         evidence = Evidence(runs, sources, words)
         earlier = _earlier(evidence, Evidence(against.runs, sources, words), against) if against else None
         with worded(evidence.words):
-            past = Evidence(history, sources, words) if history else None
+            past = Past(Evidence(history, sources, words), left_out) if history else None
             page = _written(fresh, evidence, templates, drawn, (earlier, past))
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
@@ -122,7 +126,7 @@ def _written(
     evidence: Evidence,
     templates: Path,
     drawings: Drawings,
-    other: tuple[Earlier | None, Evidence | None],
+    other: tuple[Earlier | None, Past | None],
 ) -> Page:
     """The page, with all files of its report in an empty folder. other: the baseline and the history of the runs."""
     for name in ("charts", "tables"):

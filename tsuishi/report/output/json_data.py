@@ -122,7 +122,7 @@ def _environments(evidence: Evidence) -> Iterator[EnvironmentData]:
         trial = known.get(column, {})
         record = evidence.results.environments.get(trial.get("environment_record", ""))
         realised_id = record.realised_id if record else None
-        machine = trial.get("machine_record") or None
+        machine = trial.get("machine") or None
         yield EnvironmentData(column=column, name=name, realised_id=realised_id, machine_record=machine)
 
 

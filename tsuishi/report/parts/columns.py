@@ -202,6 +202,7 @@ TABLES: dict[str, Declared] = {
         Column("low", "number", "end of its 95 % interval, from the scatter of trials; empty for single trials"),
         Column("high", "number", "its other end"),
         Column("trials", "integer", "of the session"),
+        Column("changed", "string", "conditions of the machine that were others than in these runs"),
     ),
     "cards": (
         Column("device", "string", "what computed: the CPU or the GPU"),
@@ -356,6 +357,7 @@ TABLES: dict[str, Declared] = {
         Column("run_id", "string", "the run it belongs to"),
         *schema.TRIALS,
         EVERY_AXIS,
+        Column("machine", "string", "id of the record that stands for all of its machine"),
         Column("column", "string", "its column in the report: see environment elsewhere"),
     ),
     "estimates": (

@@ -146,6 +146,8 @@ class Comparison:
         key = case_id, environment
         if key not in self._marks:
             marks, status = [t("simulated")] if self.simulated(*key) else [], self.status(*key)
+            if key in self.evidence.of_others:
+                marks.append(t("others took {percent} %", percent=f"{self.evidence.of_others[key]:.0f}"))
             self._marks[key] = marks if status == OK else [*marks, status_text(status.removeprefix(f"{OK}, "))]
         return self._marks[key]
 

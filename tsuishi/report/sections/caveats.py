@@ -7,14 +7,18 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tsuishi.base.language import t
+from tsuishi.base.language import in_words, t
 from tsuishi.report.parts.blocks import Bullets, View
 from tsuishi.report.sections import descriptions, load
 from tsuishi.results.frames import named_rows
 from tsuishi.results.records import EnvironmentRecord
+from tsuishi.results.same_machine import differing, facts
 from tsuishi.specs.case import SUITE
 from tsuishi.specs.statuses import OK
 from tsuishi.verdicts.evidence import Evidence
+
+# As many values of a condition are shown.
+_MOST_VALUES = 3
 
 
 def of_runs(evidence: Evidence) -> Iterator[View]:
@@ -35,7 +39,25 @@ def _of_runs(evidence: Evidence) -> Iterator[str]:
             run=copy.run_id, count=copy.shared, all=copy.trials, other=copy.other,
         )  # fmt: skip
     yield from _environment_warnings(descriptions.environment_records(evidence).values())
+    yield from _changed_conditions(evidence)
     yield from load.telemetry_warnings(evidence)
+
+
+def _changed_conditions(evidence: Evidence) -> Iterator[str]:
+    """A warning for each fact of a machine that was not the same for all of its trials: they stand together."""
+    counts = Counter(evidence.results.trials["machine_record"].tolist())
+    for number, records in enumerate(evidence.records_of_machines.values(), start=1):
+        for name in differing(*records.values()):
+            values: Counter[str] = Counter()
+            for id_, record in records.items():
+                if name in facts(record):
+                    values[descriptions.fact_text(name, facts(record)[name])] += counts[id_]
+            several = [t("{value} ({count} trials)", value=value, count=count) for value, count in values.items()]
+            yield t(
+                "Machine {number}: {fact} was not the same for all trials: {values}.",
+                number=number, fact=descriptions.fact_label(name),
+                values=in_words([*several[:_MOST_VALUES], *(["…"] if len(several) > _MOST_VALUES else [])]),
+            )  # fmt: skip
 
 
 def _of_trials(evidence: Evidence, suite: str) -> Iterator[str]:

@@ -5,8 +5,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tsuishi.base.language import mark, t
+from tsuishi.base.language import in_words, mark, t
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
+from tsuishi.results import same_machine
 from tsuishi.results.records import (
     BaseRecord,
     EnvironmentRecord,
@@ -68,7 +69,7 @@ def package_table(evidence: Evidence) -> Table:
 
 def machine_table(evidence: Evidence) -> Table:
     """All machines side by side."""
-    fields = [machine_facts(record) for record in evidence.machine_records.values()]
+    fields = [machine_facts(*records.values()) for records in evidence.records_of_machines.values()]
     numbers = range(1, len(fields) + 1)
     labels = [t("machine {number}", number=number) for number in numbers] if len(fields) > 1 else [t("machine")]
     return _side_by_side("", labels, fields)
@@ -76,8 +77,7 @@ def machine_table(evidence: Evidence) -> Table:
 
 def machine_text(machine: MachineRecord) -> str:
     """A machine record in a few words."""
-    gpus = Counter(gpu.name for gpu in machine.gpus or [])
-    text = ", ".join(f"{count} × {name}" for name, count in sorted(gpus.items())) or t("no GPU")
+    text = _counted(gpu.name for gpu in machine.gpus or []) or t("no GPU")
     cpu = machine.cpu or Processor()
     name = cpu.model or t("an unknown CPU")
     return t("{cpu} ({cores} logical cores, {gpus})", cpu=name, cores=cpu.logical, gpus=text)
@@ -153,22 +153,79 @@ def _flags(evidence: Evidence) -> dict[str, str]:
     return {record: text for record, text in texts.items() if text}
 
 
-def machine_facts(record: MachineRecord) -> dict[str, Any]:
-    """The rows of a column of the table of machines; what is not known has no row."""
-    cpu = record.cpu or Processor()
-    fields = {
-        "CPU": cpu.model,
-        t("physical / logical cores"): f"{cpu.physical or NOTHING} / {cpu.logical or NOTHING}",
-        t("CPU frequency governor"): cpu.governor,
-        t("memory, MiB"): record.memory_mib,
-        t("operating system"): record.os,
-        t("kernel"): record.kernel,
-        t("NVIDIA driver"): record.driver or t("none"),
-    }
-    for number, gpu in enumerate(record.gpus or []):
-        fields[f"GPU {number}"] = ", ".join([gpu.name, *_gpu(gpu)])
-    fields[t("peer-to-peer access between GPUs")] = _reach(record)
-    return {name: value for name, value in fields.items() if value is not None}
+def machine_facts(*records: MachineRecord) -> dict[str, str]:
+    """The rows of a column of the table of machines; what is not known has no row.
+
+    records: of the same machine. Where they differ, a row has all of their values.
+    """
+    return together(dict(_machine_rows(record)) for record in records)
+
+
+def together(several: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The facts of several records as those of a single record: every value of a fact, in words."""
+    found: dict[str, dict[str, None]] = {}
+    for facts in several:
+        for name, value in facts.items():
+            found.setdefault(name, {})[str(value)] = None
+    return {name: in_words(values) for name, values in found.items()}
+
+
+def _machine_rows(record: MachineRecord) -> Iterator[tuple[str, str]]:
+    known = same_machine.facts(record)
+    unlimited = {f"limits.{name}" for name, value in (record.limits or ()) if value is None}
+    for name in dict.fromkeys((*same_machine.FACTS, *known)):
+        if name == "cpu.physical":
+            cores = (known.get(f"cpu.{which}") or NOTHING for which in ("physical", "logical"))
+            yield fact_label(name), " / ".join(map(str, cores))
+        elif name == "gpus.name":
+            if name in known:
+                yield fact_label(name), _counted(known[name]) or t("none")
+            for number, gpu in enumerate(record.gpus or []):
+                yield f"GPU {number}", ", ".join([gpu.name, *_gpu(gpu)])
+        elif name in ("links", "peer_to_peer"):
+            if (name in known) and (reach := _reach(record)):
+                yield fact_label(name), reach
+        elif name == "driver" or name in unlimited:
+            yield fact_label(name), fact_text(name, known.get(name))
+        elif name in known and name != "cpu.logical" and not name.startswith("gpus."):
+            yield fact_label(name), fact_text(name, known[name])
+
+
+def fact_label(name: str) -> str:
+    """The label of a fact of a machine, by its name in same_machine.FACTS; a name that nobody knows is its own."""
+    return t(same_machine.FACTS[name].label) if name in same_machine.FACTS else name
+
+
+def fact_text(name: str, value: Any) -> str:
+    """The value of a fact of a machine in words; that of a fact of GPUs says what it is, too."""
+    if isinstance(value, tuple):
+        return _counted(value) if name == "gpus.name" else ", ".join(dict.fromkeys(_of_gpus(name, value)))
+    if isinstance(value, bool):
+        yes, no = (t("between all"), t("not between all")) if name == "peer_to_peer" else (t("yes"), t("no"))
+        return yes if value else no
+    if isinstance(value, dict):
+        value = [f"{key} {each}" for key, each in value.items()]
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or t("none")
+    return f"{value:.10g}" if isinstance(value, float) else t("none") if value is None else str(value)
+
+
+def _counted(names: Iterable[str]) -> str:
+    return ", ".join(f"{count} × {name}" for name, count in sorted(Counter(names).items()))
+
+
+def _of_gpus(name: str, values: Iterable[Any]) -> Iterator[str]:
+    short = name.removeprefix("gpus.")
+    for value in values:
+        if value is not None:
+            text = (
+                t(_ENABLED[value])
+                if isinstance(value, bool)
+                else f"{value:.10g}"
+                if isinstance(value, float)
+                else value
+            )
+            yield t(_GPU_WORDS[short], value=text) if short in _GPU_WORDS else f"{short} {text}"
 
 
 def _reach(record: MachineRecord) -> str | None:
@@ -188,8 +245,7 @@ def _reach(record: MachineRecord) -> str | None:
 
 def _gpu(gpu: GpuRecord) -> Iterator[str]:
     """What is known of a GPU beside its name, in words."""
-    for name, words in _GPU_WORDS.items():
-        value = getattr(gpu, name)
-        if value is not None:
-            text = t(_ENABLED[value]) if isinstance(value, bool) else value
-            yield t(words, value=f"{text:.10g}" if isinstance(text, float) else text)
+    known = dict(gpu)
+    for name in dict.fromkeys((*_GPU_WORDS, *known)):
+        if name != "name":
+            yield from _of_gpus(name, [known[name]])

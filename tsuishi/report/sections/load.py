@@ -16,7 +16,7 @@ from tsuishi.report.parts.blocks import Explorer, Heading, Section, Text, Values
 from tsuishi.report.parts.wording import NOTHING, Table, case_text, digits, number_cell, status_cell, text_cell
 from tsuishi.results.frames import named_rows, ok_rows
 from tsuishi.specs.case import DEVICES
-from tsuishi.specs.quantities import GPUS, imbalance
+from tsuishi.specs.quantities import GPUS, MOST_OF_OTHERS, imbalance
 from tsuishi.verdicts.evidence import Evidence
 
 # Titles with units, in the order of charts and lists.
@@ -46,9 +46,20 @@ def telemetry_section(evidence: Evidence) -> Section:
 
 
 def telemetry_warnings(evidence: Evidence) -> Iterator[str]:
-    """Warnings from telemetry and from the order of blocks, each with its number of trials."""
+    """Warnings from telemetry and from the order of blocks, each with its number of trials; other programs first."""
     results = evidence.results
-    of_all = {"all": len(ok_rows(results.counting))}
+    ok = ok_rows(results.counting)
+    of_all = {"all": len(ok)}
+    beside = ok.loc[ok["others_cpu_percent"] > MOST_OF_OTHERS, "others_cpu_percent"]
+    if len(beside):
+        yield t(
+            "In {count} of {all} trials other programs took more than {limit} % of the cores, {most} % at most: their "
+            "times may be longer than those of an idle machine.",
+            count=len(beside),
+            limit=f"{MOST_OF_OTHERS:g}",
+            most=f"{beside.max():.0f}",
+            **of_all,
+        )
     ticks = drift.gpu_ticks(results)
     throttled, clocks, steps = drift.throttled(ticks), drift.clock_drifts(ticks), drift.step_drifts(results)
     if len(throttled):

@@ -63,7 +63,7 @@ def _columns(evidence: Evidence) -> dict[str, dict[str, str]]:
     Machines stand in the order of the runs. Of a run and its replay on the same machine, the first counts.
     """
     found: dict[str, dict[str, str]] = {}
-    trials = evidence.results.trials[["machine_record", "environment", "column"]].drop_duplicates()
+    trials = evidence.results.trials[["machine", "environment", "column"]].drop_duplicates()
     for machine, environment, column in trials.itertuples(index=False):
         if machine:
             found.setdefault(machine, {}).setdefault(environment, column)

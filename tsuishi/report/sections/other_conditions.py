@@ -1,11 +1,14 @@
 """What differs between runs and their baseline beside the times: machines, environments, code, profiles, versions."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tsuishi.base.language import in_words, t
+from tsuishi.base.language import t
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.report.sections import descriptions
+from tsuishi.results.frames import dict_rows
+from tsuishi.results.records import EnvironmentRecord
+from tsuishi.results.run_record import CheckoutState
 from tsuishi.verdicts.baseline import Baseline
 from tsuishi.verdicts.evidence import Evidence
 
@@ -21,11 +24,12 @@ def differing_conditions(baseline: Baseline) -> Table:
 
 def _differences(baseline: Baseline) -> Iterator[tuple[str, str, str]]:
     then, now = baseline.earlier, baseline.evidence
-    yield from _of_facts(_machine(then), _machine(now))
+    yield from _of_facts(_machine(then), _machine(now), only_shared=True)
     for column, its in baseline.columns.items():
-        for name, before, after in _of_facts(_environment(then, its), _environment(now, column)):
+        for name, before, after in _of_environment((then, its), (now, column)):
             yield t("{environment}: {fact}", environment=column, fact=name), before, after
-    yield from _of_facts(_workloads(then), _workloads(now), only_shared=True)
+    for facts in (_workloads, _settings):
+        yield from _of_facts(facts(then), facts(now), only_shared=True)
     yield from _of_facts(_runs(then), _runs(now))
 
 
@@ -39,30 +43,64 @@ def _of_facts(
             yield name, before, after
 
 
-def _together(several: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """The facts of several records as those of a single record: every value of a fact, in words."""
-    found: dict[str, dict[str, None]] = {}
-    for facts in several:
-        for name, value in facts.items():
-            found.setdefault(name, {})[str(value)] = None
-    return {name: in_words(values) for name, values in found.items()}
-
-
 def _machine(evidence: Evidence) -> dict[str, str]:
-    return _together(descriptions.machine_facts(record) for record in evidence.machine_records.values())
+    return descriptions.together(
+        descriptions.machine_facts(*records.values()) for records in evidence.records_of_machines.values()
+    )
 
 
-def _environment(evidence: Evidence, column: str) -> dict[str, str]:
+def _of_environment(then: tuple[Evidence, str], now: tuple[Evidence, str]) -> Iterator[tuple[str, str, str]]:
+    """What differs between an environment in the baseline and in the runs; each side with the environment's label."""
+    theirs, ours, facts = _records(*then), _records(*now), descriptions.environment_facts
+    yield from _of_facts(descriptions.together(map(facts, theirs)), descriptions.together(map(facts, ours)))
+    yield from _of_facts(_trials(*then), _trials(*now))
+    packages = [descriptions.together(record.packages or {} for record in side) for side in (theirs, ours)]
+    if all(packages):
+        yield from _of_facts(packages[0], packages[1])
+
+
+def _records(evidence: Evidence, column: str) -> list[EnvironmentRecord]:
     trials, records = evidence.results.trials, evidence.environment_records
-    used = sorted({*trials.loc[trials["column"] == column, "environment_record"]} & records.keys())
-    return _together(descriptions.environment_facts(records[record]) for record in used)
+    return [
+        records[name] for name in sorted({*trials.loc[trials["column"] == column, "environment_record"]} & {*records})
+    ]
+
+
+def _trials(evidence: Evidence, column: str) -> dict[str, str]:
+    """What trials report of themselves: flags of the framework, devices, made-up data, and the use of force."""
+    trials = evidence.results.trials
+    here = (trials["column"] == column).tolist()
+    flags = [dict(of_trial) for of_trial, is_here in zip(evidence.results.flags, here, strict=True) if is_here]
+    names = {
+        "device": t("device"),
+        "simulated": t("simulated devices"),
+        "synthetic": t("synthetic data"),
+        "forced": "--force",
+    }
+    reported = [
+        {names[name]: value for name, value in row.items() if value not in (None, "")}
+        for row in dict_rows(trials.loc[here, [*names]].drop_duplicates().sort_values([*names]))
+    ]
+    return descriptions.together((*flags, *reported))
+
+
+def _settings(evidence: Evidence) -> dict[str, str]:
+    """How trials of each suite were timed."""
+    suites = evidence.results.trials[["run_id", "trial_id", "suite"]].itertuples(index=False)
+    timed = {
+        (t("{suite}: {setting}", suite=suite, setting=name), str(value))
+        for run_id, trial_id, suite in suites
+        for name, value in evidence.results.settings[run_id, trial_id].items()
+        if name != "seed"  # each run draws its own
+    }
+    return descriptions.together({name: value} for name, value in sorted(timed))
 
 
 def _workloads(evidence: Evidence) -> dict[str, str]:
     """The code that each suite ran, by its digest."""
     trials = evidence.results.trials[["suite", "workload_record"]].drop_duplicates()
     pairs = sorted(zip(trials["suite"].tolist(), trials["workload_record"].tolist(), strict=True))
-    return _together(
+    return descriptions.together(
         {t("code of the workload of {suite}", suite=suite): record.removeprefix("workload-")[:_DIGITS]}
         for suite, record in pairs
         if record
@@ -70,5 +108,20 @@ def _workloads(evidence: Evidence) -> dict[str, str]:
 
 
 def _runs(evidence: Evidence) -> dict[str, str]:
-    runs = evidence.results.runs.values()
-    return _together({t("profile"): run.profile, t("version of tsuishi"): run.tsuishi_version} for run in runs)
+    return descriptions.together(
+        {
+            t("profile"): run.profile,
+            t("engine"): run.engine,
+            t("version of tsuishi"): run.tsuishi_version,
+            t("commit of tsuishi"): _commit(run.git),
+            t("data"): f"{run.data.file} {run.data.sha256[:_DIGITS]}" if run.data else NOTHING,
+            t("command"): descriptions.command_line(run.arguments),
+        }
+        for run in evidence.results.runs.values()
+    )
+
+
+def _commit(state: CheckoutState | None) -> str:
+    if state is None or not state.commit:
+        return NOTHING
+    return t("{version} with uncommitted changes", version=state.commit) if state.dirty else state.commit

@@ -28,7 +28,7 @@ from tsuishi.report.sections.highlighted_answers import decided
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
-from tsuishi.report.sections.past_sessions import history_section
+from tsuishi.report.sections.past_sessions import Past, history_section
 from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import Number
@@ -44,7 +44,7 @@ def decided_so_far(evidence: Evidence) -> dict[str, str]:
 
 
 def make_page(
-    evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None, past: Evidence | None = None
+    evidence: Evidence, begin: Callable[[Section], None], earlier: Earlier | None = None, past: Past | None = None
 ) -> Page:
     """The page of a report. begin: gets each section before the next section is made.
 

@@ -4,18 +4,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from tsuishi.base.language import prose, t
+from tsuishi.base.language import in_words, prose, t
 from tsuishi.estimates.contrasts import contrast
 from tsuishi.estimates.intervals import Term
 from tsuishi.estimates.ratios import as_ratio
 from tsuishi.estimates.terms import Key
 from tsuishi.estimates.variances import pool
 from tsuishi.report.charts import figures
-from tsuishi.report.parts.blocks import Block, Section, Text, View
+from tsuishi.report.parts.blocks import Block, Bullets, Section, Text, View
 from tsuishi.report.parts.comparison import Comparison
 from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import label, unit_of
+from tsuishi.report.sections import descriptions
 from tsuishi.report.sections.pairs import cases_by_quantity, known_quantities
+from tsuishi.results.same_machine import differing, facts, is_same
 from tsuishi.verdicts.baseline import Baseline, Earlier
 from tsuishi.verdicts.evidence import Evidence
 
@@ -34,10 +36,21 @@ class SessionPoint(NamedTuple):
     trials: int
 
 
+class Past(NamedTuple):
+    """The runs of a history, also those of the report; and the numbers of runs that are of other machines.
+
+    `left_out`: by the names of the facts that make another machine (results/same_machine.py).
+    """
+
+    evidence: Evidence
+    left_out: Mapping[tuple[str, ...], int]
+
+
 def history_section(
-    evidence: Evidence, past: Evidence, every: Sequence[Comparison], explanations: Explanations
+    evidence: Evidence, given: Past, every: Sequence[Comparison], explanations: Explanations
 ) -> Section:
-    """A chart for each suite, protocol and quantity. past: the runs of the history, also those of the report."""
+    """A chart for each suite, protocol and quantity."""
+    past, changes = given.evidence, _changes(evidence, given.evidence)
     environments = Baseline(evidence, Earlier(past, 1.0)).columns
     known = known_quantities(past.terms)
     blocks: list[Block] = [Text(_about())]
@@ -50,10 +63,10 @@ def history_section(
                 for column, its in environments.items()
                 for point in _points(past, (comparison.suite, comparison.protocol, its, quantity), case_id, column)
             ]
-            rows += [_row(evidence, point) for point in points]
+            rows += [_row(evidence, point, changes) for point in points]
             if len({point.session for point in points}) > 1:
                 title = t("{suite}, {protocol}: {quantity}", **comparison.where, quantity=label(quantity))
-                chart = _chart(points, comparison, list(environments))
+                chart = _chart(points, comparison, list(environments), changes)
                 name = f"history-{comparison.suite}-{comparison.protocol}-{quantity}"
                 blocks.append(figures.block(chart, title, name, _caption()))
     sessions = {row["session"] for row in rows}
@@ -61,10 +74,56 @@ def history_section(
     if left_out := sum(case_id not in drawn for comparison in every for case_id in comparison.case_ids):
         without = t("Cases without a time or a rate above 0, which have no history: {count}.", count=left_out)
         blocks.append(Text(without, "note"))
+    changed = [
+        t(
+            "{session}, {date}: {changes}",
+            session=session,
+            date=past.session_begins[session][:10],
+            changes=changes[session],
+        )
+        for session in sorted(sessions & changes.keys())
+    ]
+    if changed:
+        blocks.append(
+            Bullets(tuple(changed), t("The same machine, with other conditions than these runs"), warning=False)
+        )
+    for names, count in sorted(given.left_out.items()):
+        labels = in_words(dict.fromkeys(map(descriptions.fact_label, names)))
+        blocks.append(
+            Text(
+                t(
+                    "Runs of another machine, which are left out: {count}; it differs by: {facts}.",
+                    count=count,
+                    facts=labels,
+                ),
+                "note",
+            )
+        )
     if len(sessions) < 2 and drawn:
         blocks.append(Text(t("There is no other session in these environments on this machine yet."), "note"))
     about = t("sessions: {count}", count=len(sessions))
     return Section("history", t("History on this machine"), (View(tuple(blocks), {"history": rows}),), about)
+
+
+def _changes(evidence: Evidence, past: Evidence) -> dict[str, str]:
+    """The conditions that differ from those of these runs' machine, in words, by session: those that have any."""
+    found: dict[str, dict[str, None]] = {}
+    trials = past.results.trials[["run_id", "started_at", "machine_record"]].drop_duplicates()
+    for run_id, started_at, record in trials.itertuples(index=False):
+        then = past.results.machines.get(record)
+        ours = [now for now in evidence.results.machines.values() if then and is_same(now, then)]
+        changed = [differing(now, then) for now in ours if then]
+        if then and ours and all(changed):
+            now, names = min(zip(ours, changed, strict=True), key=lambda pair: len(pair[1]))
+            for name in names:
+                values = (descriptions.fact_text(name, facts(each)[name]) for each in (then, now))
+                text = t(
+                    "{fact}: {then} then, {now} now",
+                    fact=descriptions.fact_label(name),
+                    **dict(zip(("then", "now"), values, strict=True)),
+                )
+                found.setdefault(past.session(run_id, str(started_at)), {})[text] = None
+    return {session: "; ".join(texts) for session, texts in found.items()}
 
 
 def _about() -> str:
@@ -78,6 +137,7 @@ def _caption() -> str:
     return prose(
         [
             t("Each case over its own mean of all sessions: 1.05 is 5 % more."),
+            t("Hollow: a condition of the machine was another than in these runs, see below."),
             t("Bars: 95 % intervals from the scatter of trials within sessions; they say nothing of another day."),
         ]
     )
@@ -96,13 +156,14 @@ def _points(past: Evidence, key: Key, case_id: str, named: str) -> Iterator[Sess
         yield SessionPoint(case_id, named, key[3], session, past.session_begins[session], *ratio, len(logs))
 
 
-def _row(evidence: Evidence, point: SessionPoint) -> dict[str, Any]:
+def _row(evidence: Evidence, point: SessionPoint, changes: Mapping[str, str]) -> dict[str, Any]:
     axes = evidence.axes[point.case_id]
     where = {axis: axes.get(axis) for axis in evidence.words.axes}
     return {
         "case_id": point.case_id, **where, "environment": point.column, "quantity": point.quantity,
         "unit": unit_of(point.quantity), "session": point.session, "began_at": point.began_at,
         "value": point.value, "low": point.low, "high": point.high, "trials": point.trials,
+        "changed": changes.get(point.session),
     }  # fmt: skip
 
 
@@ -114,7 +175,9 @@ def _means(points: Sequence[SessionPoint]) -> Mapping[tuple[str, str], float]:
     return {key: math.exp(math.fsum(of_case) / len(of_case)) for key, of_case in logs.items()}
 
 
-def _chart(points: Sequence[SessionPoint], comparison: Comparison, environments: list[str]) -> dict[str, Any]:
+def _chart(
+    points: Sequence[SessionPoint], comparison: Comparison, environments: list[str], changes: Mapping[str, str]
+) -> dict[str, Any]:
     """Values over dates; a line for each case, in the colour of its environment."""
     means = _means(points)
     rows = []
@@ -125,6 +188,7 @@ def _chart(points: Sequence[SessionPoint], comparison: Comparison, environments:
         }
         names = {"environment": point.column, "case": comparison.name(point.case_id), "session": point.session}
         rows.append({**names, "date": point.began_at, "value": point.value / mean, **ends})
+        rows[-1]["changed"] = point.session in changes
     drawn = [name for name in environments if name in {row["environment"] for row in rows}]
     colours = {"domain": drawn, "range": [figures.series_colour(name, environments) for name in drawn]}
     legend = {"title": None, "orient": "bottom", "columns": 2, "labelLimit": 0}
@@ -139,6 +203,7 @@ def _chart(points: Sequence[SessionPoint], comparison: Comparison, environments:
         figures.once(figures.REFERENCE, {"y": {"datum": 1}}),
         figures.layer({"type": "line", "strokeWidth": 1, "opacity": 0.5}, value),
         figures.layer({"type": "rule", "opacity": 0.5}, spread, "isValid(datum.low)"),
-        figures.layer(figures.POINT, value),
+        figures.layer(figures.POINT, value, "!datum.changed"),
+        figures.layer({**figures.POINT, "filled": False}, value, "datum.changed"),
     ]
     return {**figures.data_of(rows), "layer": layers, "width": 2 * figures.PANEL_WIDTH, "height": 180}

@@ -50,7 +50,7 @@ def _families(evidence: Evidence) -> dict[tuple[str, str], list[DatedRelease]]:
     trials = evidence.results.trials
     forced = set(trials.loc[trials["forced"].fillna("").ne(""), "column"])
     found: dict[tuple[str, str], list[DatedRelease]] = {}
-    known = trials[["machine_record", "environment_record", "column"]].drop_duplicates("column")
+    known = trials[["machine", "environment_record", "column"]].drop_duplicates("column")
     for machine, name, column in known.itertuples(index=False):
         record = evidence.environment_records.get(name)
         if record and record.family and record.released:

@@ -84,7 +84,7 @@ class Observations:
         framework = ok_rows(trials[trials["implementation"] == PLAIN["implementation"]])
         self.on_gpu = bool((framework["device"] != "cpu").any())
         self.simulated = bool(framework["simulated"].fillna(False).any())
-        machines = (evidence.machine_records.get(record) for record in set(framework["machine_record"]))
+        machines = (evidence.machine_records.get(record) for record in set(framework["machine"]))
         # The memory of the smallest GPU of the machines; None where it is not known.
         self.gpu_mib = min(
             (gpu.memory_mib for machine in machines if machine for gpu in machine.gpus or () if gpu.memory_mib),
