@@ -16,7 +16,7 @@ import csv
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cache
 from itertools import chain, count
@@ -152,28 +152,36 @@ class RunDirectory:
     def gather(self, words: Vocabulary, into: Path | None = None, columns_of: Path | None = None) -> None:
         """Rebuild the tables of the run from those of its trials. words: describes the axes of their cases.
 
-        into: the folder for them; without it the run's own. columns_of: a trials.csv, perhaps of an earlier checkout
-        with fewer axes: an axis that neither it nor a case has gets no column.
+        into: the folder for them; without it the run's own. columns_of: a folder with tables, perhaps of an earlier
+        checkout: an axis, or a column, that neither they nor a trial has is left out.
         """
         into = into or self.path
         trials = list(self.finished())
         case_of = cache(self.case)
         cases = [case_of(trial.case_record) for _, trial in trials]
         axes = words.of(cases).axes
-        if columns_of:
-            known = {*_header(columns_of)}.union(*cases)
+        fields = schema.TRIALS
+        if columns_of and (columns_of / "trials.csv").exists():
+            known = {*_header(columns_of / "trials.csv")}.union(*cases)
             axes = {name: axis for name, axis in axes.items() if name in known}
-        columns = schema.of_trials(axes)
+            recorded = {name for _, trial in trials for name, value in trial if value is not None}
+            fields = tuple(column for column in fields if column.name in known | recorded)
+        columns = (*fields, *map(schema.axis_column, axes.values()))
         with replacing(into / "trials.csv") as file:
             rows = csv.writer(file, lineterminator="\n")
             rows.writerow([column.name for column in columns])
             for (_, trial), case in zip(trials, cases, strict=True):
-                values = [getattr(trial, column.name) for column in schema.TRIALS]
+                values = [getattr(trial, column.name) for column in fields]
                 rows.writerow(map(schema.csv_value, [*values, *map(case.get, axes)]))
-        for table in schema.OF_A_TRIAL:
+        tables: dict[str, tuple[schema.Column, ...]] = {"trials": columns}
+        for table, every in schema.OF_A_TRIAL.items():
+            parts = [folder / f"{table}.csv" for folder, _ in trials if os.path.lexists(folder / f"{table}.csv")]
+            tables[table] = every
+            if columns_of and (columns_of / f"{table}.csv").exists():
+                known = {*_header(columns_of / f"{table}.csv")}.union(*map(_header, parts))
+                tables[table] = tuple(column for column in every if column.name in known)
             with replacing(into / f"{table}.csv") as file:
-                _concatenate(table, (folder for folder, _ in trials), file)
-        tables = {"trials": columns, **schema.OF_A_TRIAL}
+                _concatenate([column.name for column in tables[table]], parts, file)
         write_json(into / "datapackage.json", schema.data_package(self.run().run_id.lower(), tables))
 
 
@@ -242,11 +250,9 @@ def _without_seal(content: Mapping[str, Any]) -> bytes:
     return toml.canonical_json({name: value for name, value in content.items() if name != "mac"}).encode()
 
 
-def _concatenate(table: str, trials: Iterable[Path], file: IO[str]) -> None:
+def _concatenate(names: Sequence[str], parts: Iterable[Path], file: IO[str]) -> None:
     """Write every trial's part of a table under one header, a row at a time; the trial's id is the first column."""
-    rows = csv.DictWriter(file, schema.names(table), restval="", extrasaction="ignore", lineterminator="\n")
+    rows = csv.DictWriter(file, names, restval="", extrasaction="ignore", lineterminator="\n")
     rows.writeheader()
-    for trial in trials:
-        part = trial / f"{table}.csv"
-        if os.path.lexists(part):
-            rows.writerows({"trial_id": trial.name, **row} for row in read_rows(part))
+    for part in parts:
+        rows.writerows({"trial_id": part.parent.name, **row} for row in read_rows(part))

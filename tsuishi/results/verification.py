@@ -165,8 +165,7 @@ class _Reading:
 
         try:
             with tempfile.TemporaryDirectory() as folder:
-                trials = self._run.path / "trials.csv"
-                self._run.gather(words, Path(folder), trials if trials.exists() else None)
+                self._run.gather(words, Path(folder), columns_of=self._run.path)
                 for name in GATHERED:
                     path = self._run.path / name
                     if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
