@@ -85,10 +85,11 @@ class Measuring:
                 progress.more(ledger.add(questions, trials))
 
             def decided(question: Asked) -> None:
-                for name, sentence in session.decided(self._evidence()).items():
-                    if name not in said:
-                        progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
-                    said.add(name)
+                with suppress(UserError):  # a report says which trial has no numbers
+                    for name, sentence in session.decided(self._evidence()).items():
+                        if name not in said:
+                            progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
+                        said.add(name)
 
             begun.append(Rounds(tally, matrix.first, asked, others, seed, left_s, add, decided))
             return [begun[0]] if self.executor.is_local else begun[0].batches(session.left_s)

@@ -11,7 +11,7 @@ from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, Va
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
-from tsuishi.report.parts.wording import unit_of
+from tsuishi.report.parts.wording import unit_of, worded
 from tsuishi.report.sections import (
     caveats,
     fits,
@@ -39,8 +39,9 @@ from tsuishi.verdicts.evidence import Evidence
 
 def decided_so_far(evidence: Evidence) -> dict[str, str]:
     """The sentences of a report that was made now on its questions that are decided, by the question's id."""
-    explanations = Explanations(evidence)
-    return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
+    with worded(evidence.words):
+        explanations = Explanations(evidence)
+        return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
 def make_page(
