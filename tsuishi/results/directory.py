@@ -160,12 +160,12 @@ class RunDirectory:
         case_of = cache(self.case)
         cases = [case_of(trial.case_record) for _, trial in trials]
         axes = words.of(cases).axes
-        fields = schema.TRIALS
+        fields: Sequence[schema.Column] = schema.TRIALS
         if columns_of and (columns_of / "trials.csv").exists():
             known = {*_header(columns_of / "trials.csv")}.union(*cases)
             axes = {name: axis for name, axis in axes.items() if name in known}
             recorded = {name for _, trial in trials for name, value in trial if value is not None}
-            fields = tuple(column for column in fields if column.name in known | recorded)
+            fields = [column for column in fields if column.name in known | recorded]
         columns = (*fields, *map(schema.axis_column, axes.values()))
         with replacing(into / "trials.csv") as file:
             rows = csv.writer(file, lineterminator="\n")
