@@ -39,7 +39,10 @@ def main(arguments):
     atexit.register(leave, codes)
     try:
         experiment, request = asked(arguments)
+        compiled = cuda_devices.compiled_mib()
         experiment.run(request, emitter)
+        if compiled is not None:
+            emitter.metric("cuda_compiled_before_mib", compiled, "MiB")
         loading = cuda_devices.module_loading()
         if loading:
             emitter.environment(flags={"cuda_module_loading": loading})

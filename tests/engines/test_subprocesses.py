@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -291,3 +292,21 @@ def test_what_outlived_runner_and_supervisor_is_ended_before_the_next_run(
     assert [process for process in running(token) if "while True" in process.info["cmdline"][2]]
     ProcessStarter().sweep()
     assert not running(token)
+
+
+def test_what_cuda_compiles_outlives_a_trial_on_a_gpu(walls: bool, tmp_path: Path) -> None:
+    """A sandbox is read-only but for this folder."""
+    code = """if True:
+        import os, pathlib
+        kept = pathlib.Path(os.environ["CUDA_CACHE_PATH"], "kernel")
+        print(kept.exists())
+        kept.touch()
+    """
+    built = replace(BUILT, cuda_cache=tmp_path / "kernels")
+    limits = ResourceLimits(gpus=(Gpu(0, "GPU-0"),))
+    said = []
+    for _ in range(2):
+        process = ProcessStarter().start(built, Launch(("-c", code), {}, "t", {}, limits))
+        said.append(b"".join(chunk for _, chunk in process.output()).decode().strip())
+        assert process.wait().code == 0
+    assert said == ["False", "True"]

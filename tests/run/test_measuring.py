@@ -27,7 +27,7 @@ from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import plan_run
 from tsuishi.plan.session import Session
 from tsuishi.plan.trials import scatter_name
-from tsuishi.report.sections.page import decided_so_far
+from tsuishi.report.output.folder import decided_so_far
 from tsuishi.results.directory import RunDirectory, open_run
 from tsuishi.results.frames import read_runs
 from tsuishi.results.hash_chain import about
@@ -35,7 +35,6 @@ from tsuishi.results.run_record import RunRecord
 from tsuishi.run.measuring import Measuring
 from tsuishi.run.new_run import run_suite
 from tsuishi.run.resume import resume
-from tsuishi.verdicts.evidence import Evidence
 
 SUITE = """
 title = "SciPy on one core and on all"
@@ -133,12 +132,16 @@ def test_an_answer_is_printed_when_it_is_decided_and_as_the_report_words_it(
         "images = 40", "images = [1, 900]"
     )
     suite.write_text(text.replace('["scipy", "scipy_all_cores"]', '"scipy"'), encoding="utf-8")
-    run = run_suite(replace(session(checkout, 600.0), decided=decided_so_far))
+
+    def decided(path: Path) -> dict[str, str]:
+        return decided_so_far(RunDirectory(path), checkout.published, WORDS)
+
+    run = run_suite(replace(session(checkout, 600.0), decided=decided))
     said = [line for line in capsys.readouterr().out.splitlines() if "SciPy: one core against all of them: " in line]
     assert len(said) == 1, said
     after, _, sentence = said[0].partition(": ")
     assert re.fullmatch(r"(\d+ min )?\d+ s", after)
-    (answer,) = decided_so_far(Evidence([run], (), WORDS)).values()
+    (answer,) = decided(run.path).values()
     assert re.sub(r"[\d.]+", "N", sentence) == re.sub(r"[\d.]+", "N", answer)
     assert "is at least" in sentence
 

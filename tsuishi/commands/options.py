@@ -3,8 +3,9 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tsuishi.base import budget
 from tsuishi.base.budget import Clock
@@ -16,10 +17,9 @@ from tsuishi.base.screen import Screen
 from tsuishi.base.settings import Settings, read_settings
 from tsuishi.plan.choice import Choice, releases_here
 from tsuishi.plan.session import Session
+from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.suite import profile_name
-
-if TYPE_CHECKING:  # pandas is imported only for the first answer
-    from tsuishi.verdicts.evidence import Evidence
+from tsuishi.specs.vocabulary import vocabulary
 
 # The word of --fail-on for a case that is slower than its baseline.
 SLOWER = "slower"
@@ -130,14 +130,16 @@ def open_session(
     if settings.lang not in languages():
         raise unknown("language", settings.lang, languages())
     with_report = bool({"report", "replay"} & {*tasks})
-    session = Session(settings, choice, Screen(), checkout, clock=clock, with_report=with_report, decided=_decided)
+    session = Session(
+        settings, choice, Screen(), checkout, clock=clock, with_report=with_report, decided=partial(_decided, checkout)
+    )
     return _with_releases(session, options.text("family")) if options.has("family") else session
 
 
-def _decided(evidence: "Evidence") -> dict[str, str]:
-    from tsuishi.report.sections.page import decided_so_far
+def _decided(checkout: Checkout, run: Path) -> dict[str, str]:
+    from tsuishi.report.output.folder import decided_so_far
 
-    return decided_so_far(evidence)
+    return decided_so_far(RunDirectory(run), checkout.published, vocabulary(checkout.suites))
 
 
 def _with_releases(session: Session, family: str) -> Session:

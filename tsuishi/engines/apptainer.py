@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from tsuishi.base.errors import UserError
-from tsuishi.engines.image_files import ImageFiles, inner_variables, passed_on
+from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables, passed_on
 from tsuishi.engines.interface import Availability, Built, Launch
 
 _PROGRAMS = ("apptainer", "singularity")
@@ -35,6 +35,7 @@ class ApptainerEngine(ImageFiles):
 
     def command(self, built: Built, launch: Launch) -> list[str]:
         """See `ImageFiles`. `--containall` also gives processes, /tmp and IPC of its own (apptainer exec --help)."""
+        kept = cuda_cache(built, launch)
         return [
             self._program,
             "exec",
@@ -45,7 +46,8 @@ class ApptainerEngine(ImageFiles):
             *([] if launch.network is not None else ["--net", "--network=none"]),
             *(["--nv"] if launch.limits.gpus else []),
             *(f"--bind={path}:{place}:ro" for path, place in launch.mounts.items()),
-            *(f"--env={name}={value}" for name, value in inner_variables(launch).items()),
+            *([f"--bind={kept}"] if kept else []),
+            *(f"--env={name}={value}" for name, value in inner_variables(built, launch).items()),
             str(self.image(built.environment)),
             *built.python,
             *launch.arguments,

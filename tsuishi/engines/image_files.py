@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from tsuishi.base import files
 from tsuishi.base.errors import UserError
-from tsuishi.engines.environment_variables import NVMLS_ORDER
+from tsuishi.engines.environment_variables import NVMLS_ORDER, of_cuda_cache
 from tsuishi.engines.interface import Availability, Built, Launch
 from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Environment
@@ -171,12 +171,21 @@ class FileStarter:
         return ProcessStarter()
 
 
-def inner_variables(launch: Launch) -> dict[str, str]:
+def cuda_cache(built: Built, launch: Launch) -> str:
+    """The folder of CUDA's compiled code, which has the same path in an image; empty for a program without a GPU."""
+    if not launch.limits.gpus or built.cuda_cache is None:
+        return ""
+    built.cuda_cache.mkdir(parents=True, exist_ok=True)
+    return str(built.cuda_cache)
+
+
+def inner_variables(built: Built, launch: Launch) -> dict[str, str]:
     """The variables of a program in an image."""
     gpus = launch.limits.gpus
     ids = ",".join(gpu.id for gpu in gpus)
     of_gpus = {"CUDA_VISIBLE_DEVICES": ids, **NVMLS_ORDER} if gpus else {}
-    return {**_VARIABLES, **(launch.network or {}), **of_gpus}
+    kept = cuda_cache(built, launch)
+    return {**_VARIABLES, **(launch.network or {}), **of_gpus, **(of_cuda_cache(kept) if kept else {})}
 
 
 def passed_on(names: Sequence[str]) -> dict[str, str]:

@@ -46,6 +46,8 @@ class Built:
     python: tuple[str, ...]
     # More fields for the environment's record: base, substitutions, image.
     details: dict[str, Any] = field(default_factory=dict)
+    # Programs on a GPU may write into this folder: code that CUDA compiles when it loads it, of this environment alone.
+    cuda_cache: Path | None = None
 
 
 @dataclass(frozen=True)

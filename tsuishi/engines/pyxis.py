@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tsuishi.base.errors import UserError
 from tsuishi.engines.flattening import flattened, variables_of
-from tsuishi.engines.image_files import ImageFiles, inner_variables, passed_on
+from tsuishi.engines.image_files import ImageFiles, cuda_cache, inner_variables, passed_on
 from tsuishi.engines.interface import Availability, Built, Launch
 
 _PASSED = ("PATH", "HOME", "USER", "TMPDIR")
@@ -71,11 +71,14 @@ class PyxisEngine(ImageFiles):
         enroot's hook reads its variables of GPUs where srun is, before there is a container; its login shell replaces
         the PATH of the image, so programs get that again.
         """
-        binds = ",".join(f"{path}:{place}:ro" for path, place in launch.mounts.items())
+        kept = cuda_cache(built, launch)
+        binds = ",".join(
+            [f"{path}:{place}:ro" for path, place in launch.mounts.items()] + [f"{kept}:{kept}"] * bool(kept)
+        )
         ids = ",".join(gpu.id for gpu in launch.limits.gpus)
         hook = {"NVIDIA_VISIBLE_DEVICES": ids, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"} if ids else {}
         mark = self.mark(built.environment)
-        variables = {**(mark.variables if mark else {}), **inner_variables(launch)}
+        variables = {**(mark.variables if mark else {}), **inner_variables(built, launch)}
         return [
             "/usr/bin/env",
             *(f"{name}={value}" for name, value in hook.items()),

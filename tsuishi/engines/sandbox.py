@@ -39,14 +39,14 @@ print(json.dumps([path for path in (*prefixes, *sys.path) if os.path.isabs(path)
 """
 
 
-def walls(python: str, mounts: Iterable[Path], *, network: bool = False) -> list[str]:
+def walls(python: str, mounts: Iterable[Path], *, network: bool = False, writable: Path | None = None) -> list[str]:
     """The first words of a command, which run its rest in a sandbox; empty where `why_none` has a reason.
 
-    network: whether it keeps the machine's network.
+    network: whether it keeps the machine's network. writable: a folder in which it may write.
     """
     if why_none(python):
         return []
-    command = _command(python, map(str, mounts))
+    command = _command(python, map(str, mounts), ("--bind", str(writable), str(writable)) if writable else ())
     return [word for word in command if word != _NO_NETWORK] if network else command
 
 
@@ -66,7 +66,7 @@ def why_none(python: str) -> str:
     return "" if result.returncode == 0 else f"bubblewrap does not work here ({last_line})"
 
 
-def _command(python: str, mounts: Iterable[str]) -> list[str]:
+def _command(python: str, mounts: Iterable[str], more: Iterable[str] = ()) -> list[str]:
     command = [str(shutil.which("bwrap")), *_FLAGS]
     for place in _SYSTEM:
         path = Path(place)
@@ -79,7 +79,7 @@ def _command(python: str, mounts: Iterable[str]) -> list[str]:
     for place in sorted({*_places(python), *environment_variables.folders(), *mounts}):
         if not place.startswith(tuple(f"{system}/" for system in _SYSTEM)):
             command += _readable(place)
-    return [*command, "--remount-ro", "/", "--"]
+    return [*command, *more, "--remount-ro", "/", "--"]
 
 
 def _readable(place: str) -> tuple[str, str, str]:

@@ -145,10 +145,14 @@ class ProcessStarter:
     def start(self, built: Built, launch: Launch) -> Process:
         """See `Starter`. Of the limits only the time is enforced."""
         python = built.python[0]
-        walls = sandbox.walls(python, launch.mounts, network=launch.network is not None)
+        kept = built.cuda_cache if launch.limits.gpus else None
+        if kept:
+            kept.mkdir(parents=True, exist_ok=True)
+        walls = sandbox.walls(python, launch.mounts, network=launch.network is not None, writable=kept)
         scratch = "" if walls else f"{tempfile.gettempdir()}/{_SCRATCH}{uuid.uuid4().hex}"
         variables = environment_variables.for_trial(Path(python), scratch or sandbox.HOME, launch.limits.gpus)
         variables |= self._more_variables | dict(launch.network or {})
+        variables |= environment_variables.of_cuda_cache(str(kept)) if kept else {}
         return ChildProcess([*walls, *built.python, *launch.arguments], variables, scratch)
 
     def confinement(self, python: str) -> dict[str, Any]:

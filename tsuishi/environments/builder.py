@@ -81,7 +81,7 @@ class Builder:
     def find(self, environment: Environment) -> Ready | None:
         """The environment that was built and verified earlier; None for the host's interpreter, which may change."""
         found = self._found(environment)
-        return found and _ready(self.engines.chosen_for(environment), *found)
+        return found and self._ready(self.engines.chosen_for(environment), *found)
 
     def is_built(self, environment: Environment) -> bool:
         """Whether `find` would find the environment. Starts no program in it."""
@@ -129,7 +129,7 @@ class Builder:
         else:  # only the report of a host interpreter tells its version and packages
             asked = [report.python, sorted(report.packages.items())]
             built = replace(built, realised_id="host:" + toml.digest(asked, 16))
-        return _ready(engine, built, report)
+        return self._ready(engine, built, report)
 
     def why_no_gpus(self, engine: Engine, built: Built, gpus: tuple[Gpu, ...]) -> str:
         """Why the framework of an environment cannot use GPUs that it is given; empty where it can."""
@@ -162,17 +162,17 @@ class Builder:
         }
         return ask(engine.starter, built, self.checkout, _PROBE, argument, _PROBE_TIMEOUT_S, gpus)
 
+    def _ready(self, engine: Engine, built: Built, report: SelfReport) -> Ready:
+        from tsuishi.environments import provenance
+
+        record = provenance.environment_record(built, report, engine.starter.confinement(built.python[0]))
+        cuda_cache = self.settings.cache / "cuda" / toml.digest(built.realised_id)
+        return Ready(built.environment, engine.starter, replace(built, cuda_cache=cuda_cache), record)
+
     def _sources(self) -> Sources:
         """The package indexes and folders in tsuishi's settings; without any, those of pip's configuration."""
         given = self.settings
         return Sources(given.indexes, given.find_links) if given.indexes or given.find_links else pip_sources()
-
-
-def _ready(engine: Engine, built: Built, report: SelfReport) -> Ready:
-    from tsuishi.environments import provenance
-
-    record = provenance.environment_record(built, report, engine.starter.confinement(built.python[0]))
-    return Ready(built.environment, engine.starter, built, record)
 
 
 def _made(engine: Engine, environment: Environment, fetcher: "Fetcher", say: Say) -> Built:

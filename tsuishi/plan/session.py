@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tsuishi.artifacts import datasets
@@ -25,7 +26,6 @@ from tsuishi.specs.vocabulary import Vocabulary, vocabulary
 if TYPE_CHECKING:  # a command imports only what it uses
     from tsuishi.environments.batch import Building
     from tsuishi.machine.history import History
-    from tsuishi.verdicts.evidence import Evidence
 
 # Seconds that are kept for the tables of a run and the end of the command; the report has its own.
 MARGIN_S = 3.0
@@ -51,8 +51,8 @@ class Session:
     clock: Clock = field(default_factory=Clock)
     # Whether a report follows; time is kept for it.
     with_report: bool = True
-    # Gives the sentences of a report on the questions that are decided so far, by the question's id.
-    decided: "Callable[[Evidence], Mapping[str, str]]" = field(default=lambda evidence: {})
+    # Gives the sentences of a report on the questions that a run has decided so far, by the question's id.
+    decided: Callable[[Path], Mapping[str, str]] = lambda run: {}
 
     @property
     def words(self) -> Vocabulary:

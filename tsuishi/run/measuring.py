@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from tsuishi.base.errors import UserError
 from tsuishi.base.units import duration
@@ -28,9 +27,6 @@ from tsuishi.specs.questions import Asked
 from tsuishi.specs.source import Source, read_sources
 from tsuishi.specs.suite import select_suites
 from tsuishi.specs.trial_id import TrialId
-
-if TYPE_CHECKING:  # pandas is imported only for the first answer
-    from tsuishi.verdicts.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,7 @@ class Measuring:
 
             def decided(question: Asked) -> None:
                 with suppress(UserError):  # a report says which trial has no numbers
-                    for name, sentence in session.decided(self._evidence()).items():
+                    for name, sentence in session.decided(self.run.path).items():
                         if name not in said:
                             progress.waits(f"{duration(session.clock.spent_s)}: {sentence}")
                         said.add(name)
@@ -138,15 +134,11 @@ class Measuring:
     def _is_judged(self, asked: Asked) -> bool:
         """Whether a report made now would have a verdict on a claim."""
         from tsuishi.verdicts.conclusions import conclude
-
-        states = {answer.asked.id: answer.state for answer in conclude(self._evidence()).answers}
-        return states.get(asked.id) != "open"
-
-    def _evidence(self) -> "Evidence":
-        """What the run has measured so far."""
         from tsuishi.verdicts.evidence import Evidence
 
-        return Evidence([self.run], self._sources, self.session.words)
+        evidence = Evidence([self.run], self._sources, self.session.words)
+        states = {answer.asked.id: answer.state for answer in conclude(evidence).answers}
+        return states.get(asked.id) != "open"
 
     def _measure(
         self,

@@ -8,6 +8,7 @@ every device as JSON.
 import ctypes
 import functools
 import json
+import os
 import subprocess
 import sys
 
@@ -67,6 +68,18 @@ def module_loading():
     mode = ctypes.c_int()
     ask = getattr(ctypes.CDLL("libcuda.so.1"), "cuModuleGetLoadingMode", None)
     return LOADING.get(mode.value) if ask and ask(ctypes.byref(mode)) == SUCCESS else None
+
+
+def compiled_mib():
+    """MiB of code that CUDA compiled for this environment before and kept in CUDA_CACHE_PATH; None without the folder.
+
+    Kernels of which it has nothing are compiled when they are first used: in the warm-up.
+    """
+    folder = os.environ.get("CUDA_CACHE_PATH")
+    if not folder or not os.path.isdir(folder):
+        return None
+    found = [os.path.join(place, name) for place, _, names in os.walk(folder) for name in names]
+    return sum(os.path.getsize(path) for path in found if os.path.isfile(path)) / 2.0**20
 
 
 @functools.lru_cache(maxsize=None)

@@ -119,7 +119,7 @@ def machine(monkeypatch: pytest.MonkeyPatch, wanted: str = "all") -> Nvml:
 def asked_for(api: Api, tmp_path: Path, nvml: Nvml) -> dict[str, Any]:
     """The request that a trial on all these GPUs would be created with."""
     engine = DockerEngine(Checkout().dockerfile, {}, tmp_path)
-    built = Built(environment(()), "docker", "", "", "sha256:0", ("python",))
+    built = Built(environment(()), "docker", "", "", "sha256:0", ("python",), cuda_cache=tmp_path / "kernels")
     with pytest.raises(UserError, match="the engine refused: it starts nothing"):
         engine.starter.start(built, Launch(("-V",), {}, "t", {}, ResourceLimits(gpus=nvml.gpus)))
     assert api.removed, "what was created does not stay behind"
@@ -177,6 +177,8 @@ def test_by_count_index_or_uuid_exactly_these_are_asked_for_by_uuid(
         "NVIDIA_VISIBLE_DEVICES": ",".join(uuids),
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order of telemetry: a trial's first GPU is the first of both
+        "CUDA_CACHE_PATH": "/cuda-cache",
+        "CUDA_CACHE_MAXSIZE": "4294967296",
     }
     assert created["HostConfig"]["ShmSize"] == 8 << 30
 
@@ -316,6 +318,22 @@ def test_an_engine_that_passes_none_is_told_before_anything_starts(
         f"nvidia-container-toolkit, then {remedy}; or use --engine venv, or --accelerator cpu"
     )
     assert not api.created
+
+
+def test_what_cuda_compiles_is_kept_for_the_environment_by_trials_on_gpus_alone(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hook(tmp_path, monkeypatch)
+    created = asked_for(api, tmp_path, machine(monkeypatch))
+    (mount,) = (each for each in created["HostConfig"]["Mounts"] if each["Target"] == "/cuda-cache")
+    assert (mount["Source"], mount["ReadOnly"]) == (str(tmp_path / "kernels"), False)
+    assert "CUDA_CACHE_PATH=/cuda-cache" in created["Env"]
+    assert "CUDA_CACHE_MAXSIZE=4294967296" in created["Env"]
+    api.created.clear()
+    monkeypatch.setitem(sys.modules, "pynvml", fake([]))
+    alone = asked_for(api, tmp_path, Nvml())
+    assert all(each["Target"] != "/cuda-cache" for each in alone["HostConfig"].get("Mounts") or ())
+    assert not any(line.startswith("CUDA_CACHE") for line in alone["Env"])
 
 
 def test_a_trial_without_gpus_sees_none_whatever_its_image_or_a_default_runtime_says(

@@ -16,6 +16,7 @@ from tsuishi.base.processes import Ended, Process, Stream
 from tsuishi.engines.docker.daemon import Connection, address, speaking
 from tsuishi.engines.docker.devices import NO_GPUS, find_passing
 from tsuishi.engines.docker.labels import OURS
+from tsuishi.engines.environment_variables import of_cuda_cache
 from tsuishi.engines.interface import Built, Launch, ResourceLimits
 from tsuishi.machine.gpus import Gpu
 
@@ -30,6 +31,7 @@ _OWNER = f"{OURS}owner"
 _DEADLINE = f"{OURS}deadline-monotonic-s"
 _WHY = "its process was killed, or its time is over"
 _NOBODY = "65534:65534"
+_CUDA_CACHE = "/cuda-cache"
 _SIGKILLED = 128 + signal.SIGKILL
 
 
@@ -41,20 +43,20 @@ class ContainerStarter:
 
     def start(self, built: Built, launch: Launch) -> Process:
         labels = {OURS + key: value for key, value in launch.labels.items()}
+        given = {
+            **hardening(launch.limits, launch.mounts),
+            **self._gpus(launch.limits.gpus),
+            **self._connection.daemon.needs,
+        }
+        if launch.limits.gpus and built.cuda_cache:
+            given = with_cuda_cache(given, built.cuda_cache)
         with self._connection.speaking() as client:
             container = client.containers.create(
                 built.realised_id,
                 bounded([*built.python, *launch.arguments], launch.limits.seconds),
                 name=launch.name,
                 labels=labels | owned_labels(launch.limits.seconds),
-                **networked(
-                    {
-                        **hardening(launch.limits, launch.mounts),
-                        **self._gpus(launch.limits.gpus),
-                        **self._connection.daemon.needs,
-                    },
-                    launch.network,
-                ),
+                **networked(given, launch.network),
             )
             try:
                 return RunningContainer(client, container)
@@ -100,6 +102,20 @@ def networked(given: Mapping[str, Any], network: Mapping[str, str] | None) -> di
     if network is None:
         return dict(given)
     return {**given, "network_mode": "host", "environment": {**given.get("environment", {}), **network}}
+
+
+def with_cuda_cache(given: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The arguments of containers.create for a program on a GPU, which may write into this folder of CUDA's."""
+    from docker.types import Mount
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if not os.getuid():
+        os.chown(folder, *map(int, _NOBODY.split(":")))
+    return {
+        **given,
+        "mounts": [*given["mounts"], Mount(_CUDA_CACHE, str(folder), type="bind")],
+        "environment": {**given.get("environment", {}), **of_cuda_cache(_CUDA_CACHE)},
+    }
 
 
 def hardening(limits: ResourceLimits, mounts: Mapping[Path, str]) -> dict[str, Any]:

@@ -20,13 +20,17 @@ from tsuishi.report.output.typesetting import as_html, as_markdown, section_as_m
 from tsuishi.report.output.vega import Drawings
 from tsuishi.report.parts import columns
 from tsuishi.report.parts.blocks import ClaimVerdict, Page
+from tsuishi.report.parts.explanation import Explanations
 from tsuishi.report.parts.wording import worded
+from tsuishi.report.sections.highlighted_answers import decided
+from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.page import declared_columns, make_page
 from tsuishi.report.sections.past_sessions import Past
 from tsuishi.results.directory import RunDirectory
 from tsuishi.specs.source import read_sources
 from tsuishi.specs.vocabulary import Vocabulary
 from tsuishi.verdicts.baseline import Earlier, shared_trials
+from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
 
 # Of a report with a baseline: for CI.
@@ -110,6 +114,14 @@ def make_report(
     compared = any(case.standing != "not matched" for case in page.baseline.cases)
     closing = (*page.closing, page.baseline.summary)
     return Report(out / "index.html", page.verdicts, closing, page.more, slower, compared)
+
+
+def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:
+    """The sentences of a report that was made now on its questions that are decided, by the question's id."""
+    evidence = Evidence([run], read_sources(published, words), words)
+    with worded(words):
+        explanations = Explanations(evidence)
+        return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
 def _earlier(evidence: Evidence, earlier: Evidence, against: Against) -> Earlier:

@@ -11,7 +11,7 @@ from tsuishi.report.parts.blocks import BaselineOutcome, Page, Rows, Section, Va
 from tsuishi.report.parts.comparison import comparisons
 from tsuishi.report.parts.explanation import Explanations, declared_tables
 from tsuishi.report.parts.shortening import shortened
-from tsuishi.report.parts.wording import unit_of, worded
+from tsuishi.report.parts.wording import unit_of
 from tsuishi.report.sections import (
     caveats,
     fits,
@@ -24,7 +24,6 @@ from tsuishi.report.sections import (
     what_ran,
 )
 from tsuishi.report.sections.against_baseline import AgainstBaseline
-from tsuishi.report.sections.highlighted_answers import decided
 from tsuishi.report.sections.highlights import Opening
 from tsuishi.report.sections.main_questions import Questions
 from tsuishi.report.sections.pairs import matchups
@@ -33,15 +32,7 @@ from tsuishi.report.sections.suite_views import suite_section
 from tsuishi.report.sections.verdict_table import Verdicts
 from tsuishi.specs.source import Number
 from tsuishi.verdicts.baseline import Baseline, Earlier
-from tsuishi.verdicts.conclusions import conclude
 from tsuishi.verdicts.evidence import Evidence
-
-
-def decided_so_far(evidence: Evidence) -> dict[str, str]:
-    """The sentences of a report that was made now on its questions that are decided, by the question's id."""
-    with worded(evidence.words):
-        explanations = Explanations(evidence)
-        return decided(evidence, Questions(evidence, conclude(evidence).answers, explanations), explanations)
 
 
 def make_page(
