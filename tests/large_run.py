@@ -211,11 +211,11 @@ def _telemetry(one: Planned, ticks: int, rng: np.random.Generator) -> list[str]:
         at_s = tick * INTERVAL_S + 0.003
         phase = "" if at_s < STARTED_S else "warm_up" if at_s < warm_s or not one.fits else _phase(one)
         busy = bool(phase)
-        host = f"{40 * busy + abs(wobble[tick, 0]):.1f},{800 * busy + tick:.1f},1.49,,,,,,,"
+        host = f"{40 * busy + abs(wobble[tick, 0]):.1f},{800 * busy + tick:.1f},1.49,,,,,,,,"
         lines.append(f"{at_s:.3f},{phase},host,{host}\n")
         for gpu in range(one.gpus):
             load = min(100.0, max(0.0, 90 * busy - 10 * gpu + wobble[tick, 1 + gpu]))
-            values = f"{load:.0f},,,{500 + 8000 * busy},{60 + 2.4 * load:.1f},{100 * at_s:.1f},{40 + tick // 10}"
+            values = f"{load:.0f},,,,{500 + 8000 * busy},{60 + 2.4 * load:.1f},{100 * at_s:.1f},{40 + tick // 10}"
             throttled = "sw_power_cap" if busy and tick % 50 == 49 else ""
             lines.append(f"{at_s:.3f},{phase},gpu{gpu},{values},{2500 if busy else 210},9501,{throttled}\n")
     return lines

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import cases
-from benchmarks.gpu.findings import Finding, judged, not_here, within
+from benchmarks.gpu.findings import Finding, judged, not_here, unsupported, within
 from benchmarks.gpu.inside import run_inside
 from benchmarks.gpu.kit import Kit, trials_of
 from benchmarks.gpu.limits import of_operation
@@ -54,7 +54,7 @@ def of_trial(trial: Mapping[str, Any], copy_bytes_per_s: float, launch_s: float)
     small = images == SOURCE_IMAGES
     what = f"conv2d of {images} images, {'launches decide' if small else 'of a copy of as many bytes'}"
     if trial["status"] == "unsupported":
-        return not_here(what, trial["reason"])
+        return unsupported(what, trial["reason"])
     compute_s = trial["values"].get("compute_s")
     if trial["status"] != "ok" or not compute_s:
         return judged(what, False, f"{trial['status']}: {trial['reason']}; expected ok")

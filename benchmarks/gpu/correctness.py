@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.gpu import cases
-from benchmarks.gpu.findings import Finding, judged, not_here
+from benchmarks.gpu.findings import Finding, judged, unsupported
 from benchmarks.gpu.kit import Kit, trials_of
 
 # What differs from FP32 without TF32, natively laid out and run.
@@ -56,7 +56,7 @@ def of_trial(trial: Mapping[str, Any]) -> Finding:
     ways = [str(axes[way]) for way in _WAYS if axes[way] not in ("native", "fp32")]
     what = f"parity of {axes['model']}, {', '.join(ways) or 'fp32'}"
     if trial["status"] == "unsupported":
-        return not_here(what, trial["reason"])
+        return unsupported(what, trial["reason"])
     errors = [f"{name.partition('_')[0]} {trial['metrics'][name]:.1e}" for name in _ERRORS if name in trial["metrics"]]
     if trial["status"] != "ok":
         return judged(what, False, f"{trial['status']}: {trial['reason']}; {', '.join(errors) or 'no errors known'}")

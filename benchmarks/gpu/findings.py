@@ -33,6 +33,16 @@ def not_here(what: str, reason: str) -> Finding:
     return Finding(what, "not here", reason)
 
 
+def is_without_framework(reason: str) -> bool:
+    """Whether a case was refused because the interpreter has no framework (suites/workloads/frameworks)."""
+    return "is installed in this environment" in reason
+
+
+def unsupported(what: str, reason: str) -> Finding:
+    """A case that cannot run: not here; a failure where the interpreter has no framework, so that no case can."""
+    return judged(what, False, f"{reason}; expected one") if is_without_framework(reason) else not_here(what, reason)
+
+
 def judged(what: str, holds: bool, words: str) -> Finding:
     return Finding(what, "pass" if holds else "FAIL", words)
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from benchmarks.gpu import cases
-from benchmarks.gpu.findings import Finding, judged, not_here, within
+from benchmarks.gpu.findings import Finding, judged, not_here, unsupported, within
 from benchmarks.gpu.kit import Kit, trials_of
 from tsuishi.machine.compatibility import read_table
 from tsuishi.machine.data_sheets import DataSheet, sheet_of
@@ -51,7 +51,7 @@ def of_trial(
     operation, precision = axes["operation"], axes.get("precision", "")
     what = f"limit of {operation}{precision and ' ' + precision}"
     if trial["status"] == "unsupported":
-        yield not_here(what, trial["reason"])
+        yield unsupported(what, trial["reason"])
         return
     if trial["status"] != "ok":
         yield judged(what, False, f"{trial['status']}: {trial['reason']}; expected a rate")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.gpu import cases
-from benchmarks.gpu.findings import Finding, judged, not_here, within
+from benchmarks.gpu.findings import Finding, judged, unsupported, within
 from benchmarks.gpu.inside import run_inside
 from benchmarks.gpu.kit import Kit
 
@@ -32,7 +32,7 @@ def raced(execution: str) -> Callable[[Kit], Iterator[Finding]]:
         for number in range(1 if kit.dry else ROUNDS):
             trial = _our_trial(kit, execution, number)
             if trial["status"] == "unsupported":
-                yield not_here(f"best mode, {execution}", trial["reason"])
+                yield unsupported(f"best mode, {execution}", trial["reason"])
                 return
             for name in (OURS, "timm", "torchbench"):
                 speed, why_not = _ours(trial) if name == OURS else _theirs(kit, execution, name)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.gpu.findings import Finding, judged
+from benchmarks.gpu.findings import Finding, is_without_framework, judged
 from benchmarks.gpu.kit import HOST, Kit
 from tsuishi.base.budget import BEGAN
 from tsuishi.base.checkout import Checkout
@@ -45,7 +45,7 @@ def ran(kit: Kit) -> Iterator[Finding]:
         return
     kit.pack()
     last = last_attempts(open_run(results, runs[-1])).values()
-    yield of_run(code, [trial.status for trial in last])
+    yield of_run(code, [trial.status for trial in last], [trial.reason or "" for trial in last])
     yield from _kept(kit, reports / runs[-1])
 
 
@@ -86,11 +86,12 @@ def _invoked(kit: Kit, command: Sequence[str]) -> int:
     return process.returncode
 
 
-def of_run(code: int, statuses: Sequence[str]) -> Finding:
-    """Whether the run ended well: exit code 0, and every trial has a finding, some of them times."""
+def of_run(code: int, statuses: Sequence[str], reasons: Sequence[str] = ()) -> Finding:
+    """Whether the run ended well: exit code 0, and every trial has a finding, some of them times; by a framework."""
     counted = {status: statuses.count(status) for status in dict.fromkeys(statuses)}
     words = ", ".join(f"{count} {status}" for status, count in counted.items()) or "no trial"
     holds = code == 0 and counted.get("ok", 0) > 0 and all(map(is_finding, statuses))
+    holds = holds and not any(map(is_without_framework, reasons))
     return judged("whole run", holds, f"exit code {code}, {words}; expected 0, some ok, none failed")
 
 

@@ -162,7 +162,10 @@ class Machine(NoGpus):
     def __init__(self, *cards: str, driver: str = "580.95.05") -> None:
         super().__init__()
         self._driver = driver
-        self._cards = [{"index": i, "display_active": False, **gpu(card)} for i, card in enumerate(cards)]
+        self._cards = [
+            {"index": i, "display_active": False, "memory_reserved_mib": None, **gpu(card)}
+            for i, card in enumerate(cards)
+        ]
 
     def __len__(self) -> int:
         return len(self._cards)

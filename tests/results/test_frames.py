@@ -112,7 +112,7 @@ def test_an_estimate_lies_among_its_blocks_and_so_do_their_quartiles(seconds: li
 
 def test_tables_have_the_schemas_columns_and_types(tmp_path: Path) -> None:
     results = read_runs([write_example(tmp_path / "run")], WORDS)
-    assert [name for name in results.trials if name not in ("run_id", "column")] == TRIAL_COLUMNS
+    assert [name for name in results.trials if name not in ("run_id", "column", "machine")] == TRIAL_COLUMNS
     assert results.samples["seconds"].dtype == "float64"
     assert results.samples["steps"].dtype == "Int64"
     assert results.trials["synthetic"].dtype == "boolean"

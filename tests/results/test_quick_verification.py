@@ -150,8 +150,8 @@ def test_a_verification_leaves_no_mark_where_a_file_changes_meanwhile(
 ) -> None:
     gather = RunDirectory.gather
 
-    def gather_late(self: RunDirectory, *given: Any) -> None:
-        gather(self, *given)
+    def gather_late(self: RunDirectory, *given: Any, **more: Any) -> None:
+        gather(self, *given, **more)
         (path := first_trial(run) / "samples.csv").write_bytes(path.read_bytes())
 
     monkeypatch.setattr(RunDirectory, "gather", gather_late)

@@ -20,7 +20,8 @@ NAMES = [name for name in MachineRecord.model_fields if name not in PARTS] + [
 ]
 # Two values of a fact: the first pair of its type.
 VALUES: tuple[tuple[Any, Any], ...] = (
-    (3, 7), ("a", "b"), (True, False), (["a"], ["a", "b"]), ({"a": 1}, {"a": 2}), ({"a": "1"}, {"a": "2"})
+    (3, 7), ("a", "b"), (True, False), (["a"], ["a", "b"]), ({"a": 1}, {"a": 2}), ({"a": "1"}, {"a": "2"}),
+    ([{"gpus": [0, 1], "nvlink": True}], [{"gpus": [0, 1], "nvlink": False}]),
 )  # fmt: skip
 
 

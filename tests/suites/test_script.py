@@ -22,7 +22,7 @@ def test_no_framework_is_imported_and_the_packages_of_the_environment_are_report
         "framework": "torch",
         "accelerator": "cpu",
         "settings": {},
-        "script": {"files": [file], "data": [], "command": command, "variables": {}, "patterns": []},
+        "script": {"files": [file], "data": [], "command": command, "variables": {}, "patterns": [], "numerals": {}},
     }
     code, events, log = run(workloads, json.dumps(asked))
     assert (code, events[-1]["event"]) == (0, "finished"), log

@@ -1,6 +1,7 @@
 """The options of a chain, and the session that they describe."""
 
 import math
+import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -61,7 +62,7 @@ class Options:
         parts, paths = self.text(name).split(","), []
         while parts:
             here = [",".join(parts[:end]).strip() for end in range(len(parts), 0, -1)]
-            path = next((path for path in here[:-1] if (folder / expanded(path)).exists()), here[-1])
+            path = next((path for path in here[:-1] if os.path.exists(folder / expanded(path))), here[-1])  # noqa: PTH110
             paths.append(path)
             del parts[: len(here) - here.index(path)]
         return tuple(dict.fromkeys(filter(None, paths)))

@@ -17,7 +17,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import chain, count
 from pathlib import Path
@@ -213,9 +213,8 @@ def open_to_resume(results: Path, name: str, *, search: bool) -> RunDirectory:
     command = "find" if search else "run-suite"
     if name in ("", LATEST):
         for path in reversed(known_runs(results).values()):
-            with suppress(UserError):  # its run.json is damaged
-                if RunDirectory(path).run().is_search == search:
-                    return RunDirectory(path)
+            if RunDirectory(path).run().is_search == search:
+                return RunDirectory(path)
         raise UserError(f"there is no run of `invoke {command}` in {results}/ yet")
     run = open_run(results, name)
     if run.run().is_search != search:

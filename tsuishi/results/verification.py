@@ -168,7 +168,7 @@ class _Reading:
                 self._run.gather(words, Path(folder), columns_of=self._run.path)
                 for name in GATHERED:
                     path = self._run.path / name
-                    if path.exists() and files.read_bytes(path) != files.read_bytes(Path(folder) / name):
+                    if path.exists() and _told(path) != _told(Path(folder) / name):
                         yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"
             results = read_runs([self._run], words)
             for exclusion in results.excluded:
@@ -187,3 +187,14 @@ class _Reading:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self._run.path).as_posix()
+
+
+def _told(path: Path) -> object:
+    """What a gathered file says. What a column means in words may be another text in an earlier tsuishi."""
+    if path.suffix != ".json":
+        return files.read_bytes(path)
+    package = files.read_json(path)
+    for table in package.get("resources", ()):
+        for column in table["schema"]["fields"]:
+            column.pop("description", None)
+    return package

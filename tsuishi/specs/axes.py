@@ -12,7 +12,7 @@ from tsuishi.specs.case import Value
 TAKEN = frozenset(
     """
     answer attempt axes began_at b_half_images b_half_images_high b_half_images_low baseline_batch_size
-    baseline_devices begin_s best blocks bound case_id cases change_percent check claim column command
+    baseline_devices begin_s best blocks bound case_id cases change_percent changed check claim column command
     decided_by derived device direction_above direction_below duration_s efficiency elapsed_s energy_j
     energy_source environment environment_record environments estimate events_garbled events_missing exit_code
     family family_high family_low field fitted_s forced framework geometric_mean hardware high high_percent hindrance

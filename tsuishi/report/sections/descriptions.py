@@ -183,8 +183,8 @@ def _machine_rows(record: MachineRecord) -> Iterator[tuple[str, str]]:
             for number, gpu in enumerate(record.gpus or []):
                 yield f"GPU {number}", ", ".join([gpu.name, *_gpu(gpu)])
         elif name in ("links", "peer_to_peer"):
-            if (name in known) and (reach := _reach(record)):
-                yield fact_label(name), reach
+            if name in known:
+                yield fact_label(name), _reach(record) or fact_text(name, known[name])
         elif name == "driver" or name in unlimited:
             yield fact_label(name), fact_text(name, known.get(name))
         elif name in known and name != "cpu.logical" and not name.startswith("gpus."):
