@@ -37,7 +37,7 @@ TIMES = {"10 min": 600.0, "1 h": 3600.0, "no limit": math.inf}
 PROFILES: tuple[Profile, ...] = ("quick", "full")
 # The environments of each kind of machine: those of 2019 and of today.
 ON_CPU = ("tf1.13-cpu", "tf2-cpu", "torch1.1-cu90", "torch2-cpu")
-ON_GPUS = ("tf1.13-cu100", "tf2-cuda", "torch1.1-cu100", "torch2-cuda")
+ON_GPUS = ("tf1.13-cu100", "tf2-cuda", "torch1.2-cu100", "torch2-cuda")
 WORDS_OF: dict[Takes, str] = {
     "planned": "yes",
     "time": "more time",

@@ -28,19 +28,9 @@ from tsuishi.results.directory import RunDirectory
 from tsuishi.run import measuring
 from tsuishi.specs.questions import Asked
 
-EIGHT = tuple(Gpu(index, f"GPU-{index}") for index in range(8))
+CARDS = Machine(*["Tesla V100"] * 8)
+EIGHT = CARDS.gpus
 MINUTE = 60.0
-
-
-class EightCards(Machine):
-    """A machine of eight cards."""
-
-    def __init__(self) -> None:
-        super().__init__(*["Tesla V100"] * len(EIGHT))
-
-    @property
-    def gpus(self) -> tuple[Gpu, ...]:
-        return EIGHT
 
 
 def session(root: Path, within_s: float | None, profile: str = "quick", **settings: Any) -> Session:
@@ -54,7 +44,7 @@ def session(root: Path, within_s: float | None, profile: str = "quick", **settin
 
 def in_cuda(work: Session, monkeypatch: pytest.MonkeyPatch) -> Matrix:
     """What could be measured if the interpreter could use all the cards."""
-    monkeypatch.setattr(Session, "nvml", EightCards())
+    monkeypatch.setattr(Session, "nvml", CARDS)
     matrix = planning.measurable(work, planning.plan_builds_only(work).environments, {})
     assert {here.accelerator for here in matrix.possible} == {"cuda"}
     return matrix

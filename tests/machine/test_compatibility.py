@@ -1,5 +1,6 @@
 """Which GPU and driver run what: the rules, the shipped table, and what a person with the wrong GPU is told."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.base.errors import UserError
 from tsuishi.machine.accelerators import gpu_refusal
 from tsuishi.machine.compatibility import by_ptx, read_table, refusal, runs_natively
+from tsuishi.machine.gpus import Gpu
 from tsuishi.specs.environment import Cuda, Environment, known_environments, read_environment
 
 IMAGES = Checkout().images
@@ -157,21 +159,30 @@ def test_two_kinds_of_gpus_are_both_named_and_each_once() -> None:
 
 
 class Machine(NoGpus):
-    """One with the cards named."""
+    """One with the cards named, which nobody uses; CUDA's driver is not there."""
 
     def __init__(self, *cards: str, driver: str = "580.95.05") -> None:
         super().__init__()
         self._driver = driver
-        self._cards = [
-            {"index": i, "display_active": False, "memory_reserved_mib": None, **gpu(card)}
-            for i, card in enumerate(cards)
-        ]
+        idle = {"display_active": False, "memory_mib": 32_000.0, "memory_reserved_mib": None}
+        self._cards = [{"index": i, **idle, **gpu(card)} for i, card in enumerate(cards)]
 
     def __len__(self) -> int:
         return len(self._cards)
 
+    @property
+    def gpus(self) -> tuple[Gpu, ...]:
+        return tuple(Gpu(index, f"GPU-{index}") for index in range(len(self)))
+
     def describe(self) -> list[dict[str, Any]]:
         return self._cards
+
+    def processes(self, index: int) -> dict[int, float | None]:
+        return {}
+
+    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
+        chosen = range(len(self)) if devices is None else devices
+        return [{"device": f"gpu{index}", "utilisation_percent": 0, "memory_used_mib": 0.0} for index in chosen]
 
     def driver(self) -> str:
         return self._driver

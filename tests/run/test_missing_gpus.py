@@ -2,10 +2,8 @@
 
 import io
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from rich.console import Console
@@ -21,7 +19,6 @@ from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.environments import doctor, possible
 from tsuishi.environments.entry import Ready
 from tsuishi.environments.possible import Question
-from tsuishi.machine.gpus import Gpu
 from tsuishi.plan import trials
 from tsuishi.plan.planning import measurable, plan_builds_only
 from tsuishi.plan.session import Session
@@ -42,22 +39,7 @@ def run(request, emitter):
 SAID = "given 1 GPUs, and CUDA's driver lists 0 here: `sudo nvidia-modprobe -u -c 0` makes /dev/nvidia-uvm; see also"
 
 
-class OneCard(Machine):
-    """A machine whose NVML lists a card; CUDA's driver is not there."""
-
-    def __init__(self) -> None:
-        super().__init__("Tesla T4")
-        self._cards[0]["memory_mib"] = 15_360.0
-
-    @property
-    def gpus(self) -> tuple[Gpu, ...]:
-        return (Gpu(0, "GPU-0"),)
-
-    def processes(self, index: int) -> dict[int, float | None]:
-        return {}
-
-    def sample(self, devices: Sequence[int] | None = None) -> list[dict[str, Any]]:
-        return [{"device": "gpu0", "utilisation_percent": 0, "memory_used_mib": 0.0}]
+CARD = Machine("Tesla T4")
 
 
 @pytest.fixture
@@ -80,7 +62,7 @@ def test_a_trial_without_its_gpus_failed_with_the_remedy_and_is_no_finding(
     run = RunDirectory.create(
         work.settings.results / "run", run_record("run", plan=[plan_entry(trial).content() for trial in planned])
     )
-    Runner(run, ready, work.settings, work.checkout, OneCard(), Nobody(), None).run(planned)
+    Runner(run, ready, work.settings, work.checkout, CARD, Nobody(), None).run(planned)
     ((_, trial),) = run.finished()
     assert trial.status == "failed"
     assert (trial.reason or "").startswith(f"GpusMissing: {SAID}")
@@ -93,7 +75,7 @@ def test_which_cases_can_run_is_asked_again_when_the_gpus_have_arrived(
     said: list[str] = []
     question: Question = ("behave", case(suite="bench", protocol="steady", devices=1), {})
     where = (ready["host"], work.checkout, work.settings.cache, "this")
-    assert possible.unsupported(*where, "cuda", OneCard().gpus, [question], said.append) == {}
+    assert possible.unsupported(*where, "cuda", CARD.gpus, [question], said.append) == {}
     assert said[0].startswith(f"host: it cannot say which cases it can run, so all are tried: {SAID}")
     assert list(work.settings.cache.glob("possible/*")) == []
 
@@ -102,7 +84,7 @@ def test_the_doctor_asks_an_environment_for_the_gpus(made: tuple[Session, dict[s
     work, _ = made
     shutil.copy(REAL.workloads / "experiments" / "probe.py", work.checkout.workloads / "experiments")
     out = io.StringIO()
-    doctor.examine(work.builder, OneCard(), Screen(Console(file=out, width=1000, highlight=False)))
+    doctor.examine(work.builder, CARD, Screen(Console(file=out, width=1000, highlight=False)))
     assert f"missing GPUs in host (host): {SAID.replace(': ', '; ')}" in out.getvalue()
 
 
@@ -111,7 +93,7 @@ def test_before_a_sandbox_is_used_its_missing_device_file_is_named(
 ) -> None:
     monkeypatch.setattr(sandbox, "why_none", lambda python: "")
     monkeypatch.setattr(ProcessStarter, "unified_memory", tmp_path / "nvidia-uvm")
-    starter, gpus = ProcessStarter(), OneCard().gpus
+    starter, gpus = ProcessStarter(), CARD.gpus
     assert starter.why_no_gpus(gpus) == (
         f"no {tmp_path}/nvidia-uvm, without which CUDA does not start in a sandbox: `sudo nvidia-modprobe -u -c 0` "
         "makes /dev/nvidia-uvm; see also `nvidia-smi` and CUDA_VISIBLE_DEVICES"

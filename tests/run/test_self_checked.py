@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +16,6 @@ from tsuishi.base.settings import Settings
 from tsuishi.engines.interface import Built
 from tsuishi.engines.subprocesses import ProcessStarter
 from tsuishi.environments.entry import Ready
-from tsuishi.machine.gpus import Gpu
 from tsuishi.plan.choice import Choice
 from tsuishi.plan.planning import Plan
 from tsuishi.plan.session import Session
@@ -29,24 +27,6 @@ ONLY_CPU = environment("only-cpu", accelerators=("cpu",), cuda=None)
 COMPILED = environment(
     "compiled", cuda=Cuda(toolkit="12.9", min_driver="525.60.13", native=("6.0", "9.0"), ptx=("10.0", "12.0"))
 )
-
-
-class Blackwell(Machine):
-    """A machine with an idle RTX 5090 that no CUDA program of this test can use."""
-
-    def __init__(self) -> None:
-        super().__init__("GeForce RTX 5090")
-        self._cards[0]["memory_mib"] = 32_000
-
-    @property
-    def gpus(self) -> tuple[Gpu, ...]:
-        return (Gpu(0, "GPU-5090"),)
-
-    def processes(self, index: int) -> dict[int, float | None]:
-        return {}
-
-    def sample(self, devices: Any = None) -> list[dict[str, Any]]:
-        return [{"device": "gpu0", "utilisation_percent": 0, "memory_used_mib": 1}]
 
 
 def session(root: Path, *named: str) -> Session:
@@ -61,7 +41,8 @@ def session(root: Path, *named: str) -> Session:
         )
         for each in (COMPILED, ONLY_CPU)
     }
-    return seeing(work, nvml=Blackwell(), build=lambda asked: {each.name: ready[each.name] for each in asked})
+    card = Machine("GeForce RTX 5090")
+    return seeing(work, nvml=card, build=lambda asked: {each.name: ready[each.name] for each in asked})
 
 
 def test_an_environment_that_fails_its_self_check_is_left_out_and_the_others_are_measured(
