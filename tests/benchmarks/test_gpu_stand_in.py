@@ -15,6 +15,7 @@ from benchmarks.gpu.findings import Finding
 from benchmarks.gpu.journal import Journal
 from benchmarks.gpu.kit import Kit
 from tests.driver import V100, fake
+from tsuishi.engines.subprocesses import ProcessStarter
 
 pytestmark = pytest.mark.pythons
 
@@ -58,6 +59,7 @@ def made(folder: Path, python: str, monkeypatch: pytest.MonkeyPatch, **smi: str)
     counter = {"energy": lambda: int(1e3 * POWER_W * time.monotonic())}
     monkeypatch.setitem(sys.modules, "pynvml", fake([{**V100, **counter}]))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    monkeypatch.setattr(ProcessStarter, "unified_memory", Path("/dev/null"))  # the file that a driver's machine has
     program = folder / "bin" / "nvidia-smi"
     program.parent.mkdir()
     program.write_text(SMI.format(python=sys.executable, values={**VALUES, **smi}))

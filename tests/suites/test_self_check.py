@@ -49,6 +49,6 @@ def test_what_computes_something_else_is_refused_with_the_error(environment: Env
     with pytest.raises(UserError) as caught:
         check(environment, checkout)
     assert str(caught.value) == (
-        f"{environment.name} failed its self-check, so --force cannot use it here: "
+        f"{environment.name} cannot be used here: it failed its self-check: "
         "matmul_relative_error is 0.000999; at most 0.0001 is rounding"
     )
