@@ -73,7 +73,7 @@ def test_a_link_and_an_address_open_what_is_folded_around_their_place(open_page:
         link.click()
         page.locator("details[open] > summary #suite-conv2d").wait_for()
     assert not is_open(page, "claims")
-    page.locator(".legend a").click()
+    page.locator(".contents a[href='#claims']").click()
     page.locator("details[open] > summary #claims").wait_for()
     page.go_back()
     page.wait_for_url("**#suite-conv2d")
