@@ -168,7 +168,7 @@ class _Reading:
                 self._run.gather(words, Path(folder), columns_of=self._run.path)
                 for name in GATHERED:
                     path = self._run.path / name
-                    if path.exists() and _told(path) != _told(Path(folder) / name):
+                    if path.exists() and _meaning(path) != _meaning(Path(folder) / name):
                         yield f"{path}: not what the trials give: `invoke run-suite --resume {self._run.id}` mends it"
             results = read_runs([self._run], words)
             for exclusion in results.excluded:
@@ -189,7 +189,7 @@ class _Reading:
         return path.relative_to(self._run.path).as_posix()
 
 
-def _told(path: Path) -> object:
+def _meaning(path: Path) -> object:
     """What a gathered file says. What a column means in words may be another text in an earlier tsuishi."""
     if path.suffix != ".json":
         return files.read_bytes(path)
