@@ -111,11 +111,13 @@ def test_a_sweep_over_two_nodes_gives_the_rows_of_this_machine(slurm: SlurmClust
     own, theirs = records(there), records(here)
     for name, record in own.items():
         assert record.environment_record == theirs[name].environment_record
-        ours, others = (run.record(each.machine_record or "") for run, each in ((there, record), (here, theirs[name])))
-        assert isinstance(ours, MachineRecord)
-        assert isinstance(others, MachineRecord)
+        on_node, at_home = (
+            run.record(each.machine_record or "") for run, each in ((there, record), (here, theirs[name]))
+        )
+        assert isinstance(on_node, MachineRecord)
+        assert isinstance(at_home, MachineRecord)
         # A batch system limits its jobs; all else is the same, as both nodes are this machine.
-        assert ours.model_copy(update={"limits": None}) == others.model_copy(update={"limits": None})
+        assert on_node.model_copy(update={"limits": None}) == at_home.model_copy(update={"limits": None})
         assert (record.settings or {}).keys() == (theirs[name].settings or {}).keys()
         if record.status == "ok":
             telemetry = (there.trials / name / "telemetry.csv").read_text().splitlines()
