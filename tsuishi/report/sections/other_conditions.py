@@ -6,7 +6,7 @@ from typing import Any
 from tsuishi.base.language import t
 from tsuishi.report.parts.wording import NOTHING, Table, text_cell
 from tsuishi.report.sections import descriptions
-from tsuishi.results.frames import dict_rows
+from tsuishi.results.frames import dict_rows, is_nothing
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import CheckoutState
 from tsuishi.verdicts.baseline import Baseline
@@ -78,7 +78,7 @@ def _trials(evidence: Evidence, column: str) -> dict[str, str]:
         "forced": "--force",
     }
     reported = [
-        {names[name]: value for name, value in row.items() if value not in (None, "")}
+        {names[name]: value for name, value in row.items() if not is_nothing(value) and value != ""}
         for row in dict_rows(trials.loc[here, [*names]].drop_duplicates().sort_values([*names]))
     ]
     return descriptions.together((*flags, *reported))
