@@ -41,6 +41,9 @@ _SEPARATOR = re.compile(
 _VALUE_OF_KEY = re.compile(r"\"key\": ?\"(?P<name>[\w.-]{1,60})\", ?\"value\": ?$")
 _PART = r"[^\s,;|\[\]{}\"'=:：<>()]{1,40}"
 _NAME = re.compile(rf"(?P<name>(?:{_PART} ){{0,{_MOST_WORDS - 1}}}{_PART})(?P<aside>(?: ?\([^()]{{1,20}}\))?)$")
+# A phrase of at most three words, before its number and behind it: iter 3000: loss 4.2490, time 35392.33ms.
+_PHRASE = re.compile(rf"(?:^|[,;:] {{1,4}}){_WORD}(?: {_WORD}){{0,2}}$")
+_PHRASE_ENDS = re.compile(r"[,;]\s|\s{0,4}$")
 # A number that counts what the name is of: Epoch 3/10, Iter #0.
 _COUNT = r"\s?[#\[]?\d+(?:/\d+)?\]?"
 _COUNTED = re.compile(r"(?:^|(?<=\s))(?:#?\d{1,9}(?:/\d{1,9})?|\[\d{1,9}(?:/\d{1,9})?\])$")
@@ -69,6 +72,7 @@ class PrintedNumber:
 
     place: of the number in the line. behind, before: what the expression has around the number's group. scale: by which
     a number becomes one of the unit, where the unit is part of the name. doubt: why it is not proposed, if so.
+    is_phrase: only a space parts name and number, and both fill a phrase between commas: it may be a version.
     """
 
     name: str
@@ -80,6 +84,7 @@ class PrintedNumber:
     is_duration: bool = False
     scale: float = 1.0
     doubt: str = ""
+    is_phrase: bool = False
 
     @property
     def text(self) -> str:
@@ -151,9 +156,12 @@ def _named(
         return PrintedNumber(key["name"], "1", line, place, _literal(key[0]), WITHOUT_UNIT)
     separator = _SEPARATOR.search(before)
     has_unit = unit is not None or is_duration
-    if separator is None or (separator["gap"] is not None and not (has_unit or _has_mean(line, place))):
+    if separator is None:
         return None
     rest = before[: separator.start()]
+    is_phrase = separator["gap"] is not None and not (has_unit or _has_mean(line, place))
+    if is_phrase and not ("." in line[slice(*place)] and _PHRASE.search(rest) and _PHRASE_ENDS.match(line, place[1])):
+        return None
     counted = _COUNTED.search(rest) if has_unit else None
     own = None if has_unit else _unit_in(rest)
     end = counted.start() if counted else len(rest) - len(own.bracket) if own else len(rest)
@@ -179,6 +187,7 @@ def _named(
         "" if is_duration else _behind(unit),
         is_duration=is_duration,
         scale=own.scale if own else 1.0,
+        is_phrase=is_phrase,
     )
 
 

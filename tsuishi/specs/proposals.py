@@ -210,6 +210,8 @@ class _Series:
         is_setting = all(text.isdecimal() for text in self._texts) and finite == sorted(finite)
         if unit == "1" and finite and is_setting and _has_other_numbers(self.candidate):
             return _SILENT
+        if self.candidate.is_phrase and len({*finite}) < 2:
+            return _SILENT
         if unit == "s" and max(finite, default=0.0) > _LONGEST_S:
             return "it may be a date"
         if unit == "s" and max(finite, default=0.0) > _CLOCKS * wall_s + self._rounding:
