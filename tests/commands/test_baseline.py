@@ -50,8 +50,9 @@ def test_a_baseline_may_be_an_archive_or_a_folder_and_one_session_decides_nothin
     assert named.returncode == 4, named.stderr
     single = str(folder / "results" / "20261101-080000-quick")
     result = invoke(folder, "report", "--run", NOW, "--baseline", single, "--fail-on", "slower", "--out", "folder")
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, result.stderr) == (5, "")
     assert "0 slower, 0 not slower, 3 open" in result.stdout
+    assert "--fail-on slower: every case is open: it needs 3 sessions on each side\n" in result.stdout
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,7 @@ def _fail_on(chain: Chain, wanted: Sequence[str], made: "Report") -> None:
         if verdict.verdict in wanted
     ]
     verdicts = {verdict.verdict for verdict in made.verdicts}
-    unchecked = (
-        [f"--fail-on {SLOWER}: no case was compared with the baseline"] if compares and not made.compared else []
-    )
+    unchecked = [f"--fail-on {SLOWER}: {made.unchecked}"] if compares and made.unchecked else []
     unchecked += [
         f"--fail-on {name}: no claim was tested"
         for name in wanted

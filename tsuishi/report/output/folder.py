@@ -45,7 +45,7 @@ _MEMBERS = {
 class Report:
     """A report that was written; see Page for its verdicts and lines.
 
-    `slower`: a line for each case that is slower than its baseline. `compared`: whether any case was compared with it.
+    `slower`: a line for each case that is slower than its baseline. `unchecked`: why no case could be; empty otherwise.
     """
 
     index: Path
@@ -53,7 +53,7 @@ class Report:
     closing: tuple[str, ...]
     more: tuple[str, ...]
     slower: tuple[str, ...] = ()
-    compared: bool = False
+    unchecked: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,8 @@ def make_report(
     if page.baseline is None:
         return Report(out / "index.html", page.verdicts, page.closing, page.more)
     slower = tuple(case.text for case in page.baseline.cases if case.standing == "slower")
-    compared = any(case.standing != "not matched" for case in page.baseline.cases)
     closing = (*page.closing, page.baseline.summary)
-    return Report(out / "index.html", page.verdicts, closing, page.more, slower, compared)
+    return Report(out / "index.html", page.verdicts, closing, page.more, slower, page.baseline.unchecked)
 
 
 def decided_so_far(run: RunDirectory, published: Path, words: Vocabulary) -> dict[str, str]:

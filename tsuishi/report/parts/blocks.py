@@ -182,11 +182,15 @@ class BaselineCase(NamedTuple):
 
 
 class BaselineOutcome(NamedTuple):
-    """What a comparison with a baseline came to. `anchor`: of the section with the evidence."""
+    """What a comparison with a baseline came to. `anchor`: of the section with the evidence.
+
+    unchecked: why no case could be slower; empty where one could.
+    """
 
     summary: str
     anchor: str
     cases: tuple[BaselineCase, ...]
+    unchecked: str = ""
 
 
 class ClaimVerdict(NamedTuple):

@@ -88,6 +88,15 @@ class AgainstBaseline:
         ]
         return (*compared, *without)
 
+    @property
+    def unchecked(self) -> str:
+        """Why no case could be slower than the baseline, for the command line; empty where one could."""
+        if not self._paces:
+            return "no case was compared with the baseline"
+        if all(min(pace.sessions) < FEWEST_TRIALS for pace in self._paces):
+            return f"every case is open: it needs {FEWEST_TRIALS} sessions on each side"
+        return ""
+
     @cached_property
     def summary(self) -> str:
         """The outcome in a sentence."""

@@ -89,7 +89,7 @@ def make_page(
         verdicts=verdicts.of_claims,
         closing=tuple(opening.closing()),
         more=tuple(questions.more()),
-        baseline=BaselineOutcome(against.summary, "baseline", against.cases()) if against else None,
+        baseline=BaselineOutcome(against.summary, "baseline", against.cases(), against.unchecked) if against else None,
     )
 
 
