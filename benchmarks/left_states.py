@@ -37,7 +37,7 @@ from tsuishi.base.checkout import Checkout
 from tsuishi.results import directory
 
 FAULTS = ("traceback", "code", "no path", "whole", "not whole")
-_CODES = {0, 1, 3, 4, 130}
+_CODES = {0, 1, 3, 4, 5, 130}
 _MEASURE = ("run-suite", "--env", "host", "--within", "none")
 _RESUME = ("run-suite", "--resume", "latest")
 _ARCHIVE = ("archive", "--to", "{folder}/archives")
