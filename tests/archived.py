@@ -9,11 +9,10 @@ from pathlib import Path
 
 from tests.synthetic_run import write_example
 from tsuishi.archives import archive_manifest, zip_container
-from tsuishi.archives.archive_description import about, described
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
 from tsuishi.archives.bundle import Bundle
-from tsuishi.archives.crate import metadata
-from tsuishi.archives.member_names import CRATE, MANIFEST, RECORD, RUNS
+from tsuishi.archives.derived import derived
+from tsuishi.archives.member_names import MANIFEST, RECORD, RUNS
 from tsuishi.results import hash_chain
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.hash_chain import HashChain
@@ -43,7 +42,7 @@ def packed(path: Path, runs: list[RunDirectory], more: Mapping[str, bytes] = {})
     ]
     record = ArchiveRecord(tsuishi_version="0.1.0", scrubbed=False, runs=tuple(named))
     bundle.files[RECORD] = json.dumps(record.model_dump(mode="json")).encode()
-    bundle.files[CRATE] = metadata(about(runs, (), ""), [described(run) for run in runs], list(bundle.files))
+    bundle.files |= derived(runs, record, [*bundle.files, *more])
     bundle.files |= more
     return bundle.write(lambda _: path)[1]
 

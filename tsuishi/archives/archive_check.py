@@ -1,20 +1,18 @@
-"""The verification of an archive: nobody altered it since it was made, and every run in it is what its runner wrote.
+"""The verification of an archive: each run is what its runner wrote, and what follows from runs is what they give.
 
 An archive may come from anybody. It is read once, from its first byte to its last; nothing of it is run, and only its
 runs and their inputs are written, into a folder of their own that is removed at the end.
 """
 
 import hashlib
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
-from xml.etree import ElementTree
 
-from tsuishi.archives import archive_manifest, archive_record, zip_container
+from tsuishi.archives import archive_manifest, archive_record, derived, zip_container
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord
-from tsuishi.archives.member_names import ARTIFACTS, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS
+from tsuishi.archives.member_names import ARTIFACTS, INPUTS, MANIFEST, RECORD, RUNS
 from tsuishi.archives.run_inputs import place_of
 from tsuishi.archives.zip_container import BadArchive, Entry
 from tsuishi.base import files
@@ -25,13 +23,6 @@ from tsuishi.results.records import WorkloadRecord
 from tsuishi.results.verification import verify
 from tsuishi.specs.vocabulary import Vocabulary
 
-# What a report in an archive may hold: nothing that a program runs when somebody opens it.
-_DRAWING = ".svg"
-_REPORT_KINDS = frozenset({".md", ".json", ".csv", _DRAWING})
-# The files that are read whole, and the most bytes of them; and of a drawing, whose elements take many times its size.
-_KEPT = {MANIFEST: archive_manifest.MOST_BYTES, RECORD: files.MOST_JSON_BYTES, CRATE: files.MOST_JSON_BYTES}
-_MOST_DRAWN = 8 << 20
-_ASKING = re.compile(r"@import|url\((?![\"']?#)|javascript:", re.IGNORECASE)
 _MOST_FAULTS = 100
 
 
@@ -40,12 +31,13 @@ class ArchiveVerification:
     """What the verification of an archive came to. `faults`: a line each.
 
     `root`: the digest that stands for the archive; empty where it has no manifest. `record`: None where it has none
-    that can be read. `bytes`: of the files in it.
+    that can be read. `bytes`: of the files in it. `not_compared`: what a signature alone covers, in words.
     """
 
     root: str = ""
     record: ArchiveRecord | None = None
     bytes: int = 0
+    not_compared: str = ""
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -97,16 +89,11 @@ def unpacked_runs(path: Path, words: Vocabulary, into: Path) -> Unpacked:
 def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerification) -> Iterator[str]:
     kept: dict[str, bytes] = {}
     digests: dict[str, str] = {}
-    found_beside: list[str] = []
     for entry in zip_container.read(file):
         found.bytes += entry.size
         digests[entry.name], text = _taken(entry, into)
-        if entry.name in _KEPT:
+        if _is_kept(entry.name):
             kept[entry.name] = text
-        elif entry.name.startswith(f"{REPORT}/"):
-            found_beside += [f"{entry.name}: {why}" for why in _report_problems(entry.name, text)]
-        elif entry.name.startswith(f"{SBOMS}/"):
-            found_beside += _json_problems(entry.name, text)
     if MANIFEST not in kept:
         raise BadArchive(f"it has no {MANIFEST}")
     found.root = archive_manifest.root_of(kept[MANIFEST])
@@ -117,28 +104,21 @@ def _faults(file: BinaryIO, into: Path, words: Vocabulary, found: ArchiveVerific
     if RECORD not in kept:
         raise BadArchive(f"it has no {RECORD}")
     found.record = archive_record.read(kept[RECORD])
-    yield from found_beside
-    yield from _other_faults(kept, digests)
-    yield from _run_faults(found.record, into, digests, words)
-
-
-def _other_faults(kept: dict[str, bytes], digests: dict[str, str]) -> Iterator[str]:
-    """Faults of metadata and packages."""
-    if CRATE not in kept:
-        yield f"it has no {CRATE}"
-    else:
-        yield from _json_problems(CRATE, kept[CRATE])
+    found.not_compared = derived.not_compared(found.record, digests)
     for name, digest in sorted(digests.items()):
         if name.startswith(f"{ARTIFACTS}/") and name.split("/")[1] != digest:
             yield f"{name}: another content than the SHA-256 in its name"
+    of_runs = list(_run_faults(found.record, into, digests, words))
+    yield from of_runs
+    if not of_runs:
+        runs = [RunDirectory(into / RUNS / run.run_id) for run in found.record.runs]
+        there = {name: text for name, text in kept.items() if derived.is_derived(name)}
+        yield from derived.differences(there, runs, found.record, digests)
 
 
-def _json_problems(name: str, text: bytes) -> list[str]:
-    try:
-        files.parse_json(name, text)
-    except UserError as error:
-        return [str(error)]
-    return []
+def _is_kept(name: str) -> bool:
+    """Whether a file is read whole."""
+    return name in (MANIFEST, RECORD) or derived.is_derived(name)
 
 
 def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
@@ -153,9 +133,8 @@ def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
                 sha256.update(piece)
                 file.write(piece)
         return sha256.hexdigest(), b""
-    is_drawing = entry.name.endswith(_DRAWING)
-    is_needed = entry.name in _KEPT or folder == SBOMS or is_drawing
-    most = _MOST_DRAWN if is_drawing else _KEPT.get(entry.name, files.MOST_JSON_BYTES)
+    is_needed = _is_kept(entry.name)
+    most = archive_manifest.MOST_BYTES if entry.name == MANIFEST else files.MOST_JSON_BYTES
     if is_needed and entry.size > most:
         raise BadArchive(f"{entry.name} has {entry.size:,} bytes, and {most:,} are the most that are read")
     pieces = []
@@ -163,32 +142,6 @@ def _taken(entry: Entry, into: Path) -> tuple[str, bytes]:
         sha256.update(piece)
         pieces += [piece] * is_needed
     return sha256.hexdigest(), b"".join(pieces)
-
-
-def _report_problems(name: str, text: bytes) -> Iterator[str]:
-    """What a file of a report may do to a reader: run something, or ask for something."""
-    if Path(name).suffix not in _REPORT_KINDS:
-        yield "no kind of file that a report in an archive has: it could run when it is opened"
-    if not name.endswith(_DRAWING):
-        return
-    if b"<!" in text or b"<?" in text or b"\0" in text:
-        yield "a drawing that declares or hides something"
-        return
-    try:
-        elements = list(ElementTree.fromstring(text).iter())  # noqa: S314  # without a declaration there are no entities
-    except (ElementTree.ParseError, ValueError, RecursionError) as error:
-        yield f"no drawing that can be read: {error}"
-        return
-    for element in elements:
-        tag = str(element.tag).rpartition("}")[2].lower()
-        if tag in ("script", "foreignobject", "iframe", "animate", "set", "handler"):
-            yield f"a drawing with a {tag}, which could run"
-        if any(map(_ASKING.search, (element.text or "", *element.attrib.values()))):
-            yield f"a drawing with a {tag} that asks for something"
-        for key, value in element.attrib.items():
-            attribute = key.rpartition("}")[2].lower()
-            if attribute.startswith("on") or (attribute == "href" and not value.startswith("#")):
-                yield f"a drawing with {attribute}, which could run or ask for something"
 
 
 def _run_faults(record: ArchiveRecord, into: Path, digests: dict[str, str], words: Vocabulary) -> Iterator[str]:
@@ -211,6 +164,8 @@ def _of_run(archived: ArchivedRun, run: RunDirectory, digests: dict[str, str], w
         yield f"{RUNS}/{run.id}: another run than {RECORD} names: its digest is {checked.root or 'missing'}"
     if checked.faults:
         return
+    if checked.trials != archived.trials:
+        yield f"{RUNS}/{run.id}: {checked.trials} trials, and {RECORD} says {archived.trials}"
     if run.run().run_id != archived.run_id:
         yield f"{RUNS}/{run.id}: its run.json is of run {run.run().run_id}"
     before = f"{INPUTS}/{run.id}/"

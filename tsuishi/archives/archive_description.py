@@ -37,7 +37,7 @@ def about(runs: Sequence[RunDirectory], authors: tuple[Author, ...], licence: st
     count = "A run" if len(runs) == 1 else f"{len(runs)} runs"
     description = (
         f"{count} of tsuishi on {', '.join(machines) or 'a machine that is not recorded'}: every trial with its "
-        "timings, telemetry and log, the environments, the machine, the inputs and the report."
+        "timings, telemetry and log, the environments, the machine and the inputs."
     )
     return About(title, description, authors, licence, max(dates, default=_NO_DATE))
 

@@ -13,7 +13,8 @@ from tsuishi.results.record_files import parsed
 from tsuishi.results.records import Count
 from tsuishi.specs.trial_id import Name
 
-SCHEMA_VERSION = 1
+# 1: with a report, and without authors and licence.
+SCHEMA_VERSION = 2
 _Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -44,6 +45,8 @@ class ArchiveRecord(Record):
     scrubbed: bool
     runs: Annotated[tuple[ArchivedRun, ...], Field(min_length=1)]
     scrubbed_files: tuple[ScrubbedFile, ...] = ()
+    authors: tuple[str, ...] = ()
+    licence: str = ""
     left_out: tuple[str, ...] = ()
 
 
@@ -56,7 +59,7 @@ def read(text: bytes) -> ArchiveRecord:
         version = files.parse_json(RECORD, text).get("schema_version")
         if isinstance(version, int) and version > SCHEMA_VERSION:
             raise BadArchive(f"schema {version}: a later tsuishi made it; this tsuishi reads up to {SCHEMA_VERSION}")
-        if version != SCHEMA_VERSION:
+        if not (isinstance(version, int) and version >= 1):
             raise BadArchive(f"schema {version}: no tsuishi made archives of it; this tsuishi reads {SCHEMA_VERSION}")
         return parsed(RECORD, text, ArchiveRecord)
     except UserError as error:

@@ -14,7 +14,7 @@ from rocrate.model.contextentity import ContextEntity
 from rocrate.rocrate import ROCrate
 
 from tsuishi.archives.citation import Author
-from tsuishi.archives.member_names import CITATION, CRATE, FOLDERS, INPUTS, MANIFEST, RECORD, RUNS
+from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, RUNS
 from tsuishi.results.records import EnvironmentRecord
 from tsuishi.results.run_record import RunRecord
 
@@ -24,7 +24,6 @@ _SAID = {
     "runs": "runs, as their runner wrote them",
     "inputs": "what decided the runs: suites, axes, specifications, locks, sources, workloads",
     "sboms": "what is installed in the environments (CycloneDX)",
-    "report": "the report of the runs",
     "images": "the environments as OCI archives",
     "artifacts": "the packages that environments are built from",
 }
@@ -68,7 +67,7 @@ def metadata(about: About, runs: Sequence[DescribedRun], names: Sequence[str]) -
         return {"@id": identifier}
 
     authors = [_author(add, author) for author in about.authors]
-    parts = [_folder(add, name) for name in sorted({name.partition("/")[0] for name in names} & FOLDERS)]
+    parts = [_folder(add, name) for name in sorted({name.partition("/")[0] for name in names} & _SAID.keys())]
     parts += [_file(add, name) for name in sorted(names) if name in _FILES]
     actions = [action for number, run in enumerate(runs, 1) for action in _run(add, number, run, names, authors)]
     root = crate.root_dataset

@@ -11,9 +11,8 @@ from tsuishi.archives import archive_check, archive_description, signature
 from tsuishi.archives.anonymity import Identity, Scrubber, identity_here, scrubbed
 from tsuishi.archives.archive_record import ArchivedRun, ArchiveRecord, ScrubbedFile
 from tsuishi.archives.bundle import Bundle
-from tsuishi.archives.citation import authors_of, citation
-from tsuishi.archives.crate import metadata
-from tsuishi.archives.member_names import CITATION, CRATE, INPUTS, MANIFEST, RECORD, REPORT, RUNS, SBOMS, SUFFIX
+from tsuishi.archives.derived import derived
+from tsuishi.archives.member_names import CITATION, INPUTS, RECORD, RUNS, SUFFIX
 from tsuishi.archives.run_inputs import RunInputs
 from tsuishi.archives.secret_search import Secrets, secrets_here
 from tsuishi.base import files, seals, units
@@ -22,17 +21,13 @@ from tsuishi.base.home import expanded, home
 from tsuishi.commands import archived_software
 from tsuishi.commands.chain import Chain
 from tsuishi.environments import provenance
-from tsuishi.environments.sbom import bill_of_record
 from tsuishi.plan.session import Session
-from tsuishi.report.output.vega import Drawings
 from tsuishi.results import directory
 from tsuishi.results.directory import RunDirectory
 from tsuishi.results.quick_verification import OF_ITS_USER
 from tsuishi.results.verification import Verification, verify
 
 _FOLDER = "archives"
-# A page draws its charts by script, and an archive holds nothing that runs where somebody opens it.
-_PAGE = "index.html"
 _REMEDY = "--anonymous puts [redacted] in its place"
 # Trials and records have names of their own; a salt is for a file of a run and its content.
 _SALT = "salt of an anonymous archive"
@@ -96,23 +91,16 @@ class _Packing:
         for run in runs:
             bundle.add_folder(f"{RUNS}/{run.id}", run.path, OF_ITS_USER)
         bundle.files |= {name: text for run in runs for name, text in self._inputs(run)}
-        bundle.files |= dict(_boms(runs))
-        self._add_report(bundle, runs)
         self._add_software(bundle, runs)
-        settings = self._session.settings
-        about = archive_description.about(
-            runs, () if self._anonymous else authors_of(settings.authors), settings.licence
-        )
-        if about.authors:
-            text = citation(about.title, about.description, about.authors, about.licence, about.date)
-            bundle.files[CITATION] = text
-        else:
+        authors = () if self._anonymous else self._session.settings.authors
+        if not authors:
             why = "an anonymous archive names no authors" if self._anonymous else "tsuishi.authors names none"
             self.left_out.append(f"{CITATION}: {why}")
-        bundle.files[RECORD] = self._record([found for _, found in verified])
-        bundle.files[CRATE] = metadata(
-            about, [archive_description.described(run) for run in runs], [*bundle.files, MANIFEST]
-        )
+        record = self._record([found for _, found in verified], authors)
+        bundle.files[RECORD] = (
+            json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"
+        ).encode()
+        bundle.files |= derived(runs, record, list(bundle.files))
         self._refuse_secrets(bundle)
         target = expanded(to) if to else self._session.checkout.from_here(_FOLDER)
         if target.suffix == ".zip":
@@ -141,17 +129,6 @@ class _Packing:
         for name, text in inputs.files.items():
             yield f"{INPUTS}/{run.id}/{name}", text
 
-    def _add_report(self, bundle: Bundle, runs: Sequence[RunDirectory]) -> None:
-        from tsuishi.report.output.folder import make_report  # pandas takes as long as all else
-
-        checkout, out = self._session.checkout, self._folder / REPORT
-        with Drawings(self._session.settings.cache / "report", every=True) as drawings:
-            make_report(runs, checkout.published, self._session.words, checkout.templates, out, drawings)
-        if drawings.why_undrawn:
-            self.left_out.append(f"{REPORT}: some charts: {drawings.why_undrawn}")
-        bundle.add_folder(REPORT, out, (_PAGE,))
-        self.left_out.append(f"{REPORT}/{_PAGE}: it runs scripts; `invoke report` makes it from the runs")
-
     def _add_software(self, bundle: Bundle, runs: Sequence[RunDirectory]) -> None:
         records = archive_description.environments_of(runs)
         found = []
@@ -163,35 +140,26 @@ class _Packing:
             bundle.files |= software.files
             self.left_out += software.missing
 
-    def _record(self, verified: Sequence[Verification]) -> bytes:
-        record = ArchiveRecord(
+    def _record(self, verified: Sequence[Verification], authors: tuple[str, ...]) -> ArchiveRecord:
+        return ArchiveRecord(
             tsuishi_version=__version__,
             scrubbed=self._anonymous,
             runs=tuple(ArchivedRun(run_id=run.run_id, root=run.root, trials=run.trials) for run in verified),
             scrubbed_files=tuple(self.scrubbed_files),
+            authors=authors,
+            licence=self._session.settings.licence,
             left_out=tuple(self.left_out),
         )
-        return (json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n").encode()
 
     def _refuse_secrets(self, bundle: Bundle) -> None:
         """Raise UserError where a file holds a secret; or, in an anonymous archive, names its user or machine.
 
-        Inputs and report are not searched for names: they are public files, and made from scrubbed runs.
+        Inputs are not searched for names: they are public files.
         """
         bundle.refuse_secrets(Secrets(self._secrets), _REMEDY)
         if self._anonymous:
-            own = {name: source for name, source in bundle.files.items() if not name.startswith((INPUTS, REPORT))}
+            own = {name: source for name, source in bundle.files.items() if not name.startswith(INPUTS)}
             Bundle(own).refuse_secrets(self._identity.search(), "it cannot be made anonymous")
-
-
-def _boms(runs: Sequence[RunDirectory]) -> Iterator[tuple[str, bytes]]:
-    """The bill of materials of each environment."""
-    for record in archive_description.environments_of(runs):
-        content = json.dumps(record.sbom or bill_of_record(record), indent=1, ensure_ascii=False) + "\n"
-        yield (
-            f"{SBOMS}/{record.name}-{(record.realised_id or 'unknown').rpartition(':')[2][:12]}.cdx.json",
-            content.encode(),
-        )
 
 
 def _urls(session: Session) -> tuple[str, ...]:

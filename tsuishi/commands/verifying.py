@@ -56,7 +56,8 @@ def _verify_archive(session: Session, path: Path, known: str) -> bool:
     scrubbed = f"scrubbed: {len(found.record.scrubbed_files)} files are not as their runner wrote them"
     state = scrubbed if found.record.scrubbed else "its runs are what their runners wrote"
     size = units.megabytes(found.bytes)
-    session.screen.say(f"archive {path} is unaltered, {state}: {runs}, {size}; root {found.root}")
+    session.screen.say(f"archive {path} is as its manifest says, {state}: {runs}, {size}; root {found.root}")
+    session.screen.say(f"compared with its runs: all but what only a signature covers: {found.not_compared}")
     return _is_signed_by(session, path, found.root, known)
 
 

@@ -44,8 +44,11 @@ def bill_of_materials(built: Built, facts: Facts) -> dict[str, Any]:
     return _document(image, components, f"{built.spec_id}@{built.realised_id}")
 
 
-def bill_of_record(record: EnvironmentRecord) -> dict[str, Any]:
-    """The CycloneDX document of an environment that is no image, of what its record names: Python and packages."""
+def bill_of_record(record: EnvironmentRecord, version: str) -> dict[str, Any]:
+    """The CycloneDX document of an environment that is no image, of what its record names: Python and packages.
+
+    version: of the tsuishi that says so.
+    """
     environment = Component(
         name=record.name,
         version=record.spec_id,
@@ -57,12 +60,14 @@ def bill_of_record(record: EnvironmentRecord) -> dict[str, Any]:
     components = [_python(Facts(python=record.python))] if record.python else []
     for name, version in sorted((record.packages or {}).items()):
         components.append(_library(PackageURL(type="pypi", name=name, version=version), (), place="environment"))
-    return _document(environment, components, f"{record.spec_id}@{record.realised_id}")
+    return _document(environment, components, f"{record.spec_id}@{record.realised_id}", version)
 
 
-def _document(described: Component, components: list[Component], name: str) -> dict[str, Any]:
+def _document(
+    described: Component, components: list[Component], name: str, version: str = __version__
+) -> dict[str, Any]:
     """The document of something that consists of components; its serial number is made from `name`."""
-    tool = Component(name="tsuishi", version=__version__, type=ComponentType.APPLICATION, bom_ref="tsuishi")
+    tool = Component(name="tsuishi", version=version, type=ComponentType.APPLICATION, bom_ref="tsuishi")
     bill = Bom(
         serial_number=uuid.uuid5(uuid.NAMESPACE_URL, name),
         metadata=BomMetaData(component=described, tools=ToolRepository(components=[tool])),
