@@ -45,9 +45,7 @@ def test_its_name_says_what_where_and_when(archive: Path, folder: Path) -> None:
     assert begin == "tf1.13-cpu+torch2-cpu-Example-CPU-2.50GHz-20261121"
     said = invoke(folder, "verify", "--archive", str(archive)).stdout
     assert f"root {root}" in said
-    assert (
-        "only a signature covers: who may be cited, the licence, the lines of what was left out" in said
-    )
+    assert "only a signature covers: who may be cited, the licence, the lines of what was left out" in said
 
 
 def test_it_holds_runs_and_bills_and_says_what_it_lacks(archive: Path) -> None:
